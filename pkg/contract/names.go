@@ -1,0 +1,89 @@
+package contract
+
+const (
+	// AddonName is the name of the ClusterManagementAddOn and of the
+	// ManagedClusterAddOn in every cluster namespace.
+	AddonName = "cluster-inventory"
+
+	// KeyPrefix starts every label and annotation key of this addon.
+	KeyPrefix = "inventory.open-cluster-management.io/"
+
+	// ClusterManagerName is the spec.clusterManager.name of every ClusterProfile
+	// this addon writes, and the value of LabelClusterManager. It is Open
+	// Cluster Management's name, which all published guides use, and immutable
+	// on an existing profile.
+	ClusterManagerName = "open-cluster-management"
+)
+
+// Labels and annotations users set to say what is published.
+const (
+	// LabelPublish on a ManagedClusterSetBinding with the value "false" keeps
+	// the binding from publishing profiles. On a Placement with the value
+	// "true" it makes the Placement narrow what its namespace publishes.
+	LabelPublish = KeyPrefix + "publish"
+
+	// AnnotationRequirePlacement on a Namespace with the value "true" keeps it
+	// empty until a Placement labelled LabelPublish decides for a cluster.
+	AnnotationRequirePlacement = KeyPrefix + "require-placement"
+
+	// LabelSpokeOnly on a ClusterProperty, with any value, keeps it on the
+	// spoke. The klusterlet honours the same label on ClusterClaims.
+	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
+)
+
+// Labels and annotations this addon writes.
+const (
+	// LabelManagedBy with the value ManagedBy is the mark: it is on every
+	// object the addon created or adopted, and only a marked object is ever
+	// changed or deleted.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+
+	// ManagedBy is the value of LabelManagedBy on objects of this addon.
+	ManagedBy = "cluster-inventory-addon"
+
+	// LabelClusterManager names the cluster manager of a ClusterProfile
+	// (SIG-Multicluster, KEP-4322).
+	LabelClusterManager = "x-k8s.io/cluster-manager"
+
+	// LabelClusterName names the ManagedCluster a ClusterProfile describes.
+	LabelClusterName = "open-cluster-management.io/cluster-name"
+
+	// LabelClusterSet names the ManagedClusterSet that the cluster's own label
+	// puts it in (SIG-Multicluster, KEP-4322). Absent when it has none.
+	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
+
+	// AnnotationCopiedLabels on a ClusterProfile lists, separated by commas and
+	// sorted, the keys of the labels this addon copied from the ManagedCluster.
+	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
+)
+
+// What agent and clean-up hook agree on, on the spoke.
+const (
+	// CleanupMarkerName is the ConfigMap, in the addon's install namespace,
+	// through which the clean-up hook tells the agent to stop publishing.
+	CleanupMarkerName = "cluster-inventory-cleanup"
+
+	// CleanupMarkerUID is the marker's key for the UID of the
+	// ManagedClusterAddOn being removed. A marker with another UID is left over
+	// from an earlier installation and ignored.
+	CleanupMarkerUID = "addonUID"
+
+	// CleanupMarkerStopped is the marker's key under which the agent records
+	// the UID for which it has stopped publishing.
+	CleanupMarkerStopped = "stopped"
+)
+
+// Limits of the APIs a property passes through.
+const (
+	// MaxPropertyValueBytes is the longest value of a ClusterClaim, a
+	// ManagedCluster claim and a ClusterProfile property (their CRDs'
+	// maxLength, which counts characters; bytes are never fewer).
+	MaxPropertyValueBytes = 1024
+
+	// MaxPropertyNameBytes is the longest name of a ClusterProfile property.
+	MaxPropertyNameBytes = 253
+
+	// DefaultClaimLimit is the klusterlet's default number of custom cluster
+	// claims it reports (its flag max-custom-cluster-claims).
+	DefaultClaimLimit = 20
+)
