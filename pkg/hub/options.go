@@ -1,0 +1,175 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// Options is the manager's command line.
+type Options struct {
+	// Kubeconfig is the path of the hub's kubeconfig; empty means the service
+	// account of the pod the manager runs in.
+	Kubeconfig string
+
+	// AgentImage is the image the agent runs from on the spokes.
+	AgentImage string
+
+	// AgentImagePullPolicy is that image's pull policy.
+	AgentImagePullPolicy string
+
+	// AgentInstallNamespace is the namespace of the agent on the spokes.
+	AgentInstallNamespace string
+
+	// AgentClaimLimit is the klusterlets' limit of custom claims, which the
+	// agent needs to know to tell which properties will not be reported.
+	AgentClaimLimit int
+
+	// AgentLogLevel is the agent's log verbosity.
+	AgentLogLevel int
+
+	// CleanupTimeout is how long an unreachable spoke holds up the removal of
+	// its addon.
+	CleanupTimeout time.Duration
+
+	// UpstreamGates is what the administrator says of upstream's feature gates.
+	UpstreamGates string
+
+	// UpstreamRegistrationClusterRole is the ClusterRole by which the manager
+	// tells whether upstream's ClusterProfile gate is on.
+	UpstreamRegistrationClusterRole string
+
+	// LabelAllow are path.Match patterns of the ManagedCluster label keys that
+	// are copied to profiles.
+	LabelAllow []string
+
+	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
+	// the server off.
+	HealthProbeBindAddress string
+	MetricsBindAddress     string
+
+	// LeaderElect makes several replicas agree on one that works.
+	LeaderElect bool
+
+	// LeaderElectNamespace holds the election's Lease.
+	LeaderElectNamespace string
+}
+
+const pullPolicies = "Always, IfNotPresent, Never"
+
+func newOptions() *Options {
+	return &Options{
+		AgentImagePullPolicy:            "IfNotPresent",
+		AgentInstallNamespace:           "open-cluster-management-agent-addon",
+		AgentClaimLimit:                 contract.DefaultClaimLimit,
+		CleanupTimeout:                  5 * time.Minute,
+		UpstreamGates:                   string(upstream.OverrideNone),
+		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
+		HealthProbeBindAddress:          ":8081",
+		MetricsBindAddress:              ":8080",
+		LeaderElect:                     true,
+		LeaderElectNamespace:            os.Getenv("POD_NAMESPACE"),
+	}
+}
+
+func (o *Options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the hub's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "image the agent runs from on the spokes (required)")
+	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy, "pull policy of the agent's image: "+pullPolicies)
+	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace, "namespace of the agent on the spokes")
+	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit, "the klusterlets' limit of custom cluster claims")
+	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
+	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout, "how long an unreachable spoke holds up the removal of its addon")
+	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates, `"off" vouches that OCM's own ClusterProfile feature gate is off where that cannot be told; "auto" leaves it to the evidence`)
+	flags.StringVar(&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole, "ClusterRole of OCM's registration controller, which tells whether that gate is on")
+	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow, "patterns of ManagedCluster label keys to copy to profiles; * matches within a part of a key, as in path.Match")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, `host:port of /healthz and /readyz; "0" turns them off`)
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, `host:port of /metrics; "0" turns them off`)
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "make several replicas agree on one that works")
+	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace, "namespace of the election's Lease (default: $POD_NAMESPACE)")
+}
+
+// complete puts the addresses into the form net.Listen takes: a pod's IPv6
+// address arrives without brackets.
+func (o *Options) complete() {
+	o.HealthProbeBindAddress = bracketHost(o.HealthProbeBindAddress)
+	o.MetricsBindAddress = bracketHost(o.MetricsBindAddress)
+}
+
+func bracketHost(address string) string {
+	colon := strings.LastIndex(address, ":")
+	if colon < 0 || strings.HasPrefix(address, "[") {
+		return address
+	}
+	return net.JoinHostPort(address[:colon], address[colon+1:])
+}
+
+// validate returns every mistake, each naming its flag.
+func (o *Options) validate() error {
+	var problems []error
+	report := func(flag, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+	}
+	if o.AgentImage == "" {
+		report("agent-image", "is required")
+	}
+	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
+		report("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
+	}
+	if mistakes := validation.IsDNS1123Label(o.AgentInstallNamespace); len(mistakes) > 0 {
+		report("agent-install-namespace", "%q is not a namespace name: %s", o.AgentInstallNamespace, mistakes[0])
+	}
+	if o.AgentClaimLimit < 0 {
+		report("agent-claim-limit", "%d is negative", o.AgentClaimLimit)
+	}
+	if o.AgentLogLevel < 0 {
+		report("agent-log-level", "%d is negative", o.AgentLogLevel)
+	}
+	if o.CleanupTimeout <= 0 {
+		report("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
+	}
+	if gates := upstream.Override(o.UpstreamGates); gates != upstream.OverrideNone && gates != upstream.OverrideOff {
+		report("upstream-gates", "%q is neither %q nor %q", o.UpstreamGates, upstream.OverrideNone, upstream.OverrideOff)
+	}
+	if o.UpstreamRegistrationClusterRole == "" {
+		report("upstream-registration-clusterrole", "is required")
+	}
+	for _, pattern := range o.LabelAllow {
+		if _, err := path.Match(pattern, ""); err != nil {
+			report("label-allow", "%q is not a pattern: %v", pattern, err)
+		}
+	}
+	for flag, address := range map[string]string{"health-probe-bind-address": o.HealthProbeBindAddress, "metrics-bind-address": o.MetricsBindAddress} {
+		if _, _, err := net.SplitHostPort(address); address != "0" && err != nil {
+			report(flag, "%q is not host:port: %v", address, err)
+		}
+	}
+	if o.LeaderElect && o.LeaderElectNamespace == "" {
+		report("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
+	}
+	return oneLine(problems)
+}
+
+// oneLine joins the mistakes, so that a person reads them in one line of a log.
+func oneLine(problems []error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, len(problems))
+	for _, problem := range problems {
+		texts = append(texts, problem.Error())
+	}
+	slices.Sort(texts)
+	return errors.New(strings.Join(texts, "; "))
+}
