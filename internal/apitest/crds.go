@@ -1,0 +1,163 @@
+package apitest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// CRDs is a source of custom resource definitions; it is read when a server
+// starts.
+type CRDs func() ([]*apiextensionsv1.CustomResourceDefinition, error)
+
+const (
+	ocmAPIModule    = "open-cluster-management.io/api"
+	sigMultiCluster = "sigs.k8s.io/cluster-inventory-api"
+)
+
+// Hub is what an Open Cluster Management hub serves before this addon is
+// installed: clusters, sets, bindings, placements, decisions, addons and works.
+// Resources with several versions serve and store the newest only, because
+// there is no conversion webhook here.
+func Hub() CRDs {
+	return newestOnly(ModuleFiles(ocmAPIModule,
+		"cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
+		"cluster/v1beta2/0000_00_clusters.open-cluster-management.io_managedclustersets.crd.yaml",
+		"cluster/v1beta2/0000_01_clusters.open-cluster-management.io_managedclustersetbindings.crd.yaml",
+		"cluster/v1beta1/0000_02_clusters.open-cluster-management.io_placements.crd.yaml",
+		"cluster/v1beta1/0000_03_clusters.open-cluster-management.io_placementdecisions.crd.yaml",
+		"addon/v1beta1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml",
+		"addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
+		"addon/v1beta1/0000_02_addon.open-cluster-management.io_addondeploymentconfigs.crd.yaml",
+		"work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml",
+	))
+}
+
+// Spoke is what a stock klusterlet brings to a spoke: ClusterClaims and
+// AppliedManifestWorks, and no ClusterProperties.
+func Spoke() CRDs {
+	return ModuleFiles(ocmAPIModule,
+		"cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_clusterclaims.crd.yaml",
+		"work/v1/0000_01_work.open-cluster-management.io_appliedmanifestworks.crd.yaml",
+	)
+}
+
+// ClusterProfile is SIG-Multicluster's definition, whose lists are maps.
+func ClusterProfile() CRDs {
+	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")
+}
+
+// AtomicClusterProfile is ClusterProfile as Open Cluster Management ships it:
+// the same schema with every list atomic.
+func AtomicClusterProfile() CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		crds, err := ClusterProfile()()
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range crds {
+			for i := range crd.Spec.Versions {
+				makeListsAtomic(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
+			}
+		}
+		return crds, nil
+	}
+}
+
+// ModuleFiles are files, one CRD each, in the directory of a required module.
+func ModuleFiles(module string, paths ...string) CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		dir, err := moduleDir(module)
+		if err != nil {
+			return nil, err
+		}
+		full := make([]string, 0, len(paths))
+		for _, path := range paths {
+			full = append(full, filepath.Join(dir, filepath.FromSlash(path)))
+		}
+		return Files(full...)()
+	}
+}
+
+// Files are files with one CRD each.
+func Files(paths ...string) CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		var crds []*apiextensionsv1.CustomResourceDefinition
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return nil, fmt.Errorf("read CRD: %w", err)
+			}
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.UnmarshalStrict(data, crd); err != nil {
+				return nil, fmt.Errorf("parse CRD %s: %w", path, err)
+			}
+			crds = append(crds, crd)
+		}
+		return crds, nil
+	}
+}
+
+// YAML is one CRD given as text, for definitions that are embedded or altered.
+func YAML(text []byte) CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			return nil, fmt.Errorf("parse CRD: %w", err)
+		}
+		return []*apiextensionsv1.CustomResourceDefinition{crd}, nil
+	}
+}
+
+func newestOnly(source CRDs) CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		crds, err := source()
+		for _, crd := range crds {
+			newest := crd.Spec.Versions[len(crd.Spec.Versions)-1]
+			newest.Served, newest.Storage = true, true
+			crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{newest}
+			crd.Spec.Conversion = nil
+		}
+		return crds, err
+	}
+}
+
+func makeListsAtomic(schema *apiextensionsv1.JSONSchemaProps) {
+	if schema == nil {
+		return
+	}
+	schema.XListType, schema.XListMapKeys = nil, nil
+	if schema.Items != nil {
+		makeListsAtomic(schema.Items.Schema)
+	}
+	for name, property := range schema.Properties {
+		makeListsAtomic(&property)
+		schema.Properties[name] = property
+	}
+}
+
+// moduleDirs remembers what "go list" said: it costs a process each time.
+var moduleDirs sync.Map
+
+func moduleDir(module string) (string, error) {
+	if dir, ok := moduleDirs.Load(module); ok {
+		return dir.(string), nil
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w: %s", module, err, stderr.String())
+	}
+	dir := strings.TrimSpace(string(out))
+	moduleDirs.Store(module, dir)
+	return dir, nil
+}

@@ -1,0 +1,188 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	assetsVariable = "KUBEBUILDER_ASSETS"
+
+	// startTimeout is generous because several test binaries start servers at
+	// the same time on few cores.
+	startTimeout = 3 * time.Minute
+)
+
+var errNoAssets = errors.New(assetsVariable + ` is not set: it names the directory that holds the etcd and kube-apiserver binaries; run "make test", which sets it`)
+
+// Server is one API server with its etcd. The zero value is not usable; use New
+// or Start.
+type Server struct {
+	sources []CRDs
+
+	once sync.Once
+	env  *envtest.Environment
+	err  error
+}
+
+// New declares a server that serves the given resources. It starts when a test
+// first asks for its Config.
+func New(sources ...CRDs) *Server {
+	return &Server{sources: sources}
+}
+
+// Start starts a server for one test, and stops it when that test ends.
+func Start(tb testing.TB, sources ...CRDs) *Server {
+	tb.Helper()
+	s := New(sources...)
+	tb.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			tb.Errorf("stop API server: %v", err)
+		}
+	})
+	s.Config(tb)
+	return s
+}
+
+// Main runs the tests of a package and then stops the servers they started. It
+// is to be the last call of TestMain, which then exits with the tests' result.
+func Main(m *testing.M, servers ...*Server) {
+	m.Run()
+	for _, s := range servers {
+		if err := s.stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "stop API server: %v\n", err)
+		}
+	}
+}
+
+// Config returns a copy of the administrator's configuration, without a client
+// side rate limit. It starts the server if it is not running yet, and ends the
+// test if that fails.
+func (s *Server) Config(tb testing.TB) *rest.Config {
+	tb.Helper()
+	s.once.Do(s.start)
+	if s.err != nil {
+		tb.Fatalf("start API server: %v", s.err)
+	}
+	cfg := rest.CopyConfig(s.env.Config)
+	cfg.QPS = -1
+	return cfg
+}
+
+// User returns the configuration of a user of the given name and groups, who
+// may do what RBAC in the server says. A service account is the user
+// "system:serviceaccount:<namespace>:<name>".
+func (s *Server) User(tb testing.TB, name string, groups ...string) *rest.Config {
+	tb.Helper()
+	s.Config(tb)
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
+	if err != nil {
+		tb.Fatalf("add user %s: %v", name, err)
+	}
+	return rest.CopyConfig(user.Config())
+}
+
+// Kubeconfig returns the administrator's configuration as a kubeconfig file's
+// content.
+func (s *Server) Kubeconfig(tb testing.TB) []byte {
+	tb.Helper()
+	s.Config(tb)
+	return s.env.KubeConfig
+}
+
+// Install adds resources to a running server and waits until they are served.
+func (s *Server) Install(tb testing.TB, sources ...CRDs) {
+	tb.Helper()
+	cfg := s.Config(tb)
+	crds, err := load(sources)
+	if err != nil {
+		tb.Fatalf("load CRDs: %v", err)
+	}
+	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: crds, MaxTime: startTimeout}); err != nil {
+		tb.Fatalf("install CRDs: %v", err)
+	}
+}
+
+// Namespace creates a namespace with a name no other test has and returns the
+// name.
+func (s *Server) Namespace(tb testing.TB, annotations map[string]string) string {
+	tb.Helper()
+	c, err := client.New(s.Config(tb), client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		tb.Fatalf("client: %v", err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Annotations: annotations}}
+	if err := c.Create(tb.Context(), ns); err != nil {
+		tb.Fatalf("create namespace: %v", err)
+	}
+	return ns.Name
+}
+
+func (s *Server) start() {
+	if os.Getenv(assetsVariable) == "" {
+		s.err = errNoAssets
+		return
+	}
+	crds, err := load(s.sources)
+	if err != nil {
+		s.err = err
+		return
+	}
+	s.env = &envtest.Environment{
+		CRDs:                     crds,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startTimeout},
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
+	}
+	if _, err := s.env.Start(); err != nil {
+		s.err = errors.Join(err, s.env.Stop())
+		return
+	}
+	s.err = s.ready()
+}
+
+// ready waits until the namespaces that a new API server creates by itself are
+// there, so that tests need not tell them from their own.
+func (s *Server) ready() error {
+	c, err := client.New(s.env.Config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
+func (s *Server) stop() error {
+	if s.env == nil {
+		return nil
+	}
+	return s.env.Stop()
+}
+
+func load(sources []CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, source := range sources {
+		crds, err := source()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, crds...)
+	}
+	return all, nil
+}
