@@ -1,0 +1,98 @@
+# make help lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+FLEET ?= default
+SPOKES ?= 2
+HELM_ARGS ?=
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMAGE ?= quay.io/open-cluster-management/cluster-inventory-addon:$(VERSION)
+
+export FLEET SPOKES HELM_ARGS
+export CGO_ENABLED ?= 0
+
+TOOLS := hack/tools
+FLEET_CLI := go -C test/e2e run ./cmd/fleet
+
+##@ Build
+
+.PHONY: build
+build: ## Build the manager and the agent into bin/
+	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
+
+.PHONY: image
+image: build ## Build the container image IMAGE with docker (needs docker and its base image)
+	docker build -t $(IMAGE) .
+
+.PHONY: chart
+chart: ## Package the Helm chart into bin/
+	$(FLEET_CLI) helm -- package $(CURDIR)/charts/cluster-inventory -d $(CURDIR)/bin
+
+.PHONY: clean
+clean: ## Remove what building left in the tree
+	rm -rf bin
+
+##@ Test
+
+.PHONY: test
+test: ## Run every test: unit, stepped and wired tests, and the journeys on a real fleet
+	hack/test.sh all
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no fleet (they do need a real API server, which is built)
+	hack/test.sh unit
+
+.PHONY: e2e
+e2e: ## Run the journeys alone; RUN=regexp chooses some
+	hack/test.sh e2e
+
+.PHONY: bench-latency
+bench-latency: ## Measure property edit to profile on an idle fleet, beside a bare watch-and-patch loop
+	hack/bench-latency.sh
+
+##@ Lint and verify
+
+.PHONY: lint
+lint: ## Check code, chart and scripts
+	hack/lint.sh
+
+.PHONY: generate
+generate: ## Write what is derived from other sources
+	hack/generate.sh .
+
+.PHONY: verify
+verify: ## Check, in a copy, that everything derived is up to date
+	hack/verify.sh
+
+##@ Fleet
+
+.PHONY: fleet-up
+fleet-up: ## Start a hub and SPOKES spokes, joined by Open Cluster Management
+	$(FLEET_CLI) up
+
+.PHONY: fleet-down
+fleet-down: ## Stop the fleet and remove all it wrote, but the build cache
+	$(FLEET_CLI) down
+
+.PHONY: fleet-status
+fleet-status: ## Show what runs in the fleet
+	$(FLEET_CLI) status
+
+.PHONY: deploy
+deploy: ## Install or upgrade the chart from this tree (HELM_ARGS='--set ...')
+	$(FLEET_CLI) deploy
+
+.PHONY: undeploy
+undeploy: ## Remove the chart
+	$(FLEET_CLI) undeploy
+
+.PHONY: demo
+demo: ## See it work: fleet, chart, placement, and properties edited on the spokes
+	hack/demo.sh
+
+##@ Help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Checks code, chart and scripts with pinned tools; changes nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tool="go tool -modfile=$PWD/hack/tools/golangci-lint/go.mod golangci-lint"
+config=$PWD/.golangci.yaml
+echo "lint: the addon"
+$tool run --config "$config" ./...
+echo "lint: the fleet"
+(cd test/e2e && $tool run --config "$config" ./...)
+for dir in test/e2e/tools/*/; do
+	if compgen -G "$dir*.go" >/dev/null; then
+		echo "lint: $dir"
+		(cd "$dir" && gofmt -l . | { ! grep .; } && go vet ./...)
+	fi
+done
+echo "lint: the chart"
+go -C test/e2e run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"
+echo "lint: scripts"
+for script in hack/*.sh .ci/run; do
+	bash -n "$script"
+done
+echo "lint: ok"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Checks, in a copy of the tree, that everything derived is up to date and that
+# every module file is tidy; never touches the tree itself.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
+	[ ! -e "$file" ] || printf '%s\0' "$file"
+done | tar --null -cf - -T - | tar -xf - -C "$copy"
+
+echo "verify: derived files"
+hack/generate.sh "$copy"
+git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
+	[ ! -e "$file" ] || cmp -s "$file" "$copy/$file" || { echo "verify: $file is out of date: run make generate" >&2; exit 1; }
+done
+new=$(cd "$copy" && find . -type f | sed 's|^\./||' | while IFS= read -r file; do [ -e "$OLDPWD/$file" ] || echo "$file"; done)
+[ -z "$new" ] || { echo "verify: make generate writes files that are not there: $new" >&2; exit 1; }
+
+# The tools that run Open Cluster Management and Kubernetes keep the module files
+# of what they run, where tidying may reach for modules of theirs that nobody
+# can fetch; that they build is check enough.
+for dir in . test/e2e hack/tools/*/; do
+	echo "verify: module $dir is tidy"
+	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
+done
+echo "verify: ok"
