@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"testing"
+	"time"
+)
+
+func TestOptionsSayWhatIsWrong(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"good options":              {change: func(*Options) {}},
+		"servers off":               {change: func(o *Options) { o.HealthProbeBindAddress, o.MetricsBindAddress = "0", "0" }},
+		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
+		"no image": {
+			change: func(o *Options) { o.AgentImage = "" },
+			want:   "--agent-image: is required",
+		},
+		"unknown pull policy": {
+			change: func(o *Options) { o.AgentImagePullPolicy = "Sometimes" },
+			want:   `--agent-image-pull-policy: "Sometimes" is not one of Always, IfNotPresent, Never`,
+		},
+		"namespace that cannot be": {
+			change: func(o *Options) { o.AgentInstallNamespace = "Not_One" },
+			want: `--agent-install-namespace: "Not_One" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
+				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+		},
+		"two mistakes are both named, in one line": {
+			change: func(o *Options) { o.AgentClaimLimit, o.CleanupTimeout = -1, -time.Second },
+			want:   "--agent-claim-limit: -1 is negative; --cleanup-timeout: -1s is not positive",
+		},
+		"gates that are neither": {
+			change: func(o *Options) { o.UpstreamGates = "on" },
+			want:   `--upstream-gates: "on" is neither "auto" nor "off"`,
+		},
+		"broken pattern": {
+			change: func(o *Options) { o.LabelAllow = []string{"ok/*", "[a"} },
+			want:   `--label-allow: "[a" is not a pattern: syntax error in pattern`,
+		},
+		"address without port": {
+			change: func(o *Options) { o.MetricsBindAddress = "127.0.0.1" },
+			want:   `--metrics-bind-address: "127.0.0.1" is not host:port: address 127.0.0.1: missing port in address`,
+		},
+		"election nowhere": {
+			change: func(o *Options) { o.LeaderElectNamespace = "" },
+			want:   "--leader-elect-namespace: is required when $POD_NAMESPACE is not set",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			opts := newOptions()
+			opts.AgentImage = "registry.example/inventory:v1"
+			opts.LeaderElectNamespace = "open-cluster-management"
+			test.change(opts)
+			opts.complete()
+			got := ""
+			if err := opts.validate(); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPodAddressesOfBothFamiliesAreListenedOn(t *testing.T) {
+	for in, want := range map[string]string{
+		"10.0.0.1:8081":    "10.0.0.1:8081",
+		"fd00::1:8081":     "[fd00::1]:8081",
+		"[fd00::1]:8081":   "[fd00::1]:8081",
+		":8081":            ":8081",
+		"0":                "0",
+		"localhost:http":   "localhost:http",
+		"nothing-to-split": "nothing-to-split",
+	} {
+		if got := bracketHost(in); got != want {
+			t.Errorf("bracketHost(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
