@@ -1,5 +1,5 @@
-// Command kube is etcd, kube-apiserver and kube-controller-manager in one
-// binary: linking the three together costs a third of the time and disk of
+// Command kube is etcd, kube-apiserver, kube-controller-manager and kubectl in
+// one binary: linking them together costs a fraction of the time and disk of
 // linking each. The first argument, or the name it is called by, chooses.
 package main
 
@@ -13,6 +13,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics on /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // version metrics on /metrics
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
@@ -32,8 +33,10 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
+	case "kubectl":
+		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
 	default:
-		fmt.Fprintf(os.Stderr, "%s: unknown command %q: want etcd, kube-apiserver or kube-controller-manager\n", self, name)
+		fmt.Fprintf(os.Stderr, "%s: unknown command %q: want etcd, kube-apiserver, kube-controller-manager or kubectl\n", self, name)
 		os.Exit(2)
 	}
 }
