@@ -1,0 +1,31 @@
+package kube
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxEventNoteBytes is the longest note an Event may have
+// (k8s.io/kubernetes/pkg/apis/core/validation, noteLengthLimit).
+const MaxEventNoteBytes = 1024
+
+// NewEvent returns an Event about a namespaced object, to be created by the
+// caller. client-go's recorders are not used where the note says what changed:
+// they fold events that differ only in their note into one, and keep the first
+// note.
+func NewEvent(regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: Shorten(regarding.Name, 200) + "."},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: controller,
+		ReportingInstance:   instance,
+		Action:              action,
+		Reason:              reason,
+		Regarding:           regarding,
+		Note:                Shorten(note, MaxEventNoteBytes),
+		Type:                eventType,
+	}
+}

@@ -1,0 +1,32 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// MergePatch returns a JSON merge patch (RFC 7386) of exactly the given top
+// level fields. The API server refuses it with a conflict unless the object is
+// still at resourceVersion, so a list in it, which a merge patch replaces as a
+// whole, cannot undo what somebody else wrote meanwhile. It works alike for
+// resources with atomic lists and with list-maps.
+func MergePatch(resourceVersion string, fields map[string]any) (client.Patch, error) {
+	metadata := map[string]any{"resourceVersion": resourceVersion}
+	if given, ok := fields["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, given)
+	}
+	body := maps.Clone(fields)
+	if body == nil {
+		body = map[string]any{}
+	}
+	body["metadata"] = metadata
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
+}

@@ -1,0 +1,30 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Shorten returns text if it has at most limit bytes, and else as much of its
+// start as leaves room for "...", never cutting a character in two.
+func Shorten(text string, limit int) string {
+	const ellipsis = "..."
+	if len(text) <= limit {
+		return text
+	}
+	end := max(limit-len(ellipsis), 0)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
+// ListNames joins at most limit names with commas and says how many more there
+// are.
+func ListNames(names []string, limit int) string {
+	if len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}
