@@ -1,0 +1,147 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"open-cluster-management.io/addon-framework/pkg/agent"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+const (
+	// agentName is the agent's Deployment on the spoke, and its Role and
+	// RoleBinding in the cluster namespace on the hub.
+	agentName = "cluster-inventory-agent"
+
+	// propertyCRD is created where it is missing and never changed after.
+	propertyCRD = "clusterproperties.about.k8s.io"
+)
+
+// Options are the settings of the shell.
+type Options struct {
+	// AgentImage and AgentImagePullPolicy say what runs on the spokes.
+	AgentImage           string
+	AgentImagePullPolicy string
+
+	// InstallNamespace is the agent's namespace on every spoke. What a
+	// ManagedClusterAddOn says of its namespace does not count: clusteradm writes
+	// its own default there.
+	InstallNamespace string
+
+	// ClaimLimit is how many custom claims the klusterlets report.
+	ClaimLimit int
+
+	// AgentLogLevel is the agent's log verbosity.
+	AgentLogLevel int
+
+	// CleanupTimeout is how long a spoke that cannot be reached holds up the
+	// removal of its addon.
+	CleanupTimeout time.Duration
+}
+
+// inventoryAgent is what addon-framework asks about this addon.
+//
+// Values come from the manager's options, so a new image reaches all clusters at
+// once. An AddOnDeploymentConfig that rolls it out by the install strategy belongs in
+// values and in SupportedConfigGVRs.
+type inventoryAgent struct {
+	opts     Options
+	template template
+	access   *access
+}
+
+var _ agent.AgentAddon = &inventoryAgent{}
+
+// Manifests is called several times per event of an addon or of its works.
+func (a *inventoryAgent) Manifests(_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
+	return a.template.render(a.values(cluster, addon))
+}
+
+func (a *inventoryAgent) values(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) Values {
+	return Values{
+		ClusterName:      cluster.Name,
+		AddonUID:         string(addon.UID),
+		InstallNamespace: a.opts.InstallNamespace,
+		Image:            a.opts.AgentImage,
+		PullPolicy:       a.opts.AgentImagePullPolicy,
+		ClaimLimit:       a.opts.ClaimLimit,
+		LogLevel:         a.opts.AgentLogLevel,
+	}
+}
+
+// GetAgentAddonOptions tells the framework how to treat the addon.
+func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
+	return agent.AgentAddonOptions{
+		AddonName: contract.AddonName,
+		Registration: &agent.RegistrationOption{
+			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
+			CSRApproveCheck:  approve,
+			PermissionConfig: a.access.grant,
+		},
+		AgentInstallNamespace: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (string, error) {
+			return a.opts.InstallNamespace, nil
+		},
+		HealthProber: &agent.HealthProber{
+			Type: agent.HealthProberTypeWork,
+			WorkProber: &agent.WorkHealthProber{
+				ProbeFields:   []agent.ProbeField{{ResourceIdentifier: agentDeployment("*"), ProbeRules: wellKnownStatus()}},
+				HealthChecker: health,
+			},
+		},
+		ManifestConfigs: []workv1.ManifestConfigOption{
+			// The klusterlet takes the feedback rules of the first entry that
+			// matches, the prober's, and the way to get them of the last: this one. The
+			// framework would drop it from an entry for the same identifier.
+			{
+				ResourceIdentifier: agentDeployment(a.opts.InstallNamespace),
+				FeedbackRules:      wellKnownStatus(),
+				FeedbackScrapeType: workv1.FeedbackWatchType,
+			},
+			{
+				ResourceIdentifier: workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD},
+				UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+			},
+		},
+	}
+}
+
+func agentDeployment(namespace string) workv1.ResourceIdentifier {
+	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
+}
+
+func wellKnownStatus() []workv1.FeedbackRule {
+	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+}
+
+// health judges what the spoke reported of the agent's Deployment; its error is
+// the message of the addon's condition Available.
+func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn) error {
+	for _, result := range results {
+		for _, value := range result.FeedbackResult.Values {
+			if value.Name == "ReadyReplicas" && value.Value.Integer != nil && *value.Value.Integer > 0 {
+				return nil
+			}
+		}
+	}
+	if len(results) == 0 {
+		return fmt.Errorf("the spoke has not reported the Deployment %s yet", agentName)
+	}
+	return fmt.Errorf("no pod of the Deployment %s/%s on the spoke is ready", results[0].ResourceIdentifier.Namespace, agentName)
+}
+
+// approve is the framework's question; the answer is in judge.
+func approve(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) bool {
+	if err := judge(cluster, addon, csr); err != nil {
+		klog.FromContext(ctx).Info("Certificate request not approved", "csr", csr.Name, "cluster", cluster.Name, "requester", csr.Spec.Username, "reason", err.Error())
+		return false
+	}
+	return true
+}

@@ -1,0 +1,200 @@
+package addon
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// Values are what differs between two spokes, or between two versions of this
+// addon on one spoke.
+type Values struct {
+	// ClusterName is the name of the ManagedCluster.
+	ClusterName string
+
+	// AddonUID is the UID of the ManagedClusterAddOn: it tells one installation
+	// on a cluster from the next.
+	AddonUID string
+
+	// InstallNamespace is the namespace on the spoke.
+	InstallNamespace string
+
+	// Image and PullPolicy are the agent's.
+	Image      string
+	PullPolicy string
+
+	// ClaimLimit is how many custom claims the klusterlet reports.
+	ClaimLimit int
+
+	// LogLevel is the agent's log verbosity.
+	LogLevel int
+}
+
+// template is what the spoke is to run, without the values. It is read once: a
+// manager renders it several times per cluster and event.
+type template []runtime.Object
+
+// newTemplate decodes every manifest, in the order of the files' names. A field
+// that no API knows is an error.
+func newTemplate() (template, error) {
+	decoder, err := newDecoder()
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(manifests.Spoke, "spoke/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects template
+	for _, name := range names {
+		data, err := fs.ReadFile(manifests.Spoke, name)
+		if err != nil {
+			return nil, err
+		}
+		decoded, err := decodeAll(decoder, data)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %s: %w", path.Base(name), err)
+		}
+		objects = append(objects, decoded...)
+	}
+	return objects, nil
+}
+
+// render returns what one spoke is to run, in the template's order. The same
+// values yield the same objects: a ManifestWork is rewritten only when something
+// in it changes.
+func (t template) render(v Values) ([]runtime.Object, error) {
+	rendered := make([]runtime.Object, 0, len(t))
+	for _, original := range t {
+		object := original.DeepCopyObject()
+		if err := v.fill(object); err != nil {
+			return nil, err
+		}
+		plain, err := withoutStatus(object)
+		if err != nil {
+			return nil, err
+		}
+		rendered = append(rendered, plain)
+	}
+	return rendered, nil
+}
+
+// fill puts the values into one object. An object of an unexpected kind is an
+// error: it would be shipped with nobody having decided where it goes.
+func (v Values) fill(object runtime.Object) error {
+	switch o := object.(type) {
+	case *apiextensionsv1.CustomResourceDefinition:
+		return nil
+	case *corev1.Namespace:
+		o.Name = v.InstallNamespace
+		return nil
+	case *corev1.ServiceAccount:
+		o.Namespace = v.InstallNamespace
+	case *rbacv1.Role:
+		o.Namespace = v.InstallNamespace
+	case *rbacv1.RoleBinding:
+		o.Namespace = v.InstallNamespace
+		v.fillSubjects(o.Subjects)
+	case *rbacv1.ClusterRole:
+	case *rbacv1.ClusterRoleBinding:
+		v.fillSubjects(o.Subjects)
+	case *appsv1.Deployment:
+		o.Namespace = v.InstallNamespace
+		v.fillContainer(&o.Spec.Template.Spec.Containers[0],
+			"--cluster-name="+v.ClusterName,
+			fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
+	case *batchv1.Job:
+		o.Namespace = v.InstallNamespace
+		v.fillContainer(&o.Spec.Template.Spec.Containers[0])
+	default:
+		return fmt.Errorf("manifests hold a %T, which has no place on a spoke", object)
+	}
+	mark(object.(metav1.Object))
+	return nil
+}
+
+func (v Values) fillSubjects(subjects []rbacv1.Subject) {
+	for i := range subjects {
+		subjects[i].Namespace = v.InstallNamespace
+	}
+}
+
+func (v Values) fillContainer(c *corev1.Container, args ...string) {
+	c.Image = v.Image
+	c.ImagePullPolicy = corev1.PullPolicy(v.PullPolicy)
+	c.Args = append(c.Args, args...)
+	c.Args = append(c.Args,
+		"--addon-uid="+v.AddonUID,
+		"--install-namespace="+v.InstallNamespace,
+		fmt.Sprintf("-v=%d", v.LogLevel))
+}
+
+// mark labels what is this addon's alone.
+func mark(object metav1.Object) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[contract.LabelManagedBy] = contract.ManagedBy
+	object.SetLabels(labels)
+}
+
+// withoutStatus returns the object as it is sent: Go types carry an empty status
+// that no author of a manifest writes.
+func withoutStatus(object runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("converting %T: %w", object, err)
+	}
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+func newDecoder() (runtime.Decoder, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
+}
+
+func decodeAll(decoder runtime.Decoder, data []byte) ([]runtime.Object, error) {
+	var objects []runtime.Object
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+}

@@ -1,0 +1,71 @@
+package addon
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// verdict is what is to become of an addon that is being removed.
+type verdict struct {
+	// letGo ends the wait for the clean-up on the spoke.
+	letGo bool
+
+	// wait is how long to wait before asking again; zero means until something
+	// changes.
+	wait time.Duration
+}
+
+// decide lets go of an addon whose removal waits for a spoke that has been
+// unreachable for the timeout, counted from the later of the two: the deletion,
+// and the moment the spoke became unreachable. A nil cluster is one that is no longer
+// on the hub: nobody is left to run the clean-up.
+func decide(addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time) verdict {
+	if addon.DeletionTimestamp.IsZero() || !slices.Contains(addon.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer) {
+		return verdict{}
+	}
+	since, unreachable := unreachableSince(cluster)
+	if !unreachable {
+		return verdict{}
+	}
+	// A time to come is a spoke's clock that is wrong; it must not hold up anything.
+	if since.Before(addon.DeletionTimestamp.Time) || since.After(now) {
+		since = addon.DeletionTimestamp.Time
+	}
+	if left := since.Add(timeout).Sub(now); left > 0 {
+		return verdict{wait: left}
+	}
+	return verdict{letGo: true}
+}
+
+// unreachableSince returns since when a cluster has not been available; the zero
+// time means longer than anyone knows.
+func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
+	if cluster == nil {
+		return time.Time{}, true
+	}
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case condition == nil:
+		return cluster.CreationTimestamp.Time, true
+	case condition.Status == metav1.ConditionTrue:
+		return time.Time{}, false
+	default:
+		return condition.LastTransitionTime.Time, true
+	}
+}
+
+// leftBehind says, for an event, what stays on the spoke and how to get rid of it.
+func leftBehind(cluster string, timeout time.Duration) string {
+	return fmt.Sprintf("Cluster %s has been unreachable for %s, so the removal of its addon %s no longer waits for the clean-up there. "+
+		"ClusterClaims labelled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s); "+
+		"its agent stays until the klusterlet comes back and removes it",
+		cluster, timeout, contract.AddonName, contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
+}
