@@ -1,0 +1,75 @@
+package cleanup
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// ControllerName names the controller in logs, metrics and as field manager.
+const ControllerName = "spoke.cleanup"
+
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// Options is whose removal is waited for and what it ends.
+type Options struct {
+	// InstallNamespace is where the marker is.
+	InstallNamespace string
+
+	// Addon is the UID of the agent's ManagedClusterAddOn.
+	Addon types.UID
+
+	// Stop ends publishing for good and returns once no write is under way.
+	Stop func(context.Context) error
+}
+
+// Add adds the agent's side to a manager of the spoke.
+func Add(mgr manager.Manager, opts Options) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(isMarker(opts.InstallNamespace))).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(&Reconciler{
+			addon:  opts.Addon,
+			stop:   opts.Stop,
+			reader: mgr.GetCache(),
+			writer: client.WithFieldOwner(mgr.GetClient(), ControllerName),
+		})
+}
+
+// MarkerKey is the marker of the agents in an install namespace.
+func MarkerKey(installNamespace string) client.ObjectKey {
+	return client.ObjectKey{Namespace: installNamespace, Name: contract.CleanupMarkerName}
+}
+
+// Requested says whether the removal of that addon has begun, and its agent is
+// not to publish.
+func Requested(ctx context.Context, reader client.Reader, installNamespace string, addon types.UID) (bool, error) {
+	marker := &corev1.ConfigMap{}
+	if err := reader.Get(ctx, MarkerKey(installNamespace), marker); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return addressed(marker, addon), nil
+}
+
+func isMarker(installNamespace string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return client.ObjectKeyFromObject(obj) == MarkerKey(installNamespace)
+	})
+}

@@ -1,0 +1,118 @@
+package spoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/cleanup"
+)
+
+// Exit codes of the process.
+const (
+	exitOK = iota
+	// exitFailed: it could not do its work.
+	exitFailed
+	// exitUsage: the command line is wrong.
+	exitUsage
+)
+
+// hookTimeout is how long the hook tries each of its steps.
+const hookTimeout = time.Minute
+
+// Main runs the command line until it is done or ctx ends, and returns the exit
+// code. A failure is one line on stderr that says what is wrong and where.
+func Main(ctx context.Context, args []string, stderr io.Writer) int {
+	code := exitUsage
+	cmd := newCommand(func() { code = exitFailed })
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		// What cannot be said on stderr cannot be said at all.
+		_, _ = fmt.Fprintf(stderr, "agent: %v\n", err)
+		return code
+	}
+	return exitOK
+}
+
+// newCommand returns the command line. It calls understood once the command line
+// is known to be right.
+func newCommand(understood func()) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "agent",
+		Short:             "Publishes a cluster's ClusterProperties to its hub",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New(`no command given: "run" or "cleanup"`)
+		},
+	}
+	kube.AddLogFlags(root.PersistentFlags())
+	root.AddCommand(runCommand(understood), cleanupCommand(understood))
+	return root
+}
+
+func runCommand(understood func()) *cobra.Command {
+	opts := newOptions()
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Publish until told to stop",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.complete()
+			if err := opts.Validate(); err != nil {
+				return err
+			}
+			understood()
+			return Run(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
+		},
+	}
+	opts.addFlags(cmd.Flags())
+	return cmd
+}
+
+func cleanupCommand(understood func()) *cobra.Command {
+	opts := newCleanupOptions()
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Stop the running agent and delete what it published",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.Validate(); err != nil {
+				return err
+			}
+			understood()
+			return Cleanup(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
+		},
+	}
+	opts.addFlags(cmd.Flags())
+	return cmd
+}
+
+// Cleanup runs the hook to its end.
+func Cleanup(ctx context.Context, opts CleanupOptions) error {
+	cfg, err := kube.Config(opts.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: newScheme(), Mapper: newMapper()})
+	if err != nil {
+		return err
+	}
+	hook := &cleanup.Hook{
+		Client:           c,
+		InstallNamespace: opts.InstallNamespace,
+		Addon:            types.UID(opts.AddonUID),
+		AgentTimeout:     opts.Timeout,
+		Timeout:          hookTimeout,
+	}
+	return hook.Run(ctx)
+}

@@ -1,0 +1,111 @@
+package spoke
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/cleanup"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// userAgent names the agent in the API servers' logs and metrics.
+const userAgent = contract.AddonName + "-agent"
+
+// Run publishes until ctx ends. It returns an error for what the agent cannot
+// get over by waiting: kubeconfigs it cannot read, addresses it cannot bind.
+func Run(ctx context.Context, opts Options) error {
+	cfg, err := kube.Config(opts.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.UserAgent = userAgent
+	hub := &hubAccess{path: opts.HubKubeconfig}
+	if _, err := hub.current(); err != nil {
+		return err
+	}
+	mgr, err := newManager(ctx, cfg, opts)
+	if err != nil {
+		return err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	all := newSessions(
+		lookout{
+			api: func(ctx context.Context) (property.API, error) {
+				return property.Observe(ctx, disco, mgr.GetAPIReader())
+			},
+			hub: hub.current,
+			removed: func(ctx context.Context) (bool, error) {
+				return cleanup.Requested(ctx, mgr.GetCache(), opts.InstallNamespace, types.UID(opts.AddonUID))
+			},
+		},
+		&session{cfg: cfg, opts: opts},
+		mgr.GetCache(),
+	)
+	if err := assemble(mgr, all, opts); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newManager returns the lasting manager. Its cache holds the clean-up marker and
+// the metadata of one CustomResourceDefinition.
+func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Manager, error) {
+	marker := cleanup.MarkerKey(opts.InstallNamespace)
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:         newScheme(),
+		MapperProvider: staticMapper,
+		Logger:         logr.FromContextOrDiscard(ctx),
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
+					marker.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", marker.Name)},
+				}},
+				property.NewCRD(): {Field: fields.OneTermEqualSelector("metadata.name", property.CRDName)},
+			},
+		},
+		HealthProbeBindAddress: opts.HealthProbeBindAddress,
+		Metrics:                metricsserver.Options{BindAddress: opts.MetricsBindAddress},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting on the spoke: %w", err)
+	}
+	return mgr, nil
+}
+
+// assemble puts the parts of the agent into the lasting manager.
+func assemble(mgr manager.Manager, all *sessions, opts Options) error {
+	err := cleanup.Add(mgr, cleanup.Options{
+		InstallNamespace: opts.InstallNamespace,
+		Addon:            types.UID(opts.AddonUID),
+		Stop:             all.StopPublishing,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(all); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("publishing", all.Ready)
+}

@@ -1,0 +1,159 @@
+package spoke
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Options is the command line of the running agent.
+type Options struct {
+	// Kubeconfig is the path of the spoke's kubeconfig; empty means the service
+	// account of the pod the agent runs in.
+	Kubeconfig string
+
+	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
+	// keeps in a Secret. It may be replaced while the agent runs.
+	HubKubeconfig string
+
+	// ClusterName is the name of the ManagedCluster, and of its namespace on the
+	// hub.
+	ClusterName string
+
+	// AddonUID is the UID of the ManagedClusterAddOn the agent was deployed for.
+	AddonUID string
+
+	// InstallNamespace is the namespace the agent runs in.
+	InstallNamespace string
+
+	// ClaimLimit is how many custom claims the klusterlet reports.
+	ClaimLimit int
+
+	// ReservedClaimSuffixes are those the klusterlet always reports, whatever the
+	// limit.
+	ReservedClaimSuffixes []string
+
+	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
+	// the server off.
+	HealthProbeBindAddress string
+	MetricsBindAddress     string
+}
+
+func newOptions() *Options {
+	return &Options{
+		HubKubeconfig:          "/var/run/hub/kubeconfig",
+		ClaimLimit:             contract.DefaultClaimLimit,
+		HealthProbeBindAddress: ":8081",
+		MetricsBindAddress:     "0",
+	}
+}
+
+func (o *Options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the spoke's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "path of the hub's kubeconfig")
+	flags.StringVar(&o.ClusterName, "cluster-name", o.ClusterName, "name of the ManagedCluster (required)")
+	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn (required)")
+	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace, "namespace the agent runs in (required)")
+	flags.IntVar(&o.ClaimLimit, "claim-limit", o.ClaimLimit, "the klusterlet's limit of custom cluster claims")
+	flags.StringSliceVar(&o.ReservedClaimSuffixes, "reserved-claim-suffixes", o.ReservedClaimSuffixes, "name suffixes of claims the klusterlet reports beyond its limit")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, `host:port of /healthz and /readyz; "0" turns them off`)
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, `host:port of /metrics; "0" turns them off`)
+}
+
+func (o *Options) complete() {
+	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
+	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
+}
+
+// Validate returns every mistake in one line, each naming its flag.
+func (o *Options) Validate() error {
+	var mistakes mistakes
+	mistakes.namespace("cluster-name", o.ClusterName)
+	mistakes.namespace("install-namespace", o.InstallNamespace)
+	mistakes.required("addon-uid", o.AddonUID)
+	mistakes.required("hub-kubeconfig", o.HubKubeconfig)
+	mistakes.address("health-probe-bind-address", o.HealthProbeBindAddress)
+	mistakes.address("metrics-bind-address", o.MetricsBindAddress)
+	if o.ClaimLimit < 0 {
+		mistakes.add("claim-limit", "%d is negative", o.ClaimLimit)
+	}
+	return mistakes.err()
+}
+
+// CleanupOptions is the command line of the hook.
+type CleanupOptions struct {
+	// Kubeconfig, AddonUID and InstallNamespace are those of Options.
+	Kubeconfig       string
+	AddonUID         string
+	InstallNamespace string
+
+	// Timeout is how long to wait for a running agent to acknowledge that it
+	// has stopped.
+	Timeout time.Duration
+}
+
+func newCleanupOptions() *CleanupOptions {
+	return &CleanupOptions{Timeout: 20 * time.Second}
+}
+
+func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the spoke's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn that is being removed (required)")
+	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace, "namespace the agent runs in (required)")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long to wait for a running agent to stop publishing")
+}
+
+// Validate returns every mistake in one line, each naming its flag.
+func (o *CleanupOptions) Validate() error {
+	var mistakes mistakes
+	mistakes.namespace("install-namespace", o.InstallNamespace)
+	mistakes.required("addon-uid", o.AddonUID)
+	if o.Timeout < 0 {
+		mistakes.add("timeout", "%s is negative", o.Timeout)
+	}
+	return mistakes.err()
+}
+
+// mistakes collects what is wrong with a command line.
+type mistakes []string
+
+func (m *mistakes) add(flag, format string, args ...any) {
+	*m = append(*m, "--"+flag+": "+fmt.Sprintf(format, args...))
+}
+
+func (m *mistakes) required(flag, value string) {
+	if value == "" {
+		m.add(flag, "is required")
+	}
+}
+
+func (m *mistakes) namespace(flag, name string) {
+	if name == "" {
+		m.add(flag, "is required")
+	} else if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		m.add(flag, "%q is not a name of a namespace: %s", name, problems[0])
+	}
+}
+
+func (m *mistakes) address(flag, address string) {
+	if _, _, err := net.SplitHostPort(address); address != "0" && err != nil {
+		m.add(flag, "%q is not host:port: %v", address, err)
+	}
+}
+
+func (m mistakes) err() error {
+	if len(m) == 0 {
+		return nil
+	}
+	slices.Sort(m)
+	return errors.New(strings.Join(m, "; "))
+}

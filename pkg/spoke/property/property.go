@@ -1,0 +1,122 @@
+package property
+
+import (
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+const (
+	// Group is the API group of ClusterProperty.
+	Group = "about.k8s.io"
+
+	// Kind is its kind.
+	Kind = "ClusterProperty"
+
+	// CRDName is the name of the CustomResourceDefinition that serves it.
+	CRDName = "clusterproperties." + Group
+)
+
+// Versions returns the versions the agent can read, the preferred one first.
+// Their schemas are the same.
+func Versions() []string { return []string{"v1beta1", "v1alpha1"} }
+
+// GroupVersionKind returns the kind at a version.
+func GroupVersionKind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: Group, Version: version, Kind: Kind}
+}
+
+// New returns an empty object of a version, to be read into or watched.
+func New(version string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(GroupVersionKind(version))
+	return obj
+}
+
+// NewList returns an empty list of objects of a version.
+func NewList(version string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(GroupVersionKind(version).GroupVersion().WithKind(Kind + "List"))
+	return list
+}
+
+// Property is what matters of a ClusterProperty.
+type Property struct {
+	Name  string
+	UID   types.UID
+	Value string
+
+	// SpokeOnly is the owner's wish that it stay on the spoke.
+	SpokeOnly bool
+}
+
+// Read takes the property out of an object of any version. A value that is
+// absent or no string reads as empty.
+func Read(obj *unstructured.Unstructured) Property {
+	value, _, err := unstructured.NestedString(obj.Object, "spec", "value")
+	if err != nil {
+		value = ""
+	}
+	_, spokeOnly := obj.GetLabels()[contract.LabelSpokeOnly]
+	return Property{Name: obj.GetName(), UID: obj.GetUID(), Value: value, SpokeOnly: spokeOnly}
+}
+
+// Obstacle is what in a property itself keeps it from becoming a claim.
+type Obstacle string
+
+// The obstacles. A property without one is to be published.
+const (
+	ObstacleNone      Obstacle = ""
+	ObstacleSpokeOnly Obstacle = "it is labelled " + contract.LabelSpokeOnly
+	ObstacleEmpty     Obstacle = "its value is empty"
+	ObstacleTooLong   Obstacle = "its value is longer than 1024 bytes"
+	ObstacleNotText   Obstacle = "its value is not valid UTF-8"
+)
+
+// Obstacle returns what keeps the property from becoming a claim. The owner's
+// wish comes first: who wants it on the spoke need not mend its value.
+func (p Property) Obstacle() Obstacle {
+	switch {
+	case p.SpokeOnly:
+		return ObstacleSpokeOnly
+	case p.Value == "":
+		return ObstacleEmpty
+	case len(p.Value) > contract.MaxPropertyValueBytes:
+		return ObstacleTooLong
+	case !utf8.ValidString(p.Value):
+		return ObstacleNotText
+	default:
+		return ObstacleNone
+	}
+}
+
+// Strip is a cache transform that keeps of a ClusterProperty what Read reads.
+// Of a value that is too long it keeps only so much that it still is: a CRD
+// without a maximum admits values of a megabyte and more. Other objects pass
+// unchanged.
+func Strip(obj any) (any, error) {
+	full, ok := obj.(*unstructured.Unstructured)
+	if !ok || full.GroupVersionKind().Group != Group {
+		return obj, nil
+	}
+	read := Read(full)
+	if tooLong := contract.MaxPropertyValueBytes + 1; len(read.Value) > tooLong {
+		// The copy lets go of the whole text, which a slice of it would hold.
+		read.Value = string([]byte(read.Value[:tooLong]))
+	}
+	kept := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"value": read.Value},
+	}}
+	kept.SetGroupVersionKind(full.GroupVersionKind())
+	kept.SetName(full.GetName())
+	kept.SetUID(full.GetUID())
+	kept.SetResourceVersion(full.GetResourceVersion())
+	if read.SpokeOnly {
+		kept.SetLabels(map[string]string{contract.LabelSpokeOnly: ""})
+	}
+	return kept, nil
+}

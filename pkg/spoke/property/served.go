@@ -1,0 +1,101 @@
+package property
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// API is what a spoke serves of ClusterProperty. The zero value says nothing.
+type API struct {
+	// Version is the version to read; empty when none is served.
+	Version string
+
+	// Absent says that the spoke has no ClusterProperty at all, its
+	// CustomResourceDefinition included. That is an answer: there are no
+	// properties. When it is false and Version is empty there may be some, of
+	// which nothing can be read.
+	Absent bool
+}
+
+// Served says whether properties can be read.
+func (a API) Served() bool { return a.Version != "" }
+
+// Discovery is the part of a discovery client that Observe needs.
+type Discovery interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// Observe asks the API server what it serves of ClusterProperty. The reader must
+// not be a cache. Whatever keeps the answer from being certain is an error.
+func Observe(ctx context.Context, disco Discovery, live client.Reader) (API, error) {
+	for _, version := range Versions() {
+		served, err := serves(disco, schema.GroupVersion{Group: Group, Version: version})
+		if err != nil {
+			return API{}, err
+		}
+		if served {
+			return API{Version: version}, nil
+		}
+	}
+	absent, err := Absent(ctx, live)
+	return API{Absent: absent}, err
+}
+
+func serves(disco Discovery, version schema.GroupVersion) (bool, error) {
+	list, err := disco.ServerResourcesForGroupVersion(version.String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("discovering %s: %w", version, err)
+	}
+	for _, resource := range list.APIResources {
+		if resource.Kind == Kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Absent says whether the spoke has no CustomResourceDefinition of
+// ClusterProperty, and so no properties. The reader must not be a cache.
+func Absent(ctx context.Context, live client.Reader) (bool, error) {
+	err := live.Get(ctx, client.ObjectKey{Name: CRDName}, NewCRD())
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", CRDName, err)
+	}
+	return false, nil
+}
+
+// NewCRD returns an empty CustomResourceDefinition, metadata only, to be read
+// into or watched.
+func NewCRD() *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	return crd
+}
+
+// Gone says whether the spoke has no property of that name, asking the API
+// server itself: a cache may lag behind the claims it is compared with. When the
+// version is no longer served that is an error, not an answer.
+func Gone(ctx context.Context, live client.Reader, api API, name string) (bool, error) {
+	if api.Absent {
+		return Absent(ctx, live)
+	}
+	err := live.Get(ctx, client.ObjectKey{Name: name}, New(api.Version))
+	if err == nil {
+		return false, nil
+	}
+	if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return true, nil
+	}
+	return false, fmt.Errorf("reading ClusterProperty %s at %s: %w", name, api.Version, err)
+}

@@ -1,0 +1,70 @@
+package publish
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// ControllerName names the controller in logs, metrics and as field manager.
+const ControllerName = "spoke.publish"
+
+const (
+	// workers is enough for a burst of properties; each name is worked on by one
+	// at a time.
+	workers = 4
+
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Add adds the controller to a manager of the spoke for what the spoke serves of
+// ClusterProperty. The manager is not to outlive that answer.
+func Add(mgr manager.Manager, api property.API) error {
+	controlled := builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		Watches(&clusterv1alpha1.ClusterClaim{}, &handler.EnqueueRequestForObject{})
+	if api.Served() {
+		controlled = controlled.Watches(property.New(api.Version), &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(propertyChanged()))
+	}
+	return controlled.
+		WithOptions(controller.Options{
+			// One process has one such controller after the other.
+			SkipNameValidation:      ptr.To(true),
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(&Reconciler{
+			api:    api,
+			cached: mgr.GetCache(),
+			live:   mgr.GetAPIReader(),
+			writer: client.WithFieldOwner(mgr.GetClient(), ControllerName),
+		})
+}
+
+// propertyChanged passes every event but updates that change nothing the claim
+// says.
+func propertyChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*unstructured.Unstructured)
+			after, ok2 := e.ObjectNew.(*unstructured.Unstructured)
+			return !ok || !ok2 || property.Read(before) != property.Read(after)
+		},
+	}
+}

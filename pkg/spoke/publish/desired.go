@@ -1,0 +1,60 @@
+package publish
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// observed is what there is under one name; either may be nil.
+type observed struct {
+	property *property.Property
+	claim    *clusterv1alpha1.ClusterClaim
+}
+
+// foreign says that the name is taken by a claim that is not ours.
+func (o observed) foreign() bool {
+	return o.claim != nil && o.claim.Labels[contract.LabelManagedBy] != contract.ManagedBy
+}
+
+// desiredClaim returns the claim there should be, nil when there should be none
+// of ours. What others put on our claim is carried over.
+func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
+	if seen.property == nil || seen.property.Obstacle() != property.ObstacleNone {
+		return nil
+	}
+	claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: seen.property.Name}}
+	if seen.claim != nil {
+		claim = seen.claim.DeepCopy()
+	}
+	metav1.SetMetaDataLabel(&claim.ObjectMeta, contract.LabelManagedBy, contract.ManagedBy)
+	claim.OwnerReferences = withOwner(claim.OwnerReferences, metav1.OwnerReference{
+		APIVersion: property.GroupVersionKind(version).GroupVersion().String(),
+		Kind:       property.Kind,
+		Name:       seen.property.Name,
+		UID:        seen.property.UID,
+	})
+	claim.Spec.Value = seen.property.Value
+	return claim
+}
+
+// withOwner returns the references with owner as the only one to that property,
+// whatever version and UID an earlier one had, and the others as they are.
+func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	at := slices.IndexFunc(refs, func(ref metav1.OwnerReference) bool { return refersAlike(ref, owner) })
+	if at < 0 {
+		return append(refs, owner)
+	}
+	rest := slices.DeleteFunc(slices.Clone(refs[at+1:]), func(ref metav1.OwnerReference) bool { return refersAlike(ref, owner) })
+	return append(append(slices.Clone(refs[:at]), owner), rest...)
+}
+
+func refersAlike(ref, owner metav1.OwnerReference) bool {
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && version.Group == property.Group && ref.Kind == owner.Kind && ref.Name == owner.Name
+}

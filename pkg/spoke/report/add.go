@@ -1,0 +1,107 @@
+package report
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// ControllerName names the controller in logs, metrics and as field manager.
+const ControllerName = "spoke.report"
+
+const (
+	// settleTime is how long events are collected before they are reported:
+	// long enough for a claim to follow its property, so that the steps in between are not
+	// reported.
+	settleTime = 500 * time.Millisecond
+
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Options is what is reported and where.
+type Options struct {
+	// API is what the spoke serves of ClusterProperty.
+	API property.API
+
+	// Stopped says that nothing is published any more.
+	Stopped bool
+
+	// Limit is the klusterlet's limit of claims.
+	Limit Limit
+
+	// Addon is the ManagedClusterAddOn to report on, and AddonUID its UID.
+	Addon    types.NamespacedName
+	AddonUID types.UID
+
+	// Hub is the cluster of that object. Its cache is started by the caller and
+	// need not be synced.
+	Hub cluster.Cluster
+}
+
+// Add adds the controller to a manager of the spoke. The manager is not to
+// outlive what the options say.
+func Add(mgr manager.Manager, opts Options) error {
+	c, err := controller.New(ControllerName, mgr, controller.Options{
+		// One process has one such controller after the other.
+		SkipNameValidation: ptr.To(true),
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		// The hub may be unreachable for as long as it likes.
+		CacheSyncTimeout: math.MaxInt64,
+		Reconciler: &Reconciler{
+			api:      opts.API,
+			stopped:  opts.Stopped,
+			limit:    opts.Limit,
+			addonUID: opts.AddonUID,
+			clock:    clock.RealClock{},
+			spoke:    mgr.GetCache(),
+			hub:      opts.Hub.GetCache(),
+			status:   client.WithFieldOwner(opts.Hub.GetClient(), ControllerName).Status(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	toAddon := settled(opts.Addon)
+	if err := c.Watch(source.Kind[client.Object](opts.Hub.GetCache(), &addonv1beta1.ManagedClusterAddOn{}, toAddon)); err != nil {
+		return err
+	}
+	if opts.Stopped || !opts.API.Served() {
+		return nil
+	}
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), &clusterv1alpha1.ClusterClaim{}, toAddon)); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(opts.API.Version), toAddon))
+}
+
+// settled routes every event to the one addon object, after settleTime.
+func settled(addon types.NamespacedName) handler.EventHandler {
+	enqueue := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		queue.AddAfter(reconcile.Request{NamespacedName: addon}, settleTime)
+	}
+	type queueOf = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queueOf) { enqueue(q) },
+		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queueOf) { enqueue(q) },
+		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queueOf) { enqueue(q) },
+		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queueOf) { enqueue(q) },
+	}
+}

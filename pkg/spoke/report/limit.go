@@ -1,0 +1,74 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// Limit is what the klusterlet was told about custom claims.
+type Limit struct {
+	// Custom is the number of custom claims it reports (its flag
+	// --max-custom-cluster-claims).
+	Custom int
+
+	// ReservedSuffixes mark claims that it always reports (its flag
+	// --reserved-cluster-claim-suffixes).
+	ReservedSuffixes []string
+}
+
+// cut is which claims the klusterlet will not report.
+type cut struct {
+	// custom is how many claims count against the limit.
+	custom int
+
+	// ours and others are the names beyond it, sorted.
+	ours, others []string
+}
+
+// predictCut does what the klusterlet does (OCM,
+// pkg/registration/spoke/managedcluster/claim_reconcile.go): claims labelled to
+// stay on the spoke do not count, reserved ones always pass, the rest is sorted by name and
+// what exceeds the limit is left out.
+func predictCut(claims []claim, limit Limit) cut {
+	var custom []claim
+	for _, c := range claims {
+		if !c.spokeOnly && !limit.reserved(c.name) {
+			custom = append(custom, c)
+		}
+	}
+	slices.SortFunc(custom, func(a, b claim) int { return strings.Compare(a.name, b.name) })
+	beyond := cut{custom: len(custom)}
+	for _, c := range custom[min(limit.Custom, len(custom)):] {
+		if c.ours {
+			beyond.ours = append(beyond.ours, c.name)
+		} else {
+			beyond.others = append(beyond.others, c.name)
+		}
+	}
+	return beyond
+}
+
+func (l Limit) reserved(name string) bool {
+	return slices.Contains(clusterv1alpha1.ReservedClusterClaimNames[:], name) ||
+		slices.ContainsFunc(l.ReservedSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+}
+
+// claim is what matters of a ClusterClaim here.
+type claim struct {
+	name, value     string
+	ours, spokeOnly bool
+}
+
+func readClaim(obj *clusterv1alpha1.ClusterClaim) claim {
+	_, spokeOnly := obj.Labels[contract.LabelSpokeOnly]
+	return claim{
+		name:      obj.Name,
+		value:     obj.Spec.Value,
+		ours:      obj.Labels[contract.LabelManagedBy] == contract.ManagedBy,
+		spokeOnly: spokeOnly,
+	}
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// hubTimeout bounds one write to the hub.
+const hubTimeout = 30 * time.Second
+
+// Reconciler keeps the condition true.
+type Reconciler struct {
+	api      property.API
+	stopped  bool
+	limit    Limit
+	addonUID types.UID
+	clock    clock.PassiveClock
+
+	spoke client.Reader
+	hub   client.Reader
+	// status writes the hub's status subresources.
+	status client.SubResourceWriter
+}
+
+var _ reconcile.Reconciler = &Reconciler{}
+
+// Reconcile observes addon, properties and claims, and reports.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	if err := r.hub.Get(ctx, req.NamespacedName, addon); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if addon.UID != r.addonUID {
+		return reconcile.Result{}, nil
+	}
+	seen, err := r.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.apply(ctx, addon, desiredCondition(seen))
+}
+
+func (r *Reconciler) observe(ctx context.Context) (observed, error) {
+	seen := observed{api: r.api, stopped: r.stopped, limit: r.limit}
+	if r.stopped || !r.api.Served() {
+		return seen, nil
+	}
+	properties := property.NewList(r.api.Version)
+	if err := r.spoke.List(ctx, properties, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("listing ClusterProperties: %w", err)
+	}
+	for i := range properties.Items {
+		seen.properties = append(seen.properties, property.Read(&properties.Items[i]))
+	}
+	claims := &clusterv1alpha1.ClusterClaimList{}
+	if err := r.spoke.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("listing ClusterClaims: %w", err)
+	}
+	for i := range claims.Items {
+		seen.claims = append(seen.claims, readClaim(&claims.Items[i]))
+	}
+	return seen, nil
+}
+
+func (r *Reconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
+	before := addon.DeepCopy()
+	condition.LastTransitionTime = metav1.NewTime(r.clock.Now())
+	if !meta.SetStatusCondition(&addon.Status.Conditions, condition) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	err := r.status.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("reporting on the hub: %w", err)
+	}
+	return nil
+}

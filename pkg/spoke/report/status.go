@@ -1,0 +1,185 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// maxMessageBytes bounds the condition's message. The lists in it share the
+// space; what does not fit is counted.
+const (
+	maxMessageBytes = 1024
+
+	leftOutBytes   = 350
+	cutOffBytes    = 270
+	spokeOnlyBytes = 60
+)
+
+// limitSetting is the field of the Klusterlet that lifts the limit.
+const limitSetting = "spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims"
+
+// observed is what the condition is about.
+type observed struct {
+	api        property.API
+	stopped    bool
+	properties []property.Property
+	claims     []claim
+	limit      Limit
+}
+
+// outcome is what became of the properties.
+type outcome struct {
+	total     int
+	published int
+	spokeOnly []string
+	leftOut   []string // "name (reason)"
+	cut       cut
+}
+
+// desiredCondition returns the condition without its time. The same facts give
+// the same text, in whatever order they come.
+func desiredCondition(seen observed) metav1.Condition {
+	condition := metav1.Condition{Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse}
+	switch {
+	case seen.stopped:
+		condition.Reason = contract.ReasonPublishingStopped
+		condition.Message = "The addon is being removed; its ClusterClaims go."
+	case seen.api.Absent:
+		condition.Reason = contract.ReasonPropertyAPIMissing
+		condition.Message = "The cluster has no CustomResourceDefinition " + property.CRDName + "; its arrival is waited for."
+	case !seen.api.Served():
+		condition.Reason = contract.ReasonPropertyAPIMissing
+		condition.Message = fmt.Sprintf("CustomResourceDefinition %s serves none of the versions %s; published claims stay as they are until it does.",
+			property.CRDName, strings.Join(property.Versions(), ", "))
+	default:
+		result := judge(seen)
+		condition.Reason = result.reason()
+		condition.Message = result.message(seen.limit)
+		if condition.Reason == contract.ReasonPublished {
+			condition.Status = metav1.ConditionTrue
+		}
+	}
+	return condition
+}
+
+// judge compares properties with claims.
+func judge(seen observed) outcome {
+	claims := make(map[string]claim, len(seen.claims))
+	for _, c := range seen.claims {
+		claims[c.name] = c
+	}
+	result := outcome{total: len(seen.properties), cut: predictCut(seen.claims, seen.limit)}
+	for _, p := range seen.properties {
+		switch reason := whyNot(p, claims); reason {
+		case "":
+			result.published++
+		case string(property.ObstacleSpokeOnly):
+			result.spokeOnly = append(result.spokeOnly, p.Name)
+		default:
+			result.leftOut = append(result.leftOut, p.Name+" ("+reason+")")
+		}
+	}
+	slices.Sort(result.spokeOnly)
+	slices.Sort(result.leftOut)
+	return result
+}
+
+// whyNot returns what keeps a property from the hub, or nothing. A claim of an
+// older value counts as published: it is about to follow, and the text must not
+// change when a value does.
+func whyNot(p property.Property, claims map[string]claim) string {
+	if obstacle := p.Obstacle(); obstacle != property.ObstacleNone {
+		return string(obstacle)
+	}
+	c, made := claims[p.Name]
+	switch {
+	case !made:
+		return "its ClusterClaim is not written yet; the agent's log says why if this stays"
+	case !c.ours:
+		return "a ClusterClaim of that name was made by someone else"
+	case c.spokeOnly:
+		return "its ClusterClaim is labelled " + contract.LabelSpokeOnly
+	default:
+		return ""
+	}
+}
+
+func (o outcome) reason() string {
+	switch {
+	case len(o.leftOut) > 0:
+		return contract.ReasonPartiallyPublished
+	case len(o.cut.ours) > 0:
+		return contract.ReasonClaimLimitExceeded
+	default:
+		return contract.ReasonPublished
+	}
+}
+
+func (o outcome) message(limit Limit) string {
+	sentences := []string{o.count()}
+	if len(o.leftOut) > 0 {
+		sentences = append(sentences, "Left out: "+list(o.leftOut, leftOutBytes)+".")
+	}
+	if len(o.cut.ours) > 0 {
+		sentences = append(sentences, o.cutOff(limit))
+	}
+	if len(o.spokeOnly) > 0 {
+		sentences = append(sentences, "Kept on the spoke by label: "+list(o.spokeOnly, spokeOnlyBytes)+".")
+	}
+	return strings.Join(sentences, " ")
+}
+
+func (o outcome) count() string {
+	switch {
+	case o.total == 0:
+		return "There are no properties."
+	case o.published == o.total:
+		return fmt.Sprintf("%s published.", properties(o.total))
+	default:
+		return fmt.Sprintf("%d of %s published.", o.published, properties(o.total))
+	}
+}
+
+func properties(n int) string {
+	if n == 1 {
+		return "1 property"
+	}
+	return fmt.Sprintf("%d properties", n)
+}
+
+func (o outcome) cutOff(limit Limit) string {
+	others := ""
+	if n := len(o.cut.others); n > 0 {
+		others = fmt.Sprintf(" (and %d claims of others)", n)
+	}
+	return fmt.Sprintf("The klusterlet reports %d custom claims, which cuts off %s%s: set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
+		limit.Custom, list(o.cut.ours, cutOffBytes), others, limitSetting, o.cut.custom)
+}
+
+// list joins the entries within a number of bytes and counts those that do not
+// fit.
+func list(entries []string, maxBytes int) string {
+	const separator = ", "
+	var text string
+	for i, entry := range entries {
+		next := entry
+		if i > 0 {
+			next = text + separator + entry
+		}
+		rest := fmt.Sprintf("%sand %d more", separator, len(entries)-i)
+		if len(next)+len(rest) > maxBytes {
+			if i == 0 {
+				return fmt.Sprintf("%d", len(entries))
+			}
+			return text + rest
+		}
+		text = next
+	}
+	return text
+}

@@ -1,0 +1,155 @@
+package spoke
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/publish"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
+)
+
+// situation is what a session is built for. It is compared with ==.
+type situation struct {
+	api property.API
+
+	// hub is the way to the hub; another pointer is another way.
+	hub *rest.Config
+
+	// removed says that the addon is being removed, so nothing is published.
+	removed bool
+}
+
+// publishes says whether properties are known well enough to make or delete a
+// claim.
+func (s situation) publishes() bool {
+	return !s.removed && (s.api.Served() || s.api.Absent)
+}
+
+// session runs the controllers for one situation.
+type session struct {
+	cfg  *rest.Config
+	opts Options
+}
+
+// Run publishes and reports until ctx ends. When it returns, no write is under
+// way. It calls ready once the caches of the spoke are filled.
+func (s *session) Run(ctx context.Context, now situation, ready func()) error {
+	mgr, err := s.newManager(ctx)
+	if err != nil {
+		return err
+	}
+	if now.publishes() {
+		if err := s.addPublish(ctx, mgr, now.api); err != nil {
+			return err
+		}
+	}
+	if err := s.addReport(mgr, now); err != nil {
+		return err
+	}
+	err = mgr.Add(manager.RunnableFunc(func(context.Context) error {
+		ready()
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
+	return manager.New(s.cfg, manager.Options{
+		Scheme:         newScheme(),
+		MapperProvider: staticMapper,
+		Logger:         logr.FromContextOrDiscard(ctx),
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            property.Strip,
+			ByObject: map[client.Object]cache.ByObject{
+				&clusterv1alpha1.ClusterClaim{}: {Transform: stripClaim},
+			},
+		},
+		HealthProbeBindAddress: "0",
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		// Publishing ends when its writes are done, not before. They have a
+		// timeout of their own.
+		GracefulShutdownTimeout: ptr.To(neverGiveUp),
+	})
+}
+
+func (s *session) addPublish(ctx context.Context, mgr manager.Manager, api property.API) error {
+	watched := []client.Object{&clusterv1alpha1.ClusterClaim{}}
+	if api.Served() {
+		watched = append(watched, property.New(api.Version))
+	}
+	for _, obj := range watched {
+		// An informer known before the start is waited for without a time limit,
+		// before any controller starts.
+		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return err
+		}
+	}
+	return publish.Add(mgr, api)
+}
+
+func (s *session) addReport(mgr manager.Manager, now situation) error {
+	hub, err := cluster.New(now.hub, func(o *cluster.Options) {
+		o.Scheme = mgr.GetScheme()
+		o.MapperProvider = staticMapper
+		o.Logger = mgr.GetLogger()
+		o.Cache = cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&addonv1beta1.ManagedClusterAddOn{}: {Namespaces: map[string]cache.Config{
+					s.opts.ClusterName: {FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.AddonName)},
+				}},
+			},
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("starting on the hub: %w", err)
+	}
+	// Not as a cluster of the manager: it would wait for the hub's cache before
+	// it starts anything.
+	if err := mgr.Add(manager.RunnableFunc(hub.Start)); err != nil {
+		return err
+	}
+	return report.Add(mgr, report.Options{
+		API:      now.api,
+		Stopped:  now.removed,
+		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
+		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
+		AddonUID: types.UID(s.opts.AddonUID),
+		Hub:      hub,
+	})
+}
+
+func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return newMapper(), nil
+}
+
+// stripClaim is a cache transform that drops what no patch of ours touches.
+func stripClaim(obj any) (any, error) {
+	if claim, ok := obj.(*clusterv1alpha1.ClusterClaim); ok {
+		claim.ManagedFields = nil
+		claim.Annotations = nil
+	}
+	return obj, nil
+}
