@@ -29,8 +29,8 @@
 //   - managedclusteraddons named cluster-inventory: get, list, watch, update,
 //     patch; status: patch; finalizers: update;
 //   - managedclusters: get, list, watch;
-//   - manifestworks: get, list, watch, create, patch, delete;
-//   - certificatesigningrequests: get, list, watch; approval: update; signer
+//   - manifestworks: list, watch, create, patch, delete;
+//   - certificatesigningrequests: list, watch; approval: update; signer
 //     kubernetes.io/kube-apiserver-client: approve;
 //   - roles, rolebindings: get, list, watch, create, patch; a role can grant
 //     only what the manager may do itself;

@@ -1,0 +1,34 @@
+{{- define "cluster-inventory.labels" -}}
+app.kubernetes.io/name: cluster-inventory
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "cluster-inventory.managerSelector" -}}
+app.kubernetes.io/name: cluster-inventory
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: manager
+{{- end }}
+
+{{- define "cluster-inventory.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "cluster-inventory.placementNamespace" -}}
+{{ .Values.installStrategy.placement.namespace | default .Release.Namespace }}
+{{- end }}
+
+{{- define "cluster-inventory.podSecurity" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "cluster-inventory.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}

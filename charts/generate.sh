@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Writes the chart's custom resource definitions into the tree TREE, from the
+# module that defines them, at the version go.mod pins.
+#
+# usage: charts/generate.sh TREE
+set -euo pipefail
+tree=$1
+module=sigs.k8s.io/cluster-inventory-api
+crd=multicluster.x-k8s.io_clusterprofiles.yaml
+
+read -r version dir < <(cd "$tree" && go list -m -f '{{.Version}} {{.Dir}}' "$module")
+out=$tree/charts/cluster-inventory/crds
+mkdir -p "$out"
+{
+	echo "# ClusterProfile of SIG-Multicluster (KEP-4322), from $module $version,"
+	echo "# config/crd/bases/$crd; make generate writes this file."
+	cat "$dir/config/crd/bases/$crd"
+} >"$out/$crd"
