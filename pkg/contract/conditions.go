@@ -70,6 +70,11 @@ const (
 	// no override says so, so this addon writes no profiles (status False).
 	ReasonUpstreamGateUnknown = "UpstreamGateUnknown"
 
+	// ReasonProfilesKept: the addon is being uninstalled from the hub, and
+	// AnnotationKeepProfiles says that profiles stay as they are, so this addon
+	// writes none (status False).
+	ReasonProfilesKept = "ProfilesKept"
+
 	// ReasonProfileAPIMissing: the hub serves no ClusterProfile API; its
 	// arrival is followed (status False).
 	ReasonProfileAPIMissing = "ClusterProfileAPIMissing"

@@ -57,6 +57,19 @@ const (
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
 )
 
+// What chart, uninstall hook and manager agree on, on the hub.
+const (
+	// LeaseName is the Lease, in the manager's namespace, by which replicas
+	// agree on one that works.
+	LeaseName = "cluster-inventory-manager"
+
+	// AnnotationKeepProfiles on the ClusterManagementAddOn with the value "true"
+	// tells the manager to leave every ClusterProfile as it is, whatever becomes
+	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's addon only
+	// once that addon's ConditionProfilesSynced says ReasonProfilesKept.
+	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
+)
+
 // What agent and clean-up hook agree on, on the spoke.
 const (
 	// CleanupMarkerName is the ConfigMap, in the addon's install namespace,
