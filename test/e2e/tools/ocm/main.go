@@ -21,7 +21,6 @@ import (
 	"open-cluster-management.io/api/feature"
 	"open-cluster-management.io/ocm/pkg/cmd/hub"
 	"open-cluster-management.io/ocm/pkg/cmd/spoke"
-	"open-cluster-management.io/ocm/pkg/cmd/webhook"
 	"open-cluster-management.io/ocm/pkg/features"
 )
 
@@ -33,10 +32,10 @@ type component struct {
 
 var components = map[string]component{
 	"addon manager":           {command: hub.NewAddonManager},
-	"addon webhook-server":    {command: webhook.NewAddonWebhook},
 	"placement controller":    {command: hub.NewPlacementController},
 	"registration agent":      {command: spoke.NewRegistrationAgent, hubGates: feature.DefaultHubRegistrationFeatureGates},
 	"registration controller": {command: hub.NewRegistrationController, hubGates: feature.DefaultHubRegistrationFeatureGates},
+	"webhooks server":         {command: newWebhooks, hubGates: feature.DefaultHubRegistrationFeatureGates},
 	"work agent":              {command: spoke.NewWorkAgent, hubGates: feature.DefaultHubWorkFeatureGates},
 }
 

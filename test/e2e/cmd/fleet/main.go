@@ -1,0 +1,151 @@
+// Command fleet starts, shows and removes a hub with its spokes on this
+// machine, and installs the addon from this tree into it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what every command shares; the variables are those of make.
+type options struct {
+	name   string
+	spokes int
+}
+
+func newCommand() *cobra.Command {
+	o := &options{name: env("FLEET", "default")}
+	root := &cobra.Command{
+		Use:           "fleet",
+		Short:         "A local hub with its spokes, joined by Open Cluster Management",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().StringVar(&o.name, "name", o.name, "Name of the fleet (FLEET).")
+	root.AddCommand(upCommand(o), downCommand(o), statusCommand(o), superviseCommand(o), assetsCommand(), helmCommand())
+	return root
+}
+
+func upCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the fleet, or what a running one lacks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := spokesFromEnv(cmd, o); err != nil {
+				return err
+			}
+			f, err := fleet.Up(cmd.Context(), fleet.Options{Name: o.name, Spokes: o.spokes}, cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			for _, cluster := range f.Clusters() {
+				fmt.Fprintf(cmd.OutOrStdout(), "         %-9s export KUBECONFIG=%s\n", cluster, f.Kubeconfig(cluster))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
+	return cmd
+}
+
+func spokesFromEnv(cmd *cobra.Command, o *options) error {
+	value := os.Getenv("SPOKES")
+	if value == "" || cmd.Flags().Changed("spokes") {
+		return nil
+	}
+	spokes, err := strconv.Atoi(value)
+	if err != nil {
+		return fmt.Errorf("SPOKES=%s: want a number", value)
+	}
+	o.spokes = spokes
+	return nil
+}
+
+func downCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop the fleet and remove every file of it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return fleet.Down(cmd.Context(), o.name, cmd.OutOrStdout())
+		},
+	}
+}
+
+func statusCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := fleet.Open(o.name)
+			if err != nil {
+				return err
+			}
+			return f.Status(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+}
+
+func superviseCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:    "supervise",
+		Short:  "Keep the processes of the fleet running (started by up)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return fleet.Supervise(cmd.Context(), o.name)
+		},
+	}
+}
+
+func assetsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "assets",
+		Short: "Print a directory with etcd and kube-apiserver, for KUBEBUILDER_ASSETS",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := fleet.Assets(cmd.Context(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
+			return err
+		},
+	}
+}
+
+func helmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "helm -- ARGUMENTS",
+		Short: "Run the pinned Helm",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return fleet.Helm(cmd.Context(), cmd.ErrOrStderr(), args...)
+		},
+	}
+}
+
+func env(name, fallback string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return fallback
+}

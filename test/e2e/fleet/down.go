@@ -1,0 +1,106 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Down ends every process of a fleet and removes every file of it. It returns
+// ErrNoFleet when there is nothing, and works as well when the supervisor was
+// killed: then the recorded processes are ended.
+func Down(ctx context.Context, name string, out io.Writer) error {
+	report := newProgress(out)
+	f, err := locate(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(f.Dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrNoFleet, name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	unlock, err := lockFile(ctx, f.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := f.shutdown(ctx, report); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(f.Dir); err != nil {
+		return err
+	}
+	// The parent stays while another fleet is in it.
+	if err := os.Remove(filepath.Dir(f.Dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	report.line("fleet %s is gone", name)
+	return nil
+}
+
+// shutdown ends the supervisor, which ends everything else, and makes sure.
+func (f *Fleet) shutdown(ctx context.Context, report *progress) error {
+	err := f.call(ctx, http.MethodPost, "/shutdown", nil, nil)
+	switch {
+	case errors.Is(err, errNoSupervisor):
+		report.line("fleet %s: the supervisor does not run, ending what it recorded", f.Name)
+	case err != nil:
+		return err
+	default:
+		report.line("fleet %s: stopping", f.Name)
+		recorded, err := f.recorded()
+		if err != nil {
+			return err
+		}
+		gone := func(context.Context) (bool, error) { return !recorded.Supervisor.alive(), nil }
+		if err := wait(ctx, "the supervisor to end", 20*time.Millisecond, gone); err != nil {
+			return err
+		}
+	}
+	f.killRecorded()
+	return nil
+}
+
+func (f *Fleet) recorded() (records, error) {
+	var r records
+	content, err := os.ReadFile(f.path("run", "processes.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(content, &r)
+}
+
+// killRecorded ends whatever of the last recorded processes still runs, by
+// number and start time: a number that went to another process is left alone.
+func (f *Fleet) killRecorded() {
+	recorded, err := f.recorded()
+	if err != nil {
+		return // a record that cannot be read names nobody
+	}
+	slices.SortFunc(recorded.Processes, func(a, b ProcessStatus) int { return int(b.Tier - a.Tier) })
+	for _, id := range append([]identity{recorded.Supervisor}, identities(recorded.Processes)...) {
+		// Already gone is the usual and the wanted answer.
+		_ = id.signal(syscall.SIGKILL)
+	}
+}
+
+func identities(processes []ProcessStatus) []identity {
+	ids := make([]identity, 0, len(processes))
+	for _, p := range processes {
+		ids = append(ids, p.identity)
+	}
+	return ids
+}

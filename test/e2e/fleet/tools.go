@@ -1,0 +1,269 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// tool is a program the fleet is built from. Each has a module of its own
+// under test/e2e/tools, because their dependencies do not agree.
+type tool struct {
+	name    string
+	pkg     string // what to build in the module
+	env     string // the variable that points at a ready one
+	minutes string // what to expect of a first build
+}
+
+var (
+	kubeTool = tool{name: "kube", pkg: ".", env: "FLEET_KUBE_BINARY", minutes: "about 7 minutes"}
+	ocmTool  = tool{name: "ocm", pkg: ".", env: "FLEET_OCM_BINARY", minutes: "about 7 minutes"}
+	helmTool = tool{name: "helm", pkg: "helm.sh/helm/v3/cmd/helm", env: "FLEET_HELM_BINARY", minutes: "about 2 minutes"}
+)
+
+// buildFlags are the same on every machine, so that a cache entry means one thing.
+var buildFlags = []string{"build", "-trimpath", "-ldflags=-s -w"}
+
+// toolPath returns the tool's binary: the one pointed at, the cached one, or
+// one that is built now.
+func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string, error) {
+	if ready := os.Getenv(t.env); ready != "" {
+		path, err := exec.LookPath(ready)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", t.env, err)
+		}
+		return filepath.Abs(path)
+	}
+	dir := f.toolDir(t)
+	key, err := toolKey(ctx, dir, t)
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(cache, t.name+"-"+key)
+	if exists(binary) {
+		return binary, nil
+	}
+	unlock, err := lockFile(ctx, binary+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if exists(binary) { // somebody else built it while we waited
+		return binary, nil
+	}
+	return binary, t.build(ctx, dir, binary, report)
+}
+
+func (f *Fleet) toolDir(t tool) string {
+	return filepath.Join(f.Root, "test", "e2e", "tools", t.name)
+}
+
+// build compiles into the cache, under the final name only when it is whole.
+func (t tool) build(ctx context.Context, dir, binary string, report *progress) error {
+	report.line("building %s from its modules (%s the first time, then cached in %s)", t.name, t.minutes, filepath.Dir(binary))
+	started := time.Now()
+	tmp := binary + ".tmp"
+	cmd := exec.CommandContext(ctx, "go", append(slices.Clone(buildFlags), "-v", "-o", tmp, t.pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	output, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("build %s: %w", t.name, err)
+	}
+	var packages atomic.Int64
+	done := make(chan struct{})
+	go tick(done, 15*time.Second, func() {
+		report.line("building %s: %s, %d packages compiled", t.name, time.Since(started).Round(time.Second), packages.Load())
+	})
+	problems := countPackages(output, &packages)
+	err = cmd.Wait()
+	close(done)
+	if err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", t.name, dir, err, problems)
+	}
+	report.line("built %s in %s", t.name, time.Since(started).Round(time.Second))
+	return os.Rename(tmp, binary)
+}
+
+// countPackages reads what "go build -v" says: a package per line, downloads,
+// and whatever went wrong, which it returns.
+func countPackages(output io.Reader, packages *atomic.Int64) string {
+	var problems strings.Builder
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		switch line := lines.Text(); {
+		case strings.HasPrefix(line, "go: downloading "):
+		case !strings.ContainsAny(line, " :"):
+			packages.Add(1)
+		default:
+			problems.WriteString(line + "\n")
+		}
+	}
+	return problems.String()
+}
+
+func tick(done <-chan struct{}, every time.Duration, do func()) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+// toolKey names a build by all that decides its content.
+func toolKey(ctx context.Context, dir string, t tool) (string, error) {
+	hash := sha256.New()
+	sources, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return "", err
+	}
+	for _, source := range sources { // Glob sorts
+		content, err := os.ReadFile(source)
+		if err != nil {
+			return "", err
+		}
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(source), len(content), content) // a hash never fails
+	}
+	version, err := goCommand(ctx, dir, "env", "GOVERSION", "GOOS", "GOARCH")
+	if err != nil {
+		return "", err
+	}
+	_, _ = fmt.Fprintf(hash, "%s%s %s", version, t.pkg, buildFlags)
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// moduleDir is where a module of the tool is unpacked; it is fetched if needed.
+func (f *Fleet) moduleDir(ctx context.Context, t tool, module string) (string, error) {
+	output, err := goCommand(ctx, f.toolDir(t), "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Dir, Error string }
+	if err := json.Unmarshal(output, &answer); err != nil {
+		return "", err
+	}
+	if answer.Error != "" || answer.Dir == "" {
+		return "", fmt.Errorf("module %s of %s: %s", module, t.name, answer.Error)
+	}
+	return answer.Dir, nil
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, stderr.String())
+	}
+	return output, nil
+}
+
+// cacheDir outlives every fleet and is shared by all checkouts of a user.
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place to cache built tools: %w", err)
+	}
+	dir := filepath.Join(base, "cluster-inventory-addon")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// Assets returns a directory with etcd and kube-apiserver by these names, as
+// tests against a real API server want it in KUBEBUILDER_ASSETS.
+func Assets(ctx context.Context, out io.Writer) (string, error) {
+	f, err := locate("assets")
+	if err != nil {
+		return "", err
+	}
+	kube, err := f.toolPath(ctx, kubeTool, newProgress(out))
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(kube))
+	dir := filepath.Join(cache, "assets-"+hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.Symlink(kube, filepath.Join(dir, name)); err != nil && !os.IsExist(err) {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// Helm runs the pinned Helm with the caller's terminal.
+func Helm(ctx context.Context, progressTo io.Writer, args ...string) error {
+	f, err := locate("helm")
+	if err != nil {
+		return err
+	}
+	helm, err := f.toolPath(ctx, helmTool, newProgress(progressTo))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, helm, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// lockFile waits for the lock of a path and returns what gives it back. The
+// holder may remove the file: whoever then gets the lock of the removed one
+// tries again with the new.
+func lockFile(ctx context.Context, path string) (func(), error) {
+	for {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		err = wait(ctx, "the lock "+path, 50*time.Millisecond, func(context.Context) (bool, error) {
+			return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil, nil
+		})
+		if err != nil {
+			_ = file.Close()
+			return nil, err
+		}
+		held, err := file.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if present, err := os.Stat(path); err == nil && os.SameFile(held, present) {
+			return func() { _ = file.Close() }, nil
+		}
+		_ = file.Close()
+	}
+}
