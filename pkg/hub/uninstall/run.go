@@ -1,0 +1,191 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// lookEvery is how often the hub is looked at.
+const lookEvery = time.Second
+
+// Options say how to uninstall.
+type Options struct {
+	// Timeout is how long all of it may take.
+	Timeout time.Duration
+
+	// KeepProfiles leaves the ClusterProfiles in place.
+	KeepProfiles bool
+}
+
+// Run takes the addon off every cluster of the hub and returns when it is gone.
+// Its error says what is left; running it again goes on from there.
+func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
+	scheme := runtime.NewScheme()
+	if err := addonv1beta1.Install(scheme); err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	return (&uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: lookEvery}).run(ctx, opts.Timeout)
+}
+
+type uninstaller struct {
+	client       client.Client
+	keepProfiles bool
+	every        time.Duration
+
+	// told is the last line of progress.
+	told string
+
+	// quiet is how many times in a row nothing was left to do.
+	quiet int
+}
+
+func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	var problem error
+	err := wait.PollUntilContextCancel(ctx, u.every, true, func(ctx context.Context) (bool, error) {
+		done, err := u.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			problem = err
+		}
+		if isFinal(err) {
+			return false, err
+		}
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Trying again")
+		} else {
+			problem = nil
+		}
+		return done, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.told), problem)
+	}
+	return err
+}
+
+// look takes one step; it is done when twice in a row there was none to take.
+func (u *uninstaller) look(ctx context.Context) (bool, error) {
+	o, err := u.observe(ctx)
+	if err != nil {
+		return false, err
+	}
+	step := next(o, u.keepProfiles)
+	u.tell(ctx, step, len(o.profiles))
+	if step.done() {
+		u.quiet++
+		return u.quiet > 1, nil
+	}
+	u.quiet = 0
+	return false, u.apply(ctx, o, step)
+}
+
+func (u *uninstaller) tell(ctx context.Context, s step, profiles int) {
+	if s.waitingFor == u.told {
+		return
+	}
+	u.told = s.waitingFor
+	if s.done() {
+		log.FromContext(ctx).Info("Nothing of the addon is left on any cluster", "profilesKept", profiles)
+		return
+	}
+	log.FromContext(ctx).Info("Waiting for " + s.waitingFor)
+}
+
+func (u *uninstaller) observe(ctx context.Context) (observed, error) {
+	o := observed{definition: &addonv1beta1.ClusterManagementAddOn{}}
+	err := u.client.Get(ctx, client.ObjectKey{Name: contract.AddonName}, o.definition)
+	if apierrors.IsNotFound(err) {
+		o.definition, err = nil, nil
+	}
+	if err != nil {
+		return observed{}, fmt.Errorf("reading ClusterManagementAddOn %s: %w", contract.AddonName, err)
+	}
+	addons := &addonv1beta1.ManagedClusterAddOnList{}
+	if err := u.client.List(ctx, addons, client.MatchingFields{metav1.ObjectNameField: contract.AddonName}); err != nil {
+		return observed{}, fmt.Errorf("listing ManagedClusterAddOns %s: %w", contract.AddonName, err)
+	}
+	o.addons = addons.Items
+	o.profiles, err = u.observeProfiles(ctx)
+	return o, err
+}
+
+// observeProfiles returns the marked profiles that nobody is deleting yet; one
+// that waits for a finalizer of somebody else is theirs. A hub without the API has none.
+func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
+	err := u.client.List(ctx, list, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing ClusterProfiles: %w", err)
+	}
+	var profiles []metav1.PartialObjectMetadata
+	for _, profile := range list.Items {
+		if profile.DeletionTimestamp.IsZero() {
+			profiles = append(profiles, profile)
+		}
+	}
+	return profiles, nil
+}
+
+func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
+	if s.declare {
+		return u.declare(ctx, o.definition, s.keep)
+	}
+	for i := range s.deleteAddons {
+		if err := u.remove(ctx, &s.deleteAddons[i]); err != nil {
+			return err
+		}
+	}
+	for i := range s.deleteProfiles {
+		if err := u.remove(ctx, &s.deleteProfiles[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *uninstaller) declare(ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn, keep bool) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%t"}},"spec":{"installStrategy":{"type":%q,"placements":null}}}`,
+		contract.AnnotationKeepProfiles, keep, addonv1beta1.AddonInstallStrategyManual)
+	return u.client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// remove deletes the very object that was seen.
+func (u *uninstaller) remove(ctx context.Context, object client.Object) error {
+	uid := object.GetUID()
+	err := u.client.Delete(ctx, object, client.Preconditions{UID: &uid})
+	if apierrors.IsConflict(err) {
+		return nil // another object of that name; the next look sees it
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// isFinal is true for errors that no waiting mends.
+func isFinal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apimeta.IsNoMatchError(err)
+}
