@@ -52,6 +52,11 @@ const (
 	// puts it in (SIG-Multicluster, KEP-4322). Absent when it has none.
 	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
 
+	// ProfileConditionJoined is the condition of a ClusterProfile that shows
+	// whether the cluster ever joined the hub. KEP-4322 names it; the API's
+	// package has no constant for it.
+	ProfileConditionJoined = "Joined"
+
 	// AnnotationCopiedLabels on a ClusterProfile lists, separated by commas and
 	// sorted, the keys of the labels this addon copied from the ManagedCluster.
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"

@@ -1,0 +1,318 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	clustersdkv1beta2 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// answer is what the rule of selection says of one pair. Only no deletes.
+type answer int
+
+const (
+	unknown answer = iota
+	no
+	yes
+)
+
+// observed is what the caches say of one pair of namespace and cluster.
+type observed struct {
+	// unserved are the resources the rule rests on that the hub does not
+	// serve: what their caches hold is no answer.
+	unserved []string
+
+	// profileAPI is true when the hub serves ClusterProfiles.
+	profileAPI bool
+
+	profile   *inventoryv1alpha1.ClusterProfile // nil when there is none
+	namespace *metav1.PartialObjectMetadata     // nil when there is none
+	cluster   *clusterv1.ManagedCluster         // nil when there is none
+	addon     *addonv1beta1.ManagedClusterAddOn // nil when there is none
+
+	bindings   []observedBinding   // of the namespace, by name
+	placements []observedPlacement // of the namespace, labelled for publishing, by name
+}
+
+type observedBinding struct {
+	binding *clusterv1beta2.ManagedClusterSetBinding
+	set     *clusterv1beta2.ManagedClusterSet // nil when there is none
+}
+
+type observedPlacement struct {
+	placement *clusterv1beta1.Placement
+
+	// decides is true when some slice of the Placement's decisions names the
+	// cluster.
+	decides bool
+
+	// decisions is how many clusters all slices name.
+	decisions int
+
+	// slices and newest (a resource version) tell one state of the slices from
+	// another.
+	slices int
+	newest string
+}
+
+// selection is what the rule says of a pair, and why.
+type selection struct {
+	answer answer
+
+	// why says in a fragment of a sentence about the cluster what withholds its
+	// profile or keeps the answer from being known. Empty for yes.
+	why string
+
+	// bindings are the names of those whose set selects the cluster or may. With
+	// none of them nobody expects a profile.
+	bindings []string
+
+	// undecided are the names of the Placements that keep the answer from being
+	// known.
+	undecided []string
+
+	// byPlacement is true when nothing but the absence of the cluster from
+	// Placements' decisions speaks against a profile.
+	byPlacement bool
+}
+
+// selectPair applies the rule: a profile exists for a cluster in the inventory,
+// in a namespace with a bound and publishing set binding that selects it, if the
+// namespace's publishing Placements agree.
+func selectPair(o observed) selection {
+	s := selection{bindings: interestedBindings(o)}
+	if len(o.unserved) > 0 {
+		s.why = "the hub does not serve " + strings.Join(o.unserved, ", ")
+		return s
+	}
+	inInventory, whyNot := inventoryAnswer(o.cluster, o.addon)
+	if inInventory == no {
+		s.answer, s.why = no, whyNot
+		return s
+	}
+	bound, whyUnbound := bindingsAnswer(o.bindings, o.cluster)
+	if bound == no {
+		s.answer, s.why = no, whyUnbound
+		return s
+	}
+	placed, whyUnplaced, undecided := placementsAnswer(o)
+	if placed == no {
+		s.answer, s.why = no, whyUnplaced
+		s.byPlacement = bound == yes && len(o.placements) > 0
+		return s
+	}
+	switch {
+	case bound == unknown:
+		s.why = whyUnbound
+	case placed == unknown:
+		s.why, s.undecided = whyUnplaced, undecided
+	default:
+		s.answer = yes
+	}
+	return s
+}
+
+// inventoryAnswer tells whether a cluster is in the inventory. A synced cache
+// without the cluster or its addon is an answer.
+func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (answer, string) {
+	switch {
+	case cluster == nil:
+		return no, "is no ManagedCluster"
+	case cluster.DeletionTimestamp != nil:
+		return no, "is being detached from the hub"
+	case !cluster.Spec.HubAcceptsClient:
+		return no, "is not accepted by the hub (spec.hubAcceptsClient)"
+	case addon == nil:
+		return no, "does not have the addon " + contract.AddonName
+	case addon.DeletionTimestamp != nil:
+		return no, "is having the addon " + contract.AddonName + " removed"
+	default:
+		return yes, ""
+	}
+}
+
+// bindingsAnswer is the union over the namespace's bindings.
+func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
+	union, why := no, "is in no ManagedClusterSet that is bound and published here"
+	for _, b := range bindings {
+		one, whyOne := bindingAnswer(b, cluster)
+		switch {
+		case one == yes:
+			return yes, ""
+		case one == unknown && union == no:
+			union, why = unknown, whyOne
+		}
+	}
+	return union, why
+}
+
+func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
+	if b.binding.Labels[contract.LabelPublish] == "false" || b.binding.DeletionTimestamp != nil {
+		return no, ""
+	}
+	bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+	if bound != nil && bound.Status == metav1.ConditionFalse {
+		return no, ""
+	}
+	selects, why := setAnswer(b, cluster)
+	if selects == no {
+		return no, ""
+	}
+	if bound == nil || bound.Status != metav1.ConditionTrue {
+		return unknown, fmt.Sprintf("cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound", b.binding.Name)
+	}
+	return selects, why
+}
+
+// setAnswer tells whether the bound set selects the cluster. A set that is not
+// there, or whose selector cannot be understood, may select anything.
+func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
+	if b.set == nil {
+		return unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
+	}
+	selector, err := setSelector(b.set)
+	switch {
+	case err != nil:
+		return unknown, fmt.Sprintf("cannot be selected: the selector of ManagedClusterSet %q is invalid: %v", b.set.Name, err)
+	case cluster != nil && selector.Matches(labels.Set(cluster.Labels)):
+		return yes, ""
+	default:
+		return no, ""
+	}
+}
+
+// setSelector returns the selector of one set. OCM's helper for that judges one
+// set at a time and returns its error, which is what is needed; those that go
+// through all sets give up on the first invalid one.
+func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
+	return clustersdkv1beta2.BuildClusterSelector(set)
+}
+
+// interestedBindings names the bindings because of which somebody may ask where
+// the profile is.
+func interestedBindings(o observed) []string {
+	var names []string
+	for _, b := range o.bindings {
+		if selects, _ := setAnswer(b, o.cluster); selects != no && b.binding.Labels[contract.LabelPublish] != "false" {
+			names = append(names, b.binding.Name)
+		}
+	}
+	return names
+}
+
+// placementsAnswer is the union over the namespace's publishing Placements.
+func placementsAnswer(o observed) (a answer, why string, undecided []string) {
+	if o.namespace == nil {
+		return unknown, "cannot be published: the Namespace has not been seen yet", nil
+	}
+	if len(o.placements) == 0 {
+		if requiresPlacement(o.namespace) {
+			return no, "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none", nil
+		}
+		return yes, "", nil
+	}
+	var reasons []string
+	for _, p := range o.placements {
+		if p.decides {
+			return yes, "", nil
+		}
+		if reason := undecidedReason(p); reason != "" {
+			undecided = append(undecided, p.placement.Name)
+			reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
+		}
+	}
+	if len(undecided) > 0 {
+		return unknown, "is not decided for yet: " + strings.Join(reasons, "; "), undecided
+	}
+	return no, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
+}
+
+// undecidedReason says why the absence of a cluster from a Placement's decisions
+// means nothing yet, or "" if it does mean something.
+func undecidedReason(p observedPlacement) string {
+	conditions := p.placement.Status.Conditions
+	switch {
+	case meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied) == nil:
+		return "has not been scheduled"
+	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
+		return "is misconfigured"
+	case p.decisions != int(p.placement.Status.NumberOfSelectedClusters):
+		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", p.placement.Status.NumberOfSelectedClusters)
+	default:
+		return ""
+	}
+}
+
+func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {
+	return namespace.Annotations[contract.AnnotationRequirePlacement] == "true"
+}
+
+func publishes(placement *clusterv1beta1.Placement) bool {
+	return placement.Labels[contract.LabelPublish] == "true"
+}
+
+// isOurs tells whether a profile names our cluster manager.
+func isOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return profile.Spec.ClusterManager.Name == contract.ClusterManagerName
+}
+
+// isMarked tells whether a profile was created or adopted by this addon.
+func isMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return isOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
+}
+
+// step is what is to be done with a pair's profile.
+type step int
+
+const (
+	leave step = iota
+	create
+	update // adopts what has no mark
+	remove
+)
+
+// nextStep decides, from the rule's answer and the profile as it is, what is to
+// be done.
+//
+// While the answer is unknown a profile of ours stays and its content stays
+// true, as long as the cluster is in the inventory; none is created, adopted or
+// deleted.
+func nextStep(o observed, s selection) step {
+	switch {
+	case o.profile == nil:
+		if s.answer == yes && !isTerminating(o.namespace) {
+			return create
+		}
+	case !isOurs(o.profile), o.profile.DeletionTimestamp != nil, isTerminating(o.namespace):
+	case s.answer == yes:
+		return update
+	case !isMarked(o.profile):
+	case s.answer == no:
+		return remove
+	default:
+		if in, _ := inventoryAnswer(o.cluster, o.addon); in == yes {
+			return update
+		}
+	}
+	return leave
+}
+
+func isTerminating(namespace *metav1.PartialObjectMetadata) bool {
+	return namespace != nil && namespace.DeletionTimestamp != nil
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
