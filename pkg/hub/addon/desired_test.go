@@ -1,0 +1,283 @@
+package addon
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func values() Values {
+	return Values{
+		ClusterName:      "c1",
+		AddonUID:         "uid-1",
+		InstallNamespace: "agents",
+		Image:            "example.com/inventory:v1",
+		PullPolicy:       "Always",
+		ClaimLimit:       7,
+		LogLevel:         3,
+	}
+}
+
+func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
+	t.Helper()
+	tmpl, err := newTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := tmpl.render(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*unstructured.Unstructured
+	for _, object := range objects {
+		all = append(all, object.(*unstructured.Unstructured))
+	}
+	return all
+}
+
+func identify(u *unstructured.Unstructured) string {
+	return strings.TrimPrefix(u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName(), "/")
+}
+
+// find decodes the one object of that kind and name.
+func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			typed := new(T)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+				t.Fatal(err)
+			}
+			return typed
+		}
+	}
+	t.Fatalf("no %s %s", kind, name)
+	return nil
+}
+
+func TestRenderPutsEverythingInItsPlace(t *testing.T) {
+	var got []string
+	for _, object := range rendered(t, values()) {
+		got = append(got, identify(object))
+	}
+	want := []string{
+		"CustomResourceDefinition /clusterproperties.about.k8s.io",
+		"Namespace /agents",
+		"ServiceAccount agents/cluster-inventory-agent",
+		"ClusterRole /open-cluster-management:cluster-inventory:agent",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:agent",
+		"Role agents/cluster-inventory-agent",
+		"RoleBinding agents/cluster-inventory-agent",
+		"Deployment agents/cluster-inventory-agent",
+		"ServiceAccount agents/cluster-inventory-cleanup",
+		"ClusterRole /open-cluster-management:cluster-inventory:cleanup",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:cleanup",
+		"Role agents/cluster-inventory-cleanup",
+		"RoleBinding agents/cluster-inventory-cleanup",
+		"Job agents/cluster-inventory-cleanup",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestRenderMarksWhatIsOursAndOrphansWhatIsShared(t *testing.T) {
+	shared := []string{"CustomResourceDefinition", "Namespace"}
+	for _, object := range rendered(t, values()) {
+		isShared := slices.Contains(shared, object.GetKind())
+		if _, orphaned := object.GetAnnotations()["addon.open-cluster-management.io/deletion-orphan"]; orphaned != isShared {
+			t.Errorf("%s: left behind is %t, want %t", identify(object), orphaned, isShared)
+		}
+		if marked := object.GetLabels()["app.kubernetes.io/managed-by"] == "cluster-inventory-addon"; marked == isShared {
+			t.Errorf("%s: marked is %t, want %t", identify(object), marked, !isShared)
+		}
+	}
+}
+
+func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
+	objects := rendered(t, values())
+	agent := find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec
+	cleanup := find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
+	tests := map[string]struct {
+		pod  corev1.PodSpec
+		args []string
+	}{
+		"agent": {pod: agent, args: []string{
+			"run", "--hub-kubeconfig=/var/run/hub/kubeconfig", "--health-probe-bind-address=$(POD_IP):8081",
+			"--cluster-name=c1", "--claim-limit=7", "--addon-uid=uid-1", "--install-namespace=agents", "-v=3",
+		}},
+		"cleanup": {pod: cleanup, args: []string{"cleanup", "--addon-uid=uid-1", "--install-namespace=agents", "-v=3"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			container := test.pod.Containers[0]
+			if diff := cmp.Diff(test.args, container.Args); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+			if container.Image != "example.com/inventory:v1" || container.ImagePullPolicy != "Always" {
+				t.Errorf("image %s, pulled %s", container.Image, container.ImagePullPolicy)
+			}
+			if diff := cmp.Diff([]string{"/agent"}, container.Command); diff != "" {
+				t.Errorf("command (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRenderKeepsPodsRestricted holds the pods to the Pod Security Standard
+// "restricted".
+func TestRenderKeepsPodsRestricted(t *testing.T) {
+	objects := rendered(t, values())
+	pods := map[string]corev1.PodSpec{
+		"agent":   find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec,
+		"cleanup": find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec,
+	}
+	for name, pod := range pods {
+		t.Run(name, func(t *testing.T) {
+			if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("pod security context %+v", pod.SecurityContext)
+			}
+			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+				t.Error("uses the host's namespaces")
+			}
+			for _, container := range pod.Containers {
+				security := container.SecurityContext
+				if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+					t.Errorf("container security context %+v", security)
+				}
+				if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
+					t.Errorf("resources %+v", container.Resources)
+				}
+			}
+		})
+	}
+}
+
+func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
+	rule := func(group, resource, name string, verbs ...string) rbacv1.PolicyRule {
+		r := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+		if name != "" {
+			r.ResourceNames = []string{name}
+		}
+		return r
+	}
+	tests := map[string]struct {
+		kind, name string
+		want       []rbacv1.PolicyRule
+	}{
+		"agent, on the cluster": {kind: "ClusterRole", name: "open-cluster-management:cluster-inventory:agent", want: []rbacv1.PolicyRule{
+			rule("about.k8s.io", "clusterproperties", "", "get", "list", "watch"),
+			rule("cluster.open-cluster-management.io", "clusterclaims", "", "get", "list", "watch", "create", "patch", "delete"),
+			rule("apiextensions.k8s.io", "customresourcedefinitions", "clusterproperties.about.k8s.io", "get", "list", "watch"),
+		}},
+		"agent, in its namespace": {kind: "Role", name: "cluster-inventory-agent", want: []rbacv1.PolicyRule{
+			rule("", "configmaps", "cluster-inventory-cleanup", "get", "list", "watch", "patch"),
+		}},
+		"cleanup, on the cluster": {kind: "ClusterRole", name: "open-cluster-management:cluster-inventory:cleanup", want: []rbacv1.PolicyRule{
+			rule("cluster.open-cluster-management.io", "clusterclaims", "", "list", "delete"),
+		}},
+		"cleanup, in its namespace": {kind: "Role", name: "cluster-inventory-cleanup", want: []rbacv1.PolicyRule{
+			rule("", "configmaps", "", "create"),
+			rule("", "configmaps", "cluster-inventory-cleanup", "get", "patch"),
+		}},
+	}
+	objects := rendered(t, values())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := find[rbacv1.ClusterRole](t, objects, test.kind, test.name).Rules
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+			continue
+		}
+		binding := find[rbacv1.RoleBinding](t, objects, object.GetKind(), object.GetName())
+		if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != "agents" {
+			t.Errorf("%s has subjects %+v", identify(object), binding.Subjects)
+		}
+	}
+}
+
+func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
+	pods := []string{"Deployment agents/cluster-inventory-agent", "Job agents/cluster-inventory-cleanup"}
+	agent := pods[:1]
+	tests := map[string]struct {
+		change func(*Values)
+		want   []string
+	}{
+		"nothing":            {change: func(*Values) {}},
+		"image":              {change: func(v *Values) { v.Image = "example.com/inventory:v2" }, want: pods},
+		"pull policy":        {change: func(v *Values) { v.PullPolicy = "Never" }, want: pods},
+		"a new installation": {change: func(v *Values) { v.AddonUID = "uid-2" }, want: pods},
+		"log level":          {change: func(v *Values) { v.LogLevel = 4 }, want: pods},
+		"claim limit":        {change: func(v *Values) { v.ClaimLimit = 8 }, want: agent},
+		"cluster":            {change: func(v *Values) { v.ClusterName = "c2" }, want: agent},
+	}
+	before := rendered(t, values())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := values()
+			test.change(&v)
+			var changed []string
+			for i, after := range rendered(t, v) {
+				if wire(t, before[i]) != wire(t, after) {
+					changed = append(changed, identify(after))
+				}
+			}
+			if diff := cmp.Diff(test.want, changed); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func wire(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestPropertyCRDFitsTheKlusterlets holds the CRD to what the klusterlet's own
+// later install needs: its one version, v1alpha1, is what is stored.
+func TestPropertyCRDFitsTheKlusterlets(t *testing.T) {
+	crd := find[apiextensionsv1.CustomResourceDefinition](t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io")
+	var versions []string
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			t.Errorf("%s is not served", version.Name)
+		}
+		if version.Storage {
+			versions = append(versions, version.Name+" stored")
+		} else {
+			versions = append(versions, version.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"v1beta1", "v1alpha1 stored"}, versions); diff != "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(crd.Spec.Versions[0].Schema, crd.Spec.Versions[1].Schema); diff != "" {
+		t.Errorf("the versions' schemas differ, and nothing converts:\n%s", diff)
+	}
+	if crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+		t.Errorf("conversion %s", crd.Spec.Conversion.Strategy)
+	}
+	if crd.Annotations["api-approved.kubernetes.io"] == "" {
+		t.Error("a *.k8s.io API needs the annotation of its approval, or it is not served")
+	}
+}
