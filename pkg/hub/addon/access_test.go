@@ -1,0 +1,189 @@
+package addon
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+func clusterOf(addon *addonv1beta1.ManagedClusterAddOn) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}}
+}
+
+func TestGrant(t *testing.T) {
+	c, wire := newClient(t)
+	addon := newAddon(t, c)
+	// What the spoke can patch must not matter.
+	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
+		Subject: addonv1beta1.KubeClientSubject{BaseSubject: addonv1beta1.BaseSubject{User: "system:admin", Groups: []string{"system:masters"}}},
+	}}}
+	a := &access{reader: c, live: c, writer: c}
+	grant := func() {
+		t.Helper()
+		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wire.Reset()
+	grant()
+	if writes := wire.Writes(); len(writes) != 2 {
+		t.Errorf("%d writes at first, want one Role and one RoleBinding: %v", len(writes), writes)
+	}
+
+	key := client.ObjectKey{Namespace: addon.Namespace, Name: "cluster-inventory-agent"}
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	read := func() {
+		t.Helper()
+		for _, object := range []client.Object{role, binding} {
+			if err := c.Get(t.Context(), key, object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantRules := []rbacv1.PolicyRule{
+		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, ResourceNames: []string{"cluster-inventory"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons/status"}, ResourceNames: []string{"cluster-inventory"}, Verbs: []string{"patch"}},
+	}
+	wantSubjects := []rbacv1.Subject{{
+		APIGroup: "rbac.authorization.k8s.io", Kind: "User",
+		Name: "system:open-cluster-management:cluster:" + addon.Namespace + ":addon:cluster-inventory:agent:cluster-inventory",
+	}}
+	wantOwners := []metav1.OwnerReference{{APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: "cluster-inventory", UID: addon.UID}}
+	check := func() {
+		t.Helper()
+		read()
+		for what, diff := range map[string]string{
+			"rules":             cmp.Diff(wantRules, role.Rules),
+			"subjects":          cmp.Diff(wantSubjects, binding.Subjects),
+			"role":              cmp.Diff(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cluster-inventory-agent"}, binding.RoleRef),
+			"the role's owners": cmp.Diff(wantOwners, role.OwnerReferences),
+			"binding's owners":  cmp.Diff(wantOwners, binding.OwnerReferences),
+		} {
+			if diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+	}
+	check()
+
+	wire.Reset()
+	grant()
+	if writes := wire.Writes(); len(writes) != 0 {
+		t.Errorf("writes although nothing changed: %v", writes)
+	}
+
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "mallory"})
+	for _, object := range []client.Object{role, binding} {
+		object.GetLabels()["example.com/theirs"] = "stays"
+		if err := c.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wire.Reset()
+	grant()
+	check()
+	if writes := wire.Writes(); len(writes) != 2 || writes[0].Method != "PATCH" || writes[1].Method != "PATCH" {
+		t.Errorf("writes to repair both: %v", writes)
+	}
+	if role.Labels["example.com/theirs"] != "stays" {
+		t.Error("a label of somebody else was removed")
+	}
+
+	addon.UID = "another-installation"
+	wantOwners[0].UID = addon.UID
+	grant()
+	check()
+}
+
+func TestGrantBelievesTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
+	c, wire := newClient(t)
+	addon := newAddon(t, c)
+	a := &access{reader: empty{c}, live: c, writer: c}
+	for range 2 {
+		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, call := range wire.Writes("roles", "rolebindings") {
+		if call.Method != "POST" {
+			t.Errorf("%s although nothing changed", call.Method)
+		}
+	}
+}
+
+// empty is a cache that has not seen anything yet.
+type empty struct{ client.Reader }
+
+func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(rbacv1.Resource("roles"), key.Name)
+}
+
+func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
+	tests := map[string]struct {
+		existing client.Object
+		problem  string
+	}{
+		"a role somebody else made": {
+			existing: &rbacv1.Role{}, problem: "is not this addon's",
+		},
+		"a binding somebody else made": {
+			existing: &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"}}, problem: "is not this addon's",
+		},
+		"a marked binding to another role": {
+			existing: &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}},
+				RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"},
+			},
+			problem: `refers to ClusterRole "view"`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, wire := newClient(t)
+			addon := newAddon(t, c)
+			test.existing.SetNamespace(addon.Namespace)
+			test.existing.SetName("cluster-inventory-agent")
+			create(t, c, test.existing)
+			wire.Reset()
+			err := (&access{reader: c, live: c, writer: c}).grant(t.Context(), clusterOf(addon), addon)
+			if err == nil || !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("got %v, want %q in it", err, test.problem)
+			}
+			for _, call := range wire.Writes() {
+				if call.Method != "POST" {
+					t.Errorf("%s %s", call.Method, call.Path)
+				}
+			}
+		})
+	}
+}
+
+func TestGrantReturnsConflictsAndComesRound(t *testing.T) {
+	c, wire := newClient(t)
+	addon := newAddon(t, c)
+	a := &access{reader: c, live: c, writer: c}
+	for n := 1; n <= 2; n++ {
+		wire.FailNthWrite(n, apitest.Fault{Status: 500, Reason: "InternalError"})
+		if err := a.grant(t.Context(), clusterOf(addon), addon); err == nil {
+			t.Errorf("write %d failed unnoticed", n)
+		}
+		wire.Fail(nil)
+		if n == 1 {
+			continue
+		}
+		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+			t.Errorf("after write %d failed: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package addon
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+const foreignFinalizer = "example.com/foreign"
+
+// removal is an addon being removed, on a cluster in a given state.
+type removal struct {
+	*Reconciler
+	t     *testing.T
+	wire  *apitest.Wire
+	clock *testingclock.FakePassiveClock
+	told  *events.FakeRecorder
+	key   client.ObjectKey
+}
+
+func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
+	t.Helper()
+	c, wire := newClient(t)
+	addon := newAddon(t, c, hookFinalizer, foreignFinalizer)
+	cluster := create(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}})
+	cluster.Status.Conditions = []metav1.Condition{{
+		Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test", LastTransitionTime: metav1.Now(),
+	}}
+	if err := c.SubResource("status").Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), addon); err != nil {
+		t.Fatal(err)
+	}
+	wire.Reset()
+	r := &removal{t: t, wire: wire, clock: testingclock.NewFakePassiveClock(time.Now()), told: events.NewFakeRecorder(10), key: client.ObjectKeyFromObject(addon)}
+	r.Reconciler = &Reconciler{Client: c, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
+	return r
+}
+
+func (r *removal) reconcile() (reconcile.Result, error) {
+	return r.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: r.key})
+}
+
+func (r *removal) finalizers() []string {
+	r.t.Helper()
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	if err := r.Client.Get(r.t.Context(), r.key, addon); err != nil {
+		r.t.Fatal(err)
+	}
+	return addon.Finalizers
+}
+
+func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown)
+
+	result, err := r.reconcile()
+	if err != nil || result.RequeueAfter <= 4*time.Minute || result.RequeueAfter > 5*time.Minute+time.Second {
+		t.Fatalf("at first: %+v, %v; want to come back at the timeout", result, err)
+	}
+	if writes := r.wire.Writes(); len(writes) > 0 {
+		t.Errorf("writes before the timeout: %v", writes)
+	}
+
+	r.clock.SetTime(time.Now().Add(6 * time.Minute))
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Fatalf("after the timeout: %+v, %v", result, err)
+	}
+	if got := r.finalizers(); !slices.Equal(got, []string{foreignFinalizer}) {
+		t.Errorf("finalizers %v, want the foreign one alone", got)
+	}
+	for _, about := range []string{"addon", "cluster"} {
+		select {
+		case told := <-r.told.Events:
+			if !strings.HasPrefix(told, "Warning CleanupAbandoned") || !strings.Contains(told, "ClusterClaims") {
+				t.Errorf("event about the %s: %q", about, told)
+			}
+		default:
+			t.Errorf("no event about the %s", about)
+		}
+	}
+
+	r.wire.Reset()
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if writes := r.wire.Writes(); len(writes) > 0 {
+		t.Errorf("writes although it let go already: %v", writes)
+	}
+}
+
+func TestReconcileWaitsForASpokeThatIsThere(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionTrue)
+	r.clock.SetTime(time.Now().Add(24 * time.Hour))
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if got := r.finalizers(); !slices.Contains(got, hookFinalizer) {
+		t.Errorf("finalizers %v", got)
+	}
+}
+
+func TestReconcileReturnsConflictsAndTellsOnlyWhatHappened(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown)
+	r.clock.SetTime(time.Now().Add(6 * time.Minute))
+	r.wire.FailNthWrite(1, apitest.Fault{Status: 409, Reason: "Conflict"})
+	if _, err := r.reconcile(); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want the conflict", err)
+	}
+	if len(r.told.Events) > 0 {
+		t.Error("told of letting go, but did not")
+	}
+	r.wire.Fail(nil)
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.finalizers(); slices.Contains(got, hookFinalizer) {
+		t.Errorf("finalizers %v", got)
+	}
+}
+
+func TestReconcileOfWhatIsGone(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown)
+	r.key.Namespace = "gone"
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestBeingRemoved(t *testing.T) {
+	removed := metav1.Now()
+	tests := map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"this addon, removed":    {meta: metav1.ObjectMeta{Name: "cluster-inventory", DeletionTimestamp: &removed}, want: true},
+		"this addon, standing":   {meta: metav1.ObjectMeta{Name: "cluster-inventory"}},
+		"another addon, removed": {meta: metav1.ObjectMeta{Name: "another", DeletionTimestamp: &removed}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := beingRemoved(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: test.meta}); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestReachabilityChanged(t *testing.T) {
+	cluster := func(status metav1.ConditionStatus, labels ...string) *clusterv1.ManagedCluster {
+		c := &clusterv1.ManagedCluster{}
+		for _, label := range labels {
+			c.Labels = map[string]string{label: ""}
+		}
+		if status != "" {
+			c.Status.Conditions = []metav1.Condition{{Type: "ManagedClusterConditionAvailable", Status: status}}
+		}
+		return c
+	}
+	tests := map[string]struct {
+		before, after *clusterv1.ManagedCluster
+		want          bool
+	}{
+		"gone away":     {before: cluster("True"), after: cluster("Unknown"), want: true},
+		"come back":     {before: cluster("False"), after: cluster("True"), want: true},
+		"first seen":    {before: cluster(""), after: cluster("True"), want: true},
+		"a heartbeat":   {before: cluster("True"), after: cluster("True")},
+		"another label": {before: cluster("True"), after: cluster("True", "x")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := reachabilityChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	if !reachabilityChanged().Delete(event.DeleteEvent{Object: cluster("True")}) {
+		t.Error("a cluster taken off the hub is not noticed")
+	}
+}
+
+func TestAddonOfCluster(t *testing.T) {
+	got := addonOfCluster(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}})
+	if len(got) != 1 || got[0].String() != "c1/cluster-inventory" {
+		t.Errorf("got %v", got)
+	}
+}
