@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -58,7 +60,7 @@ func Run(ctx context.Context, opts Options) error {
 		&session{cfg: cfg, opts: opts},
 		mgr.GetCache(),
 	)
-	if err := assemble(mgr, all, opts); err != nil {
+	if err := assemble(ctx, mgr, all, opts); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -72,6 +74,8 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 		Scheme:         newScheme(),
 		MapperProvider: staticMapper,
 		Logger:         logr.FromContextOrDiscard(ctx),
+		// Controllers of one name follow each other in the process.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
@@ -92,8 +96,8 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 }
 
 // assemble puts the parts of the agent into the lasting manager.
-func assemble(mgr manager.Manager, all *sessions, opts Options) error {
-	err := cleanup.Add(mgr, cleanup.Options{
+func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
+	err := cleanup.Add(ctx, mgr, cleanup.Options{
 		InstallNamespace: opts.InstallNamespace,
 		Addon:            types.UID(opts.AddonUID),
 		Stop:             all.StopPublishing,

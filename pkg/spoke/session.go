@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -78,6 +79,8 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 		Scheme:         newScheme(),
 		MapperProvider: staticMapper,
 		Logger:         logr.FromContextOrDiscard(ctx),
+		// Controllers of one name follow each other in the process.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            property.Strip,

@@ -24,8 +24,9 @@ const (
 	// take to end.
 	neverGiveUp time.Duration = -1
 
-	// slowLook is how often the situation is looked at without a reason.
-	slowLook = 30 * time.Second
+	// slowLook is how often the situation is looked at without a reason: one or
+	// two small requests and a file.
+	slowLook = 10 * time.Second
 
 	// quickLook and quickLooks are how often and how many times it is after the
 	// CustomResourceDefinition changed: discovery follows that with a delay.

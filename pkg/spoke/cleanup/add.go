@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,8 +38,12 @@ type Options struct {
 	Stop func(context.Context) error
 }
 
-// Add adds the agent's side to a manager of the spoke.
-func Add(mgr manager.Manager, opts Options) error {
+// Add adds the agent's side to a manager of the spoke. The manager then starts
+// nothing before the marker is known: Requested can be asked by whatever it runs.
+func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
+		return err
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&corev1.ConfigMap{}, builder.WithPredicates(isMarker(opts.InstallNamespace))).
@@ -58,8 +63,8 @@ func MarkerKey(installNamespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: installNamespace, Name: contract.CleanupMarkerName}
 }
 
-// Requested says whether the removal of that addon has begun, and its agent is
-// not to publish.
+// Requested says whether the removal of that addon has begun, so that its agent
+// is not to publish.
 func Requested(ctx context.Context, reader client.Reader, installNamespace string, addon types.UID) (bool, error) {
 	marker := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, MarkerKey(installNamespace), marker); err != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +43,6 @@ func Add(mgr manager.Manager, api property.API) error {
 	}
 	return controlled.
 		WithOptions(controller.Options{
-			// One process has one such controller after the other.
-			SkipNameValidation:      ptr.To(true),
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,9 +59,7 @@ type Options struct {
 // outlive what the options say.
 func Add(mgr manager.Manager, opts Options) error {
 	c, err := controller.New(ControllerName, mgr, controller.Options{
-		// One process has one such controller after the other.
-		SkipNameValidation: ptr.To(true),
-		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		// The hub may be unreachable for as long as it likes.
 		CacheSyncTimeout: math.MaxInt64,
 		Reconciler: &Reconciler{

@@ -59,7 +59,7 @@ func (l Limit) reserved(name string) bool {
 
 // claim is what matters of a ClusterClaim here.
 type claim struct {
-	name, value     string
+	name            string
 	ours, spokeOnly bool
 }
 
@@ -67,7 +67,6 @@ func readClaim(obj *clusterv1alpha1.ClusterClaim) claim {
 	_, spokeOnly := obj.Labels[contract.LabelSpokeOnly]
 	return claim{
 		name:      obj.Name,
-		value:     obj.Spec.Value,
 		ours:      obj.Labels[contract.LabelManagedBy] == contract.ManagedBy,
 		spokeOnly: spokeOnly,
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -75,15 +75,14 @@ func (r *Reconciler) observe(ctx context.Context) (observed, error) {
 }
 
 func (r *Reconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
-	before := addon.DeepCopy()
 	condition.LastTransitionTime = metav1.NewTime(r.clock.Now())
-	if !meta.SetStatusCondition(&addon.Status.Conditions, condition) {
-		return nil
+	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, condition)
+	if err != nil || patch == nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
-	err := r.status.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := r.status.Patch(ctx, addon, patch); err != nil {
 		return fmt.Errorf("reporting on the hub: %w", err)
 	}
 	return nil

@@ -146,20 +146,22 @@ func (o outcome) count() string {
 	}
 }
 
-func properties(n int) string {
+func properties(n int) string { return counted(n, "property", "properties") }
+
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 property"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d properties", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (o outcome) cutOff(limit Limit) string {
 	others := ""
 	if n := len(o.cut.others); n > 0 {
-		others = fmt.Sprintf(" (and %d claims of others)", n)
+		others = fmt.Sprintf(" (and %s of others)", counted(n, "claim", "claims"))
 	}
-	return fmt.Sprintf("The klusterlet reports %d custom claims, which cuts off %s%s: set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
-		limit.Custom, list(o.cut.ours, cutOffBytes), others, limitSetting, o.cut.custom)
+	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s%s: set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
+		counted(limit.Custom, "custom claim", "custom claims"), list(o.cut.ours, cutOffBytes), others, limitSetting, o.cut.custom)
 }
 
 // list joins the entries within a number of bytes and counts those that do not

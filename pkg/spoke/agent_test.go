@@ -1,0 +1,384 @@
+package spoke
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+)
+
+var spokeOnly = map[string]string{"open-cluster-management.io/spoke-only": ""}
+
+func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.start()
+	w.eventuallyCondition("True Published There are no properties.")
+
+	location := spoketest.Property("v1beta1", "location.example.com", "eu", nil)
+	w.create(location)
+	w.eventuallyClaims(map[string]string{"location.example.com*": "eu"})
+	want := &clusterv1alpha1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   "location.example.com",
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "about.k8s.io/v1beta1", Kind: "ClusterProperty", Name: location.GetName(), UID: location.GetUID(),
+			}},
+		},
+		Spec: clusterv1alpha1.ClusterClaimSpec{Value: "eu"},
+	}
+	claim := w.claim("location.example.com")
+	volatile := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields")
+	if diff := cmp.Diff(want, claim, volatile, cmpopts.IgnoreFields(clusterv1alpha1.ClusterClaim{}, "TypeMeta")); diff != "" {
+		t.Errorf("claim (-want +got):\n%s", diff)
+	}
+	w.eventuallyCondition("True Published 1 property published.")
+
+	before := w.writes()
+	w.edit("v1beta1", "location.example.com", `{"spec":{"value":"us"}}`)
+	w.eventuallyClaims(map[string]string{"location.example.com*": "us"})
+	w.staysSo("one edit is one write", func() string { return cmp.Diff(1, w.writes()-before) })
+
+	w.edit("v1beta1", "location.example.com", `{"metadata":{"labels":{"team":"a"}}}`)
+	w.staysSo("a label of others is no write", func() string { return cmp.Diff(1, w.writes()-before) })
+
+	before = w.writes()
+	w.delete(location)
+	w.eventuallyClaims(map[string]string{})
+	w.eventuallyCondition("True Published There are no properties.")
+	w.staysSo("a deletion is one delete and one report", func() string { return cmp.Diff(2, w.writes()-before) })
+}
+
+func TestEditReachesItsClaimQuickly(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.start()
+	w.create(spoketest.Property("v1beta1", "a", "0", nil))
+	w.eventuallyClaims(map[string]string{"a*": "0"})
+
+	const edits = 30
+	slowest := time.Duration(0)
+	for i := range edits {
+		value := fmt.Sprint(i + 1)
+		begin := time.Now()
+		w.edit("v1beta1", "a", `{"spec":{"value":"`+value+`"}}`)
+		w.eventuallyClaims(map[string]string{"a*": value})
+		slowest = max(slowest, time.Since(begin))
+	}
+	t.Logf("slowest of %d edits: %s, including the edit itself and polls of %s", edits, slowest, pollEvery)
+	if slowest > time.Second {
+		t.Errorf("slowest edit took %s: something delays publishing", slowest)
+	}
+}
+
+func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
+	w := newWorld(t, allVersions)
+	theirs := &clusterv1alpha1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "taken", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "theirs"},
+	}
+	w.create(theirs)
+	for _, name := range []string{"fine", "long", "private", "taken"} {
+		w.create(spoketest.Property("v1beta1", name, "v", nil))
+	}
+	w.start()
+	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": "v", "private*": "v", "taken": "theirs"})
+	w.eventuallyCondition("False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was made by someone else).")
+
+	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1025)+`"}}`)
+	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":"no"}}}`)
+	w.eventuallyClaims(map[string]string{"fine*": "v", "taken": "theirs"})
+	w.eventuallyCondition("False PartiallyPublished 1 of 4 properties published. " +
+		"Left out: long (its value is longer than 1024 bytes), taken (a ClusterClaim of that name was made by someone else). Kept on the spoke by label: private.")
+
+	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1024)+`"}}`)
+	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":null}}}`)
+	w.delete(theirs)
+	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": strings.Repeat("x", 1024), "private*": "v", "taken*": "v"})
+	w.eventuallyCondition("True Published 4 properties published.")
+}
+
+func TestAlteredClaimsAreRepairedAndForeignPartsStay(t *testing.T) {
+	w := newWorld(t, allVersions)
+	location := spoketest.Property("v1beta1", "location", "eu", nil)
+	w.create(location)
+	w.start()
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+
+	claim := w.claim("location")
+	altered := claim.DeepCopy()
+	altered.Spec.Value = "moon"
+	altered.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}
+	altered.Labels["team"] = "a"
+	altered.Annotations = map[string]string{"note": "b"}
+	must(t, w.spoke.Patch(t.Context(), altered, client.MergeFrom(claim)))
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+
+	want := altered.DeepCopy()
+	want.Spec.Value = "eu"
+	want.OwnerReferences = append(want.OwnerReferences, claim.OwnerReferences...)
+	if diff := cmp.Diff(want, w.claim("location"), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "Generation", "ManagedFields")); diff != "" {
+		t.Errorf("repaired claim (-want +got):\n%s", diff)
+	}
+
+	w.delete(w.claim("location"))
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+}
+
+func TestRestartWritesNothing(t *testing.T) {
+	w := newWorld(t, allVersions)
+	for i := range 15 {
+		w.create(spoketest.Property("v1beta1", fmt.Sprintf("p%02d", i), "v", nil))
+	}
+	w.create(spoketest.Property("v1beta1", "private", "v", spokeOnly))
+	stop := w.start()
+	w.eventuallyCondition("True Published 15 of 16 properties published. Kept on the spoke by label: private.")
+	stop()
+
+	before := w.writes()
+	w.start()
+	w.staysSo("no writes after a restart", func() string { return cmp.Diff(0, w.writes()-before) })
+}
+
+func TestLeftoversOfAnAgentThatWasDownAreDeleted(t *testing.T) {
+	w := newWorld(t, allVersions)
+	gone, kept := spoketest.Property("v1beta1", "gone", "v", nil), spoketest.Property("v1beta1", "kept", "v", nil)
+	w.create(gone)
+	w.create(kept)
+	stop := w.start()
+	w.eventuallyClaims(map[string]string{"gone*": "v", "kept*": "v"})
+	stop()
+
+	w.delete(gone)
+	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.start()
+	w.eventuallyClaims(map[string]string{"kept*": "v", "theirs": "v"})
+	w.staysSo("the claims", func() string { return cmp.Diff(map[string]string{"kept*": "v", "theirs": "v"}, w.claims()) })
+}
+
+func TestClaimLimit(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.opts.ClaimLimit = 2
+	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	for _, name := range []string{"a", "b", "c"} {
+		w.create(spoketest.Property("v1beta1", name, "v", nil))
+	}
+	w.start()
+	w.eventuallyCondition("False ClaimLimitExceeded 3 properties published. The klusterlet reports 2 custom claims, which cuts off c: " +
+		"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 3 or more.")
+}
+
+func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
+	w := newWorld(t, "")
+	w.start()
+	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; its arrival is waited for.")
+
+	w.serve("v1alpha1")
+	w.create(spoketest.Property("v1alpha1", "location", "eu", nil))
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	w.eventuallyCondition("True Published 1 property published.")
+	first := w.claim("location")
+	ownedAt := func(version string) func() string {
+		return func() string {
+			claim := w.claim("location")
+			return cmp.Diff([]string{string(first.UID), "about.k8s.io/" + version}, []string{string(claim.UID), claim.OwnerReferences[0].APIVersion})
+		}
+	}
+	w.eventually("the claim is owned at v1alpha1", ownedAt("v1alpha1"))
+
+	before := w.writes()
+	w.serve(allVersions)
+	w.eventually("the same claim is owned at v1beta1", ownedAt("v1beta1"))
+	w.staysSo("one write for the new version", func() string { return cmp.Diff(1, w.writes()-before) })
+	w.edit("v1alpha1", "location", `{"spec":{"value":"us"}}`)
+	w.eventuallyClaims(map[string]string{"location*": "us"})
+
+	w.serve("v1alpha1")
+	w.eventually("the same claim is owned at v1alpha1 again", ownedAt("v1alpha1"))
+	w.edit("v1alpha1", "location", `{"spec":{"value":"asia"}}`)
+	w.eventuallyClaims(map[string]string{"location*": "asia"})
+
+	w.unserve()
+	w.eventuallyClaims(map[string]string{})
+	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; its arrival is waited for.")
+
+	w.serve("v1beta1")
+	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	w.eventuallyCondition("True Published 1 property published.")
+	if complaint := w.probe("readyz"); complaint != "" {
+		t.Errorf("readyz: %s", complaint)
+	}
+}
+
+func TestDefinitionDeletedWhileTheAgentWasDownTakesItsClaims(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	stop := w.start()
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	stop()
+
+	w.unserve()
+	w.start()
+	w.eventuallyClaims(map[string]string{})
+}
+
+func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.start()
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	w.eventuallyCondition("True Published 1 property published.")
+
+	w.serveUnreadable()
+	w.eventuallyCondition("False ClusterPropertyAPIMissing CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; " +
+		"published claims stay as they are until it does.")
+	w.staysSo("the claims", func() string { return cmp.Diff(map[string]string{"location*": "eu"}, w.claims()) })
+
+	before := w.writes()
+	w.serve(allVersions)
+	w.eventuallyCondition("True Published 1 property published.")
+	w.staysSo("only the report is written", func() string { return cmp.Diff(1, w.writes()-before) })
+}
+
+func TestReportIsRestoredAndOthersConditionsStay(t *testing.T) {
+	w := newWorld(t, allVersions)
+	theirs := metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0))}
+	setConditions := func(conditions ...metav1.Condition) {
+		addon := w.addon.DeepCopy()
+		must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
+		before := addon.DeepCopy()
+		addon.Status.Conditions = conditions
+		must(t, w.hub.Status().Patch(t.Context(), addon, client.MergeFrom(before)))
+	}
+	setConditions(theirs)
+	w.start()
+	w.eventuallyCondition("True Published There are no properties.")
+	must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(w.addon), w.addon))
+	if diff := cmp.Diff(theirs, w.addon.Status.Conditions[0]); diff != "" {
+		t.Errorf("somebody else's condition changed:\n%s", diff)
+	}
+	setConditions(theirs)
+	w.eventuallyCondition("True Published There are no properties.")
+}
+
+func TestAddonOfAnotherUIDIsNotReportedOn(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.opts.AddonUID = "another"
+	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.start()
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	w.staysSo("no report", func() string { return cmp.Diff("none", w.condition()) })
+}
+
+func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
+	w := newWorld(t, allVersions)
+	good, err := os.ReadFile(w.opts.HubKubeconfig)
+	must(t, err)
+	nowhere := hubServer.Config(t)
+	nowhere.Host = "https://" + freeAddress(t)
+	must(t, os.WriteFile(w.opts.HubKubeconfig, spoketest.Kubeconfig(t, nowhere), 0o600))
+	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.start()
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+
+	before := countWrites(t, spokeServer.Config(t), "clusterclaims")
+	must(t, os.WriteFile(w.opts.HubKubeconfig, []byte("no kubeconfig"), 0o600))
+	w.edit("v1beta1", "location", `{"spec":{"value":"us"}}`)
+	w.eventuallyClaims(map[string]string{"location*": "us"})
+
+	must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
+	w.eventuallyCondition("True Published 1 property published.")
+	if n := countWrites(t, spokeServer.Config(t), "clusterclaims") - before; n != 1 {
+		t.Errorf("%d writes of claims for one edit and a new way to the hub, want 1", n)
+	}
+}
+
+func TestCleanup(t *testing.T) {
+	w := newWorld(t, allVersions)
+	for _, name := range []string{"a", "b"} {
+		w.create(spoketest.Property("v1beta1", name, "v", nil))
+	}
+	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	stale := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"},
+		Data:       map[string]string{"addonUID": "earlier", "stopped": "earlier"},
+	}
+	w.create(stale)
+	stop := w.start()
+	w.eventuallyClaims(map[string]string{"a*": "v", "b*": "v", "theirs": "v"})
+
+	opts := w.hookOptions()
+	must(t, Cleanup(t.Context(), opts))
+	left := map[string]string{"theirs": "v"}
+	if diff := cmp.Diff(left, w.claims()); diff != "" {
+		t.Fatalf("claims after the clean-up (-want +got):\n%s", diff)
+	}
+	marker := &corev1.ConfigMap{}
+	must(t, w.spoke.Get(t.Context(), client.ObjectKeyFromObject(stale), marker))
+	if diff := cmp.Diff(map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data); diff != "" {
+		t.Errorf("marker (-want +got):\n%s", diff)
+	}
+	w.eventuallyCondition("False PublishingStopped The addon is being removed; its ClusterClaims go.")
+
+	w.edit("v1beta1", "a", `{"spec":{"value":"edited"}}`)
+	w.staysSo("nothing is published any more", func() string { return cmp.Diff(left, w.claims()) })
+	stop()
+	before := w.writes()
+	w.start()
+	w.staysSo("nor by an agent that starts now", func() string { return cmp.Diff(left, w.claims()) + cmp.Diff(0, w.writes()-before) })
+	must(t, Cleanup(t.Context(), opts))
+}
+
+func TestCleanupWithoutAgent(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.create(spoketest.Property("v1beta1", "a", "v", nil))
+	stop := w.start()
+	w.eventuallyClaims(map[string]string{"a*": "v"})
+	stop()
+
+	opts := w.hookOptions()
+	opts.Timeout = 100 * time.Millisecond
+	must(t, Cleanup(t.Context(), opts))
+	if diff := cmp.Diff(map[string]string{}, w.claims()); diff != "" {
+		t.Errorf("claims after the clean-up (-want +got):\n%s", diff)
+	}
+}
+
+// hookOptions are those of the hook with its own service account's rights.
+func (w *world) hookOptions() CleanupOptions {
+	w.t.Helper()
+	spoketest.Grant(w.t, w.spoke, "50-cleanup-rbac.yaml", w.opts.InstallNamespace)
+	cfg := spokeServer.User(w.t, "system:serviceaccount:"+w.opts.InstallNamespace+":cluster-inventory-cleanup")
+	return CleanupOptions{
+		Kubeconfig:       w.file("hook.kubeconfig", spoketest.Kubeconfig(w.t, cfg)),
+		AddonUID:         w.opts.AddonUID,
+		InstallNamespace: w.opts.InstallNamespace,
+		Timeout:          soon,
+	}
+}
+
+// serveUnreadable makes the definition serve only a version the agent does not
+// know, as a later release of the API may.
+func (w *world) serveUnreadable() {
+	w.t.Helper()
+	crd := spoketest.CRD(w.t, "v1beta1", "v1alpha1")
+	must(w.t, w.spoke.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd))
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Served = false
+	}
+	later := crd.Spec.Versions[0].DeepCopy()
+	later.Name, later.Served, later.Storage = "v1", true, false
+	crd.Spec.Versions = append(crd.Spec.Versions, *later)
+	must(w.t, w.spoke.Update(context.Background(), crd))
+}
