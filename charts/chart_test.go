@@ -1,0 +1,421 @@
+package charts
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+const (
+	chartDir  = "cluster-inventory"
+	namespace = "inventory-system"
+)
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render returns what Helm makes of the chart with values given as YAML, or the
+// error it shows.
+func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t)
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: namespace}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for name, content := range files {
+		if filepath.Ext(name) != ".yaml" {
+			continue
+		}
+		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(content), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(&object.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if len(object.Object) > 0 {
+				objects = append(objects, object)
+			}
+		}
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(identify(a), identify(b)) })
+	return objects, nil
+}
+
+func mustRender(t *testing.T, values string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func identify(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+}
+
+func identifyAll(objects []*unstructured.Unstructured) []string {
+	var all []string
+	for _, object := range objects {
+		all = append(all, identify(object))
+	}
+	return all
+}
+
+// find decodes the one object of that kind and name, and fails on a field that
+// its API does not know.
+func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			typed := new(T)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+				t.Fatalf("%s: %v", identify(object), err)
+			}
+			return typed
+		}
+	}
+	t.Fatalf("no %s %s", kind, name)
+	return nil
+}
+
+const placements = `
+installStrategy:
+  type: Placements
+  placement:
+    clusterSet: sandbox-fleet
+`
+
+func TestWhatIsInstalled(t *testing.T) {
+	always := []string{
+		"ClusterManagementAddOn /cluster-inventory",
+		"ClusterRole /open-cluster-management:cluster-inventory:manager",
+		"ClusterRole /open-cluster-management:cluster-inventory:uninstall",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:manager",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:uninstall",
+		"Deployment inventory-system/cluster-inventory-manager",
+		"Job inventory-system/cluster-inventory-uninstall",
+		"Lease inventory-system/cluster-inventory-manager",
+		"Role inventory-system/cluster-inventory-manager",
+		"RoleBinding inventory-system/cluster-inventory-manager",
+		"ServiceAccount inventory-system/cluster-inventory-manager",
+		"ServiceAccount inventory-system/cluster-inventory-uninstall",
+	}
+	tests := map[string]struct {
+		values string
+		also   []string
+	}{
+		"by default nothing is placed": {values: ""},
+		"a placement and its binding": {values: placements, also: []string{
+			"ManagedClusterSetBinding inventory-system/sandbox-fleet", "Placement inventory-system/cluster-inventory",
+		}},
+		"a placement in another namespace": {values: placements + "    namespace: fleet\n    name: everyone\n", also: []string{
+			"ManagedClusterSetBinding fleet/sandbox-fleet", "Placement fleet/everyone",
+		}},
+		"the set is bound already":       {values: placements + "    createBinding: false\n", also: []string{"Placement inventory-system/cluster-inventory"}},
+		"the placement is there already": {values: "installStrategy: {type: Placements, placement: {create: false, name: mine}}"},
+		"several managers":               {values: "replicas: 3", also: []string{"PodDisruptionBudget inventory-system/cluster-inventory-manager"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := slices.Sorted(slices.Values(append(slices.Clone(always), test.also...)))
+			if diff := cmp.Diff(want, identifyAll(mustRender(t, test.values))); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInstallStrategy(t *testing.T) {
+	tests := map[string]struct {
+		values string
+		want   addonv1beta1.InstallStrategy
+	}{
+		"manual": {want: addonv1beta1.InstallStrategy{Type: "Manual"}},
+		"placements, by default next to the manager": {values: placements, want: addonv1beta1.InstallStrategy{
+			Type:       "Placements",
+			Placements: []addonv1beta1.PlacementStrategy{placed("inventory-system", "cluster-inventory")},
+		}},
+		"a placement that is there already": {
+			values: "installStrategy: {type: Placements, placement: {create: false, name: mine, namespace: fleet}}",
+			want:   addonv1beta1.InstallStrategy{Type: "Placements", Placements: []addonv1beta1.PlacementStrategy{placed("fleet", "mine")}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			addon := find[addonv1beta1.ClusterManagementAddOn](t, mustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
+			if diff := cmp.Diff(test.want, addon.Spec.InstallStrategy); diff != "" {
+				t.Errorf("install strategy (-want +got):\n%s", diff)
+			}
+			want := map[string]string{
+				"addon.open-cluster-management.io/lifecycle":         "addon-manager",
+				"inventory.open-cluster-management.io/keep-profiles": "false",
+			}
+			if diff := cmp.Diff(want, addon.Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			if addon.APIVersion != "addon.open-cluster-management.io/v1beta1" {
+				t.Errorf("version %s", addon.APIVersion)
+			}
+		})
+	}
+}
+
+func placed(namespace, name string) addonv1beta1.PlacementStrategy {
+	s := addonv1beta1.PlacementStrategy{PlacementRef: addonv1beta1.PlacementRef{Namespace: namespace, Name: name}}
+	s.RolloutStrategy.Type = "All"
+	return s
+}
+
+// TestPlacementKeepsUnreachableClusters holds the Placement to tolerating what
+// OCM taints a cluster with that goes away: otherwise it would lose the addon.
+func TestPlacementKeepsUnreachableClusters(t *testing.T) {
+	objects := mustRender(t, placements)
+	placement := find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
+	var tolerated []string
+	for _, toleration := range placement.Spec.Tolerations {
+		tolerated = append(tolerated, toleration.Key)
+	}
+	if diff := cmp.Diff([]string{"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"}, tolerated); diff != "" {
+		t.Errorf("tolerations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"sandbox-fleet"}, placement.Spec.ClusterSets); diff != "" {
+		t.Errorf("sets (-want +got):\n%s", diff)
+	}
+	binding := find[clusterv1beta2.ManagedClusterSetBinding](t, objects, "ManagedClusterSetBinding", "sandbox-fleet")
+	if binding.Spec.ClusterSet != "sandbox-fleet" || binding.Labels["inventory.open-cluster-management.io/publish"] != "false" {
+		t.Errorf("the chart's own binding publishes: %+v", binding)
+	}
+}
+
+func TestManagerArguments(t *testing.T) {
+	values := `
+image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
+agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
+cleanupTimeout: 90s
+upstreamGates: "off"
+upstreamRegistrationClusterRole: other
+profiles: {labelAllow: [region, example.com/*]}
+logLevel: 4
+uninstall: {timeout: 20m, keepProfiles: true}
+podAnnotations: {a: b}
+`
+	objects := mustRender(t, values)
+	manager := find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
+	want := []string{
+		"--agent-image=example.com/inventory:v9",
+		"--agent-image-pull-policy=Always",
+		"--agent-install-namespace=agents",
+		"--agent-claim-limit=7",
+		"--agent-log-level=2",
+		"--cleanup-timeout=90s",
+		"--upstream-gates=off",
+		"--upstream-registration-clusterrole=other",
+		"--label-allow=region",
+		"--label-allow=example.com/*",
+		"--leader-elect=true",
+		"--health-probe-bind-address=$(POD_IP):8081",
+		"--metrics-bind-address=$(POD_IP):8080",
+		"-v=4",
+	}
+	if diff := cmp.Diff(want, manager.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("manager's arguments (-want +got):\n%s", diff)
+	}
+	if manager.Annotations["a"] != "b" || manager.Spec.Containers[0].Image != "example.com/inventory:v9" {
+		t.Errorf("pod template %+v", manager)
+	}
+	uninstall := find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec.Containers[0]
+	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
+		t.Errorf("hook's arguments (-want +got):\n%s", diff)
+	}
+	role := find[rbacv1.ClusterRole](t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager")
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Equal(r.Resources, []string{"clusterroles"}) && slices.Equal(r.ResourceNames, []string{"other"})
+	}) {
+		t.Error("the manager may not read the ClusterRole it is told to read")
+	}
+}
+
+func TestDefaultImageIsTheChartsVersion(t *testing.T) {
+	manager := find[appsv1.Deployment](t, mustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	if want := "quay.io/open-cluster-management/cluster-inventory-addon:" + load(t).Metadata.AppVersion; manager.Image != want {
+		t.Errorf("image %s, want %s", manager.Image, want)
+	}
+}
+
+// TestGatesOffWithoutQuotes: YAML reads a bare off as false.
+func TestGatesOffWithoutQuotes(t *testing.T) {
+	manager := find[appsv1.Deployment](t, mustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	if !slices.Contains(manager.Args, "--upstream-gates=off") {
+		t.Errorf("arguments %v", manager.Args)
+	}
+}
+
+func TestSchemaRejects(t *testing.T) {
+	tests := map[string]struct {
+		values string
+		want   string // part of what the user reads
+	}{
+		"a value that does not exist":          {values: "agnet: {}", want: "agnet"},
+		"a nested value that does not exist":   {values: "agent: {claimlimit: 3}", want: "claimlimit"},
+		"an unknown strategy":                  {values: "installStrategy: {type: Placement}", want: "installStrategy/type"},
+		"placements without a set":             {values: "installStrategy: {type: Placements}", want: "clusterSet"},
+		"a namespace that is none":             {values: "agent: {installNamespace: Agents!}", want: "agent/installNamespace"},
+		"a negative limit":                     {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
+		"a limit in words":                     {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
+		"an unknown pull policy":               {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
+		"a digest in place of a tag":           {values: `image: {repository: "example.com/a@sha256:00"}`, want: "image/repository"},
+		"a timeout without unit":               {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
+		"a timeout that is a number":           {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
+		"gates said to be on":                  {values: "upstreamGates: on", want: "upstreamGates"},
+		"no role to look at":                   {values: `upstreamRegistrationClusterRole: ""`, want: "upstreamRegistrationClusterRole"},
+		"a label pattern with a comma in it":   {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
+		"label patterns that are no list":      {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
+		"replicas in words":                    {values: "replicas: two", want: "replicas"},
+		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
+		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(t, test.values)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the message does not name %q:\n%v", test.want, err)
+			}
+		})
+	}
+}
+
+// TestRights holds every role of the chart to naming what it gives: no
+// wildcards, no Secrets, no way to give or take more.
+func TestRights(t *testing.T) {
+	for _, object := range mustRender(t, placements) {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+			continue
+		}
+		role := find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName())
+		for _, rule := range role.Rules {
+			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames) {
+				if strings.Contains(word, "*") || slices.Contains([]string{"secrets", "bind", "escalate", "impersonate", "deletecollection"}, word) {
+					t.Errorf("%s has a rule with %q: %+v", identify(object), word, rule)
+				}
+			}
+		}
+	}
+}
+
+// TestPodsAreRestricted holds the pods to the Pod Security Standard "restricted".
+func TestPodsAreRestricted(t *testing.T) {
+	objects := mustRender(t, "")
+	pods := map[string]corev1.PodSpec{
+		"manager":   find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec,
+		"uninstall": find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
+	}
+	for name, pod := range pods {
+		t.Run(name, func(t *testing.T) {
+			if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("pod security context %+v", pod.SecurityContext)
+			}
+			container := pod.Containers[0]
+			security := container.SecurityContext
+			if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Errorf("container security context %+v", security)
+			}
+			if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
+				t.Errorf("resources %+v", container.Resources)
+			}
+		})
+	}
+}
+
+// TestUninstallHookBringsItsOwnRights: Helm deletes hooks apart from the rest,
+// so everything the Job needs must be a hook, and be there before it.
+func TestUninstallHookBringsItsOwnRights(t *testing.T) {
+	for _, object := range mustRender(t, "") {
+		isHook := object.GetAnnotations()["helm.sh/hook"] == "pre-delete"
+		if belongs := strings.HasSuffix(object.GetName(), "uninstall"); belongs != isHook {
+			t.Errorf("%s: is a hook: %t, want %t", identify(object), isHook, belongs)
+		}
+		want := "-10"
+		if object.GetKind() == "Job" {
+			want = "0"
+		}
+		if weight := object.GetAnnotations()["helm.sh/hook-weight"]; isHook && weight != want {
+			t.Errorf("%s has weight %s, want %s", identify(object), weight, want)
+		}
+		if policy := object.GetAnnotations()["helm.sh/hook-delete-policy"]; isHook && policy != "before-hook-creation,hook-succeeded" {
+			t.Errorf("%s is deleted %q", identify(object), policy)
+		}
+	}
+}
+
+// TestCRDsAreNotTemplates: what is in crds/ Helm installs where it is missing,
+// and never changes or deletes; what is a template it owns.
+func TestCRDsAreNotTemplates(t *testing.T) {
+	for _, object := range mustRender(t, placements) {
+		if object.GetKind() == "CustomResourceDefinition" {
+			t.Errorf("%s is a template", identify(object))
+		}
+	}
+	crds := load(t).CRDObjects()
+	if len(crds) != 1 {
+		t.Fatalf("%d CRD files", len(crds))
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-inventory-api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases", filepath.Base(crds[0].Filename)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasSuffix(crds[0].File.Data, original) {
+		t.Errorf("%s is not the API's own definition; run make generate", crds[0].Filename)
+	}
+}
