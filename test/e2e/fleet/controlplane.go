@@ -148,7 +148,8 @@ func (f *Fleet) cluster(name, kube string) *cluster {
 	return c
 }
 
-// startControlPlanes brings up every cluster at once and returns when all are ready.
+// startControlPlanes brings up every cluster at once, with its node, and returns
+// when all API servers and controllers are ready.
 func (f *Fleet) startControlPlanes(ctx context.Context, kube string, report *progress) error {
 	return each(f.Clusters(), func(name string) error {
 		c := f.cluster(name, kube)
@@ -168,6 +169,9 @@ func (f *Fleet) startControlPlanes(ctx context.Context, kube string, report *pro
 			if err := f.WaitReady(ctx, p.Name); err != nil {
 				return err
 			}
+		}
+		if err := f.Ensure(ctx, f.nodeProcess(name)); err != nil {
+			return err
 		}
 		report.line("%s: control plane ready at %s", name, c.server())
 		return nil

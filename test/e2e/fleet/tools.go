@@ -195,49 +195,6 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// Assets returns a directory with etcd and kube-apiserver by these names, as
-// tests against a real API server want it in KUBEBUILDER_ASSETS.
-func Assets(ctx context.Context, out io.Writer) (string, error) {
-	f, err := locate("assets")
-	if err != nil {
-		return "", err
-	}
-	kube, err := f.toolPath(ctx, kubeTool, newProgress(out))
-	if err != nil {
-		return "", err
-	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(kube))
-	dir := filepath.Join(cache, "assets-"+hex.EncodeToString(sum[:8]))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	for _, name := range []string{"etcd", "kube-apiserver"} {
-		if err := os.Symlink(kube, filepath.Join(dir, name)); err != nil && !os.IsExist(err) {
-			return "", err
-		}
-	}
-	return dir, nil
-}
-
-// Helm runs the pinned Helm with the caller's terminal.
-func Helm(ctx context.Context, progressTo io.Writer, args ...string) error {
-	f, err := locate("helm")
-	if err != nil {
-		return err
-	}
-	helm, err := f.toolPath(ctx, helmTool, newProgress(progressTo))
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, helm, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return cmd.Run()
-}
-
 // lockFile waits for the lock of a path and returns what gives it back. The
 // holder may remove the file: whoever then gets the lock of the removed one
 // tries again with the new.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -42,7 +41,7 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSandbox(); err != nil {
+	if err := f.checkSandbox(ctx); err != nil {
 		return nil, err
 	}
 	kube, err := f.toolPath(ctx, kubeTool, report)
@@ -151,14 +150,17 @@ func (f *Fleet) start(ctx context.Context, kube, ocm string, m manifests, report
 	if err := f.startControlPlanes(ctx, kube, report); err != nil {
 		return err
 	}
-	if err := f.startNodes(ctx, report); err != nil {
-		return err
-	}
 	if err := f.startHubOCM(ctx, ocm, m, report); err != nil {
 		return err
 	}
 	err = each(f.Spokes(), func(name string) error { return f.startSpokeOCM(ctx, ocm, name, m, report) })
 	if err != nil {
+		return err
+	}
+	if err := each(f.Clusters(), func(name string) error { return f.waitNode(ctx, name) }); err != nil {
+		return err
+	}
+	if err := f.linkKubectl(kube); err != nil {
 		return err
 	}
 	after, err := f.Processes(ctx)
@@ -226,13 +228,11 @@ func (f *Fleet) startSupervisor(ctx context.Context) error {
 	})
 }
 
-const ownPackage = "open-cluster-management.io/cluster-inventory-addon/test/e2e/cmd/fleet"
-
 // ownBinary is this command, kept where "go run" does not remove it. A test
 // that starts a fleet is another program, so it builds the command first.
 func (f *Fleet) ownBinary(ctx context.Context) (string, error) {
 	binary := f.path("bin", "fleet")
-	if info, ok := debug.ReadBuildInfo(); !ok || info.Path != ownPackage {
+	if !ownProgram() {
 		if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 			return "", err
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node"
 )
 
 func main() {
+	node.Init() // a pod's process begins as this program
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
@@ -39,7 +42,14 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringVar(&o.name, "name", o.name, "Name of the fleet (FLEET).")
-	root.AddCommand(upCommand(o), downCommand(o), statusCommand(o), superviseCommand(o), assetsCommand(), helmCommand())
+	root.AddCommand(
+		upCommand(o), downCommand(o), statusCommand(o), deployCommand(o), undeployCommand(o),
+		processCommand(o, "stop", "Stop one process, such as cluster1/registration-agent", (*fleet.Fleet).Stop),
+		processCommand(o, "start", "Start a process that was stopped", (*fleet.Fleet).Start),
+		processCommand(o, "restart", "Restart one process", (*fleet.Fleet).Restart),
+		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), helmCommand(),
+		superviseCommand(o), nodeCommand(),
+	)
 	return root
 }
 
@@ -103,6 +113,86 @@ func statusCommand(o *options) *cobra.Command {
 			return f.Status(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
+}
+
+func deployCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "deploy [-- HELM ARGUMENTS]",
+		Short: "Install or upgrade the addon from this tree (HELM_ARGS)",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHelmArgs(cmd, o, args, (*fleet.Fleet).Deploy)
+		},
+	}
+}
+
+func undeployCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "undeploy [-- HELM ARGUMENTS]",
+		Short: "Remove the addon (HELM_ARGS)",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHelmArgs(cmd, o, args, (*fleet.Fleet).Undeploy)
+		},
+	}
+}
+
+func withHelmArgs(cmd *cobra.Command, o *options, args []string, do func(*fleet.Fleet, context.Context, io.Writer, ...string) error) error {
+	f, err := fleet.Open(o.name)
+	if err != nil {
+		return err
+	}
+	fromEnv, err := splitWords(os.Getenv("HELM_ARGS"))
+	if err != nil {
+		return fmt.Errorf("HELM_ARGS: %w", err)
+	}
+	return do(f, cmd.Context(), cmd.OutOrStdout(), append(fromEnv, args...)...)
+}
+
+func processCommand(o *options, verb, short string, do func(*fleet.Fleet, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " PROCESS",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := fleet.Open(o.name)
+			if err != nil {
+				return err
+			}
+			return do(f, cmd.Context(), args[0])
+		},
+	}
+}
+
+func diagnoseCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diagnose",
+		Short: "Show pods that are not ready, their logs, and warning events",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := fleet.Open(o.name)
+			if err != nil {
+				return err
+			}
+			f.Diagnose(cmd.Context(), cmd.OutOrStdout())
+			return nil
+		},
+	}
+}
+
+func kubectlCommand(o *options) *cobra.Command {
+	cluster := fleet.HubName
+	cmd := &cobra.Command{
+		Use:   "kubectl [--cluster CLUSTER] -- ARGUMENTS",
+		Short: "Run the pinned kubectl against the hub or a spoke",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := fleet.Open(o.name)
+			if err != nil {
+				return err
+			}
+			return f.Kubectl(cmd.Context(), cmd.ErrOrStderr(), cluster, args...)
+		},
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", cluster, "The cluster: hub, cluster1 and so on.")
+	return cmd
 }
 
 func superviseCommand(o *options) *cobra.Command {

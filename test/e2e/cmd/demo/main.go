@@ -1,0 +1,24 @@
+// Command demo shows the cluster inventory at work on a local fleet.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/demo"
+)
+
+func main() {
+	name := flag.String("fleet", "default", "name of the fleet")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := demo.Run(ctx, *name, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
