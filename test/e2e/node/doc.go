@@ -1,0 +1,40 @@
+// Package node is a Kubernetes node that runs pods as plain local processes: no containers, no container runtime, no kubelet, no root
+// needed where the kernel allows user namespaces. With it Deployments, Jobs, Helm hooks, ManifestWork feedback and addon health work against a real API
+// server, and a chart's service accounts, RBAC, Secrets, probes and security contexts are what is exercised.
+//
+// # What it owns
+//
+// One Node object and its lease; the binding of every pod that has no node (there is no scheduler); the status of the pods bound to it, and the removal
+// of their objects when they have ended. The pod and node controllers are virtual-kubelet's; see provider for what is not left to them and why. It reads the
+// Secrets and ConfigMaps its pods name, each through a watch of its own, and requests their service account tokens. It writes to the API server
+// only what changed.
+//
+// On the host it owns Config.Dir: below it <pod UID>/<container>.pid names the running process ("<pid> <field 22 of /proc/<pid>/stat>"), for
+// those who want to measure or kill it. Logs are <Config.LogDir>/<namespace>_<pod>_<container>.log.
+//
+// # What a container gets
+//
+// An image is a directory; its tag and digest are ignored. The process is the first of its PID namespace and sees a root of its own (package sandbox): the image read-only at /, /proc, a small
+// /dev, /tmp unless the root is read-only, /etc/hosts and the like, and its volumes at their real paths: secret, configMap, downwardAPI, projected (tokens
+// are bound to the pod and renewed) and emptyDir. Mounted content follows its object at once and is replaced atomically as a kubelet does it. Variables, init containers, restart policies
+// with back-off (1 s to 30 s), probes (httpGet, tcpSocket, exec), grace periods, termination messages, runAsUser, runAsGroup, fsGroup, readOnlyRootFilesystem and subPath mean what
+// they mean elsewhere.
+//
+// Every pod has a loopback address of its own as its pod IP, in the one network of the host: a process must bind to its pod IP, or it gets in the
+// way of others. In-cluster clients find the API server through KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+//
+// When a node process ends, however, its pods' processes end with it. The next one starts the pods again: their restart counts go up, pods that
+// must not run twice (restartPolicy Never) fail, and emptyDirs are empty.
+//
+// # Limits
+//
+//   - Refused, with a message in the container's waiting state: other kinds of volume, sidecars (init containers with a restartPolicy), lifecycle hooks, grpc
+//     probes, containers without a command (an image has no entrypoint).
+//   - Ignored: resource limits and requests, capabilities and seccomp (new privileges are always given up, and a user other than 0 has none), image pull policy and
+//     secrets, nodeSelector, affinity, tolerations, activeDeadlineSeconds of a pod, ephemeral containers, a change of the image of a running container (it takes effect at the next restart).
+//   - A container without runAsUser runs as 65532, the user of images that are made not to run as root.
+//   - Without root, all containers are the node's own user on the host, whatever they see; supplementary groups and fsGroup do not exist.
+//   - A pod that is deleted before its main containers run is removed at once, while its init container may have until the end of the grace period.
+//   - No logs, exec, attach or port-forward through the API server; no Services.
+//   - Linux 5.12 or newer, static binaries.
+package node
