@@ -1,9 +1,13 @@
 package hub
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -32,5 +36,31 @@ func NewCommand() *cobra.Command {
 	}
 	opts.addFlags(cmd.Flags())
 	kube.AddLogFlags(cmd.PersistentFlags())
+	cmd.AddCommand(newUninstallCommand())
+	return cmd
+}
+
+// newUninstallCommand returns what the chart's pre-delete hook runs.
+func newUninstallCommand() *cobra.Command {
+	kubeconfig := ""
+	opts := uninstall.Options{Timeout: 10 * time.Minute}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Takes the addon off every cluster and waits until it is gone",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Timeout <= 0 {
+				return fmt.Errorf("--timeout: %s is not positive", opts.Timeout)
+			}
+			cfg, err := kube.Config(kubeconfig)
+			if err != nil {
+				return err
+			}
+			return uninstall.Run(logr.NewContext(cmd.Context(), kube.Logger()), cfg, opts)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig, "path of the hub's kubeconfig (default: the pod's service account)")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long all of it may take")
+	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Options is the manager's command line.
@@ -100,19 +101,10 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace, "namespace of the election's Lease (default: $POD_NAMESPACE)")
 }
 
-// complete puts the addresses into the form net.Listen takes: a pod's IPv6
-// address arrives without brackets.
+// complete puts the addresses into the form net.Listen takes.
 func (o *Options) complete() {
-	o.HealthProbeBindAddress = bracketHost(o.HealthProbeBindAddress)
-	o.MetricsBindAddress = bracketHost(o.MetricsBindAddress)
-}
-
-func bracketHost(address string) string {
-	colon := strings.LastIndex(address, ":")
-	if colon < 0 || strings.HasPrefix(address, "[") {
-		return address
-	}
-	return net.JoinHostPort(address[:colon], address[colon+1:])
+	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
+	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
 }
 
 // validate returns every mistake, each naming its flag.

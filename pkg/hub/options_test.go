@@ -64,19 +64,3 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		})
 	}
 }
-
-func TestPodAddressesOfBothFamiliesAreListenedOn(t *testing.T) {
-	for in, want := range map[string]string{
-		"10.0.0.1:8081":    "10.0.0.1:8081",
-		"fd00::1:8081":     "[fd00::1]:8081",
-		"[fd00::1]:8081":   "[fd00::1]:8081",
-		":8081":            ":8081",
-		"0":                "0",
-		"localhost:http":   "localhost:http",
-		"nothing-to-split": "nothing-to-split",
-	} {
-		if got := bracketHost(in); got != want {
-			t.Errorf("bracketHost(%q) = %q, want %q", in, got, want)
-		}
-	}
-}

@@ -1,0 +1,45 @@
+package hub
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// profileGuard joins, for the inventory, everything that may forbid writing
+// profiles.
+type profileGuard struct {
+	reader client.Reader
+	gate   *upstream.Guard
+}
+
+// guardObjects are the kinds the guard's verdict is made of.
+func guardObjects() []client.Object {
+	return []client.Object{&rbacv1.ClusterRole{}, &addonv1beta1.ClusterManagementAddOn{}}
+}
+
+// Verdict asks upstream's gate first: what it owns is not ours to keep either.
+func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, error) {
+	gate, err := g.gate.Verdict(ctx)
+	if err != nil {
+		return inventory.GuardVerdict{}, err
+	}
+	if !gate.Allowed {
+		return inventory.GuardVerdict{Reason: gate.Reason, Message: gate.Message}, nil
+	}
+	kept, why, err := uninstall.ProfilesKept(ctx, g.reader)
+	if err != nil {
+		return inventory.GuardVerdict{}, err
+	}
+	if kept {
+		return inventory.GuardVerdict{Reason: contract.ReasonProfilesKept, Message: why}, nil
+	}
+	return inventory.GuardVerdict{Allowed: true}, nil
+}

@@ -1,0 +1,105 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+const (
+	// userAgent names the manager in the API server's logs and metrics.
+	userAgent = "cluster-inventory-manager"
+
+	// shutdownTimeout bounds how long writes under way hold up the exit.
+	shutdownTimeout = 10 * time.Second
+)
+
+// run runs the manager until the context ends.
+func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = userAgent
+	mgr, err := newManager(ctx, cfg, opts)
+	if err != nil {
+		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
+	}
+	if err := addControllers(ctx, mgr, opts); err != nil {
+		return err
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
+	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, inventory.CacheOptions())
+	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
+	maps.Copy(byObject, uninstall.CacheOptions())
+	return manager.New(cfg, manager.Options{
+		Scheme: NewScheme(),
+		Logger: logr.FromContextOrDiscard(ctx),
+		Cache: cache.Options{
+			// A read of what is not watched would start a watch of everything of
+			// that kind.
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject:                    byObject,
+		},
+		HealthProbeBindAddress:        opts.HealthProbeBindAddress,
+		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
+		LeaderElection:                opts.LeaderElect,
+		LeaderElectionID:              contract.LeaseName,
+		LeaderElectionNamespace:       opts.LeaderElectNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+	})
+}
+
+// addControllers is the list of what the manager runs.
+func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) error {
+	err := addon.Add(mgr, addon.Options{
+		AgentImage:           opts.AgentImage,
+		AgentImagePullPolicy: opts.AgentImagePullPolicy,
+		InstallNamespace:     opts.AgentInstallNamespace,
+		ClaimLimit:           opts.AgentClaimLimit,
+		AgentLogLevel:        opts.AgentLogLevel,
+		CleanupTimeout:       opts.CleanupTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("adding the addon shell: %w", err)
+	}
+	err = inventory.Add(ctx, mgr, inventory.Options{
+		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
+			Reader:                  mgr.GetClient(),
+			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,
+			Override:                upstream.Override(opts.UpstreamGates),
+		}},
+		GuardObjects: guardObjects(),
+		LabelAllow: opts.LabelAllow,
+		Clock:      clock.RealClock{},
+	})
+	if err != nil {
+		return fmt.Errorf("adding the inventory: %w", err)
+	}
+	return nil
+}
