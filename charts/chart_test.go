@@ -1,3 +1,5 @@
+// Package charts holds the chart to what its users are told: what it installs,
+// what it grants, and what its schema rejects.
 package charts
 
 import (
