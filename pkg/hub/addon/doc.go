@@ -25,10 +25,10 @@
 // back when the timeout will have passed.
 //
 // RBAC:
-//   - clustermanagementaddons named cluster-inventory: get, list, watch;
-//   - managedclusteraddons named cluster-inventory: get, list, watch, update,
-//     patch; status: patch; finalizers: update;
-//   - managedclusters: get, list, watch;
+//   - clustermanagementaddons named cluster-inventory: list, watch;
+//   - managedclusteraddons named cluster-inventory: list, watch, update, patch,
+//     and get, to be granted; status: patch; finalizers: update;
+//   - managedclusters: list, watch;
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer
 //     kubernetes.io/kube-apiserver-client: approve;
