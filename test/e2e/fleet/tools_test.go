@@ -1,0 +1,57 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestToolKeyChangesWithSourcesAndTarget(t *testing.T) {
+	dir := t.TempDir()
+	key := func(tl tool) string {
+		t.Helper()
+		k, err := toolKey(t.Context(), dir, tl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module a\n")
+	first := key(kubeTool)
+	if again := key(kubeTool); again != first {
+		t.Error("the same sources give another key")
+	}
+	seen := map[string]string{first: "first"}
+	expectNew := func(what, k string) {
+		t.Helper()
+		if before := seen[k]; before != "" {
+			t.Errorf("%s: the key is that of %q", what, before)
+		}
+		seen[k] = what
+	}
+	write("go.sum", "sum\n")
+	expectNew("a file more", key(kubeTool))
+	write("go.mod", "module b\n")
+	expectNew("another content", key(kubeTool))
+	expectNew("another package", key(helmTool))
+}
+
+func TestCountPackagesKeepsOnlyProblems(t *testing.T) {
+	var packages atomic.Int64
+	output := "go: downloading k8s.io/api v0.36.6\nk8s.io/api/core/v1\ngolang.org/x/net/http2\n# k8s.io/api\nmain.go:3:1: syntax error\n"
+	problems := countPackages(strings.NewReader(output), &packages)
+	if packages.Load() != 2 {
+		t.Errorf("counted %d packages", packages.Load())
+	}
+	if problems != "# k8s.io/api\nmain.go:3:1: syntax error\n" {
+		t.Errorf("problems: %q", problems)
+	}
+}
