@@ -18,7 +18,7 @@ const MaxEventNoteBytes = 1024
 // note.
 func NewEvent(regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time) *eventsv1.Event {
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: Shorten(regarding.Name, 200) + "."},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: regarding.Name[:min(len(regarding.Name), 200)] + "-"},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: controller,
 		ReportingInstance:   instance,

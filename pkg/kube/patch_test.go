@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -121,5 +124,16 @@ func TestListNames(t *testing.T) {
 	}
 	if got, want := ListNames(names, 2), "a, b and 1 more"; got != want {
 		t.Errorf("ListNames = %q, want %q", got, want)
+	}
+}
+
+func TestNewEventFitsTheAPI(t *testing.T) {
+	regarding := corev1.ObjectReference{Kind: "Thing", Namespace: "ns", Name: strings.Repeat("n", 253)}
+	event := NewEvent(regarding, corev1.EventTypeNormal, "Reason", "Action", strings.Repeat("x", 2000), "c", "i", time.Unix(1, 0))
+	if len(event.GenerateName) > 248 || !strings.HasSuffix(event.GenerateName, "-") {
+		t.Errorf("generateName %q leaves no room for a suffix", event.GenerateName)
+	}
+	if len(event.Note) != MaxEventNoteBytes {
+		t.Errorf("the note has %d bytes, want %d", len(event.Note), MaxEventNoteBytes)
 	}
 }

@@ -180,6 +180,11 @@ func (i *inventory) start(ctx context.Context, _ reconcile.Request) (reconcile.R
 		return reconcile.Result{}, fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
 	i.started.Store(true)
+	// Conditions have waited for this, those of clusters without pairs for nothing
+	// else.
+	for _, request := range i.status.allClusters(ctx, nil) {
+		i.pairs.outcomes.clusters.notify(request.Name)
+	}
 	return reconcile.Result{}, nil
 }
 
@@ -254,6 +259,7 @@ func (i *inventory) addStatus() error {
 func (i *inventory) addReport() error {
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)}).
 		WatchesRawSource(&i.pairs.outcomes.namespaces).
 		Complete(i.reporter)
 }

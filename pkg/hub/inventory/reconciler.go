@@ -56,8 +56,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Asked last: what was observed is no newer than the verdict on it, so nothing
-	// that was done after the verdict became known is acted upon.
+	// Asked after observing: whatever was done because a verdict was known to hold
+	// is not acted upon under an older one.
 	verdict, err := r.guard.Verdict(ctx)
 	if err != nil {
 		return reconcile.Result{}, err

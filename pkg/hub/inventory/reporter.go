@@ -64,7 +64,7 @@ func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			continue
 		}
 		if wait > 0 {
-			result.RequeueAfter = max(result.RequeueAfter, wait)
+			result.RequeueAfter = sooner(result.RequeueAfter, wait)
 			continue
 		}
 		if err := r.say(ctx, req.Name, about, what); err != nil {
@@ -73,6 +73,14 @@ func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	r.keepOnly(req.Name, current)
 	return result, nil
+}
+
+// sooner returns the shorter of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // due tells whether there is something new to say about an object, and how long

@@ -1,0 +1,346 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// rights are those doc.go lists.
+func rights() []rbacv1.PolicyRule {
+	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	return []rbacv1.PolicyRule{
+		rule("cluster.open-cluster-management.io", []string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"}, "list", "watch"),
+		rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch"),
+		rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch"),
+		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),
+		rule("multicluster.x-k8s.io", []string{"clusterprofiles/status"}, "patch"),
+		rule("", []string{"namespaces"}, "list", "watch"),
+		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "list", "watch"),
+		rule("events.k8s.io", []string{"events"}, "create"),
+	}
+}
+
+// asManager returns the configuration of a user with exactly these rights.
+func asManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
+	t.Helper()
+	name := w.name("inventory-manager")
+	w.create(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rights()},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		},
+	)
+	return server.User(t, name)
+}
+
+// switchGuard is a guard that a test turns.
+type switchGuard struct{ blocked atomic.Bool }
+
+func (g *switchGuard) Verdict(context.Context) (GuardVerdict, error) {
+	if g.blocked.Load() {
+		return GuardVerdict{Reason: "UpstreamGateOn", Message: "upstream writes profiles"}, nil
+	}
+	return GuardVerdict{Allowed: true}, nil
+}
+
+// startManager runs the inventory in a manager until the returned function is
+// called, or the test ends.
+func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
+	t.Helper()
+	byObject := CacheOptions()
+	byObject[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{"default": {}}}
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:     testScheme(),
+		Logger:     klog.Background(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{ReaderFailOnMissingInformer: true, ByObject: byObject},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := Add(ctx, mgr, opts); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) synced(cluster string) metav1.Condition {
+	w.t.Helper()
+	obj := addon(cluster)
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		w.t.Fatal(err)
+	}
+	return ptr.Deref(meta.FindStatusCondition(obj.Status.Conditions, "ProfilesSynced"), metav1.Condition{})
+}
+
+// says waits until the condition ProfilesSynced has this status, reason and message.
+func (w *world) says(cluster, status, reason, message string) {
+	w.t.Helper()
+	w.eventually(func() string {
+		got := w.synced(cluster)
+		return cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message})
+	})
+}
+
+// holds waits until the namespace holds profiles of exactly these clusters.
+func (w *world) exists(namespace, cluster string, want bool) {
+	w.t.Helper()
+	w.eventually(func() string {
+		if got := w.profile(namespace, cluster) != nil; got != want {
+			return fmt.Sprintf("profile %s/%s: exists is %t, want %t", namespace, cluster, got, want)
+		}
+		return ""
+	})
+}
+
+func TestInventoryFollowsTheHub(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	w := newWorld(t, mapHub.Config(t))
+	wire := &apitest.Wire{}
+	guard := &switchGuard{}
+	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
+	// The guard's object in this test is a ConfigMap, which doc.go does not list.
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
+	cfg := asManager(t, mapHub, w)
+	w.create(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name("inventory-manager")}},
+	})
+	cfg = wire.Tap(cfg)
+
+	setA, setB := w.exclusive("a"), w.exclusive("b")
+	ns := w.namespace(nil)
+	bindingA := w.bind(ns, setA.Name)
+	c1 := w.cluster("c1", inSet(setA.Name), claim("x", "1"))
+	c2 := w.cluster("c2", inSet(setB.Name))
+	whole := t
+	stop := startManager(whole, cfg, opts)
+
+	t.Run("a member of a bound set is published with two writes", func(t *testing.T) {
+		w := w.in(t)
+		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		w.says(c2.Name, "True", "NotSelected", "No namespace is to hold a profile.")
+		got := w.profile(ns, c1.Name)
+		if got == nil || len(got.Status.Properties) != 1 || got.Status.Properties[0].Value != "1" {
+			t.Fatalf("profile = %+v", got)
+		}
+		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"}, sent(wire.Writes("clusterprofiles", "clusterprofiles/status"))); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("an edited claim is one patch", func(t *testing.T) {
+		w := w.in(t)
+		wire.Reset()
+		edit(w, c1, nil, func(c *clusterv1.ManagedCluster) {
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "2")}
+		})
+		w.eventually(func() string {
+			if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "2" {
+				return "property x is " + got
+			}
+			return ""
+		})
+		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, sent(wire.Writes())); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("two clusters swap sets", func(t *testing.T) {
+		w := w.in(t)
+		edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setB.Name) }, nil)
+		edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setA.Name) }, nil)
+		w.exists(ns, c1.Name, false)
+		w.exists(ns, c2.Name, true)
+		w.says(c1.Name, "True", "NotSelected", "No namespace is to hold a profile.")
+		w.says(c2.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setA.Name) }, nil)
+		w.exists(ns, c1.Name, true)
+	})
+
+	t.Run("a restart writes nothing", func(t *testing.T) {
+		w := w.in(t)
+		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		w.says(c2.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		w.eventually(func() string {
+			if conditions := w.profile(ns, c1.Name).Status.Conditions; len(conditions) != 2 {
+				return "the profile's status is not written yet"
+			}
+			return ""
+		})
+		stop()
+		wire.Reset()
+		started := wire.Calls()
+		stop = startManager(whole, cfg, opts)
+		// The new manager has settled when what happens after its start arrives.
+		c3 := w.cluster("c3", inSet(setA.Name))
+		w.says(c3.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		for _, call := range wire.Calls()[len(started):] {
+			if call.IsWrite() && call.Resource != "events" && !containsName(call, c3.Name) {
+				t.Errorf("wrote %s %s: %s", call.Method, call.Path, call.Body)
+			}
+		}
+	})
+
+	t.Run("a Placement narrows, widens and goes", func(t *testing.T) {
+		w := w.in(t)
+		placement, decision := w.placement(ns, "view", c1.Name)
+		w.exists(ns, c2.Name, false)
+		w.exists(ns, c1.Name, true)
+		w.decide(placement, decision, c1.Name, c2.Name)
+		w.exists(ns, c2.Name, true)
+		w.decide(placement, decision)
+		w.exists(ns, c1.Name, false)
+		w.exists(ns, c2.Name, false)
+		w.delete(placement)
+		w.exists(ns, c1.Name, true)
+		w.exists(ns, c2.Name, true)
+		w.delete(decision)
+	})
+
+	t.Run("the namespace requires a Placement", func(t *testing.T) {
+		w := w.in(t)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+		edit(w, namespace, func(n *corev1.Namespace) {
+			n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+		}, nil)
+		w.exists(ns, c1.Name, false)
+		edit(w, namespace, func(n *corev1.Namespace) { n.Annotations = nil }, nil)
+		w.exists(ns, c1.Name, true)
+	})
+
+	t.Run("the set becomes invalid and valid again: nothing is deleted, other sets work", func(t *testing.T) {
+		w := w.in(t)
+		other := w.namespace(nil)
+		uid := w.profile(ns, c1.Name).UID
+		edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
+			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+				SelectorType:  clusterv1beta2.LabelSelector,
+				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}}},
+			}
+		}, nil)
+		w.eventually(func() string {
+			if got := w.synced(c1.Name); got.Reason != "SelectionUnknown" {
+				return "condition says " + got.Reason + ": " + got.Message
+			}
+			return ""
+		})
+		w.bind(other, setB.Name)
+		edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setB.Name) }, nil)
+		w.exists(other, c2.Name, true)
+		edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
+			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
+		}, nil)
+		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		w.exists(ns, c2.Name, false)
+		if got := w.profile(ns, c1.Name).UID; got != uid {
+			t.Errorf("the profile's UID was %s and is %s", uid, got)
+		}
+	})
+
+	t.Run("upstream's gate goes on and off: nothing is written meanwhile", func(t *testing.T) {
+		w := w.in(t)
+		guard.blocked.Store(true)
+		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name("gate-on")}})
+		w.says(c1.Name, "False", "UpstreamGateOn", "upstream writes profiles")
+		wire.Reset()
+		edit(w, c1, nil, func(c *clusterv1.ManagedCluster) {
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "3")}
+		})
+		guard.blocked.Store(false)
+		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name("gate-off")}})
+		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
+			t.Errorf("property x = %s, want 3", got)
+		}
+		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, sent(wire.Writes("clusterprofiles", "clusterprofiles/status"))); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+
+	t.Run("the addon goes and comes, which an event on the binding tells", func(t *testing.T) {
+		w := w.in(t)
+		fresh := w.namespace(nil)
+		binding := w.bind(fresh, setA.Name)
+		w.exists(fresh, c1.Name, true)
+		w.delete(addon(c1.Name))
+		w.exists(fresh, c1.Name, false)
+		w.exists(ns, c1.Name, false)
+		w.eventually(func() string {
+			list := &eventsv1.EventList{}
+			if err := w.List(t.Context(), list, client.InNamespace(fresh)); err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			for _, e := range list.Items {
+				if e.Regarding.UID == binding.UID {
+					notes = append(notes, e.Reason+" "+e.Note)
+				}
+			}
+			want := "ProfilesWithheld " + c1.Name + " does not have the addon cluster-inventory"
+			if slices.Contains(notes, want) {
+				return ""
+			}
+			return fmt.Sprintf("no event %q among %q", want, notes)
+		})
+		w.delete(binding)
+		w.create(addon(c1.Name))
+		w.exists(ns, c1.Name, true)
+		w.exists(fresh, c1.Name, false)
+	})
+
+	t.Run("unbound, the cluster leaves", func(t *testing.T) {
+		w := w.in(t)
+		edit(w, bindingA, nil, func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			b.Status.Conditions = []metav1.Condition{condition("Bound", "False", "ClusterSetNotFound", "")}
+		})
+		w.exists(ns, c1.Name, false)
+		w.says(c1.Name, "True", "NotSelected", "No namespace is to hold a profile. In "+ns+": the cluster is in no ManagedClusterSet that is bound and published here.")
+	})
+}
