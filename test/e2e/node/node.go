@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	vklog "github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/log/klogv2"
 	vk "github.com/virtual-kubelet/virtual-kubelet/node"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node/sandbox"
 )
@@ -100,7 +100,7 @@ func newMachine(ctx context.Context, cfg Config) (*machine, *rest.Config, error)
 	return &machine{
 		cfg: cfg, client: client, addresses: pool, env: env,
 		launcher: sandbox.NewLauncher(), objects: newObjects(client),
-		log: logr.FromContextOrDiscard(ctx).WithValues("node", cfg.NodeName),
+		log: klog.FromContext(ctx).WithValues("node", cfg.NodeName),
 	}, config, nil
 }
 

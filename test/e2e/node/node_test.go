@@ -22,6 +22,7 @@ func TestNode(t *testing.T) {
 	cfg, stop := c.startNode(t)
 
 	t.Run("a Deployment becomes available, and its pod has an identity", func(t *testing.T) { testDeployment(t, c, cfg) })
+	t.Run("a pod nothing happens to is not written", func(t *testing.T) { testQuiet(t, c) })
 	t.Run("a changed Secret reaches the mounted file", func(t *testing.T) { testSecretUpdate(t, c) })
 	t.Run("a pod waits for a missing Secret and starts when it comes", func(t *testing.T) { testMissingSecret(t, c) })
 	t.Run("a Job completes and a Job fails", func(t *testing.T) { testJobs(t, c) })
@@ -120,6 +121,19 @@ func testDeployment(t *testing.T, c *cluster, cfg Config) {
 	}
 	if err := dead(pid(t, cfg, pod, "web")); err == nil {
 		t.Error("the noted process does not run")
+	}
+}
+
+// quiet is how long nothing may happen; probes and retries come every second.
+const quiet = 4 * time.Second
+
+func testQuiet(t *testing.T, c *cluster) {
+	ns := c.namespace(t, "quiet")
+	c.createPod(t, ns, "web", serving("web"))
+	before := c.readyPod(t, ns, "web")
+	<-time.After(quiet)
+	if after := c.pod(t, ns, "web"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the pod was written: %s", cmp.Diff(before, after))
 	}
 }
 
