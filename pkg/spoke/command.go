@@ -25,8 +25,14 @@ const (
 	exitUsage
 )
 
-// hookTimeout is how long the hook tries each of its steps.
-const hookTimeout = time.Minute
+const (
+	// hookTimeout is how long the hook tries each of its steps. The Job's
+	// deadline is longer than all of them together.
+	hookTimeout = 45 * time.Second
+
+	// hookSettle is its pause before it looks again where no agent answered.
+	hookSettle = 2 * time.Second
+)
 
 // Main runs the command line until it is done or ctx ends, and returns the exit
 // code. A failure is one line on stderr that says what is wrong and where.
@@ -113,6 +119,7 @@ func Cleanup(ctx context.Context, opts CleanupOptions) error {
 		Addon:            types.UID(opts.AddonUID),
 		AgentTimeout:     opts.Timeout,
 		Timeout:          hookTimeout,
+		Settle:           hookSettle,
 	}
 	return hook.Run(ctx)
 }

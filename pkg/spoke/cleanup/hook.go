@@ -37,15 +37,14 @@ type Hook struct {
 	// Timeout is how long each of the other two steps, writing the marker and
 	// deleting the claims, is tried.
 	Timeout time.Duration
+
+	// Settle is the pause after which the hook looks again when no agent
+	// acknowledged: one that stops late may have made another claim.
+	Settle time.Duration
 }
 
-const (
-	// pollInterval is how often the hook looks for what it waits for.
-	pollInterval = 200 * time.Millisecond
-
-	// settleTime is how long no claim may reappear when no agent acknowledged.
-	settleTime = 2 * time.Second
-)
+// pollInterval is how often the hook looks for what it waits for.
+const pollInterval = 200 * time.Millisecond
 
 var errClaimsLeft = errors.New("marked ClusterClaims are still there")
 
@@ -56,11 +55,15 @@ func (h *Hook) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settle := settleTime
-	if reachable && h.awaitAgent(ctx) {
-		settle = 0
+	acknowledged := reachable && h.awaitAgent(ctx)
+	if err := h.deleteClaims(ctx); err != nil || acknowledged {
+		return err
 	}
-	return h.deleteClaims(ctx, settle)
+	select {
+	case <-time.After(h.Settle):
+	case <-ctx.Done():
+	}
+	return h.deleteClaims(ctx)
 }
 
 // request writes the marker. It returns false when the install namespace is
@@ -129,35 +132,36 @@ func (h *Hook) awaitAgent(ctx context.Context) bool {
 	return true
 }
 
-// deleteClaims deletes marked claims until none has been there for settle.
-func (h *Hook) deleteClaims(ctx context.Context, settle time.Duration) error {
-	logger := log.FromContext(ctx)
-	clear := time.Time{}
+// deleteClaims deletes marked claims until none is left.
+func (h *Hook) deleteClaims(ctx context.Context) error {
 	return h.retry(ctx, func(ctx context.Context) error {
 		claims := &clusterv1alpha1.ClusterClaimList{}
 		err := h.Client.List(ctx, claims, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("listing ClusterClaims: %w", err)
 		}
+		if len(claims.Items) == 0 {
+			return nil
+		}
 		for i := range claims.Items {
-			claim := &claims.Items[i]
-			if err := h.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting ClusterClaim %s: %w", claim.Name, err)
+			if err := h.deleteClaim(ctx, &claims.Items[i]); err != nil {
+				return err
 			}
-			logger.V(1).Info("Deleted", "claim", claim.Name)
 		}
-		now := time.Now()
-		if len(claims.Items) > 0 || clear.IsZero() {
-			clear = now
-		}
-		if len(claims.Items) > 0 || now.Sub(clear) < settle {
-			return errClaimsLeft
-		}
-		return nil
+		return errClaimsLeft
 	})
+}
+
+func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
+	err := h.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ClusterClaim %s: %w", claim.Name, err)
+	}
+	log.FromContext(ctx).V(1).Info("ClusterClaim deleted", "claim", claim.Name)
+	return nil
 }
 
 // retry repeats an attempt until it succeeds or the timeout passes, and returns

@@ -15,23 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
+
+const crdFile = "spoke/10-clusterproperty-crd.yaml"
 
 // CRD returns the shipped definition of ClusterProperty, changed to serve only
 // the given versions and to store the last of them. With both versions, v1beta1
 // first, it is the shipped one.
 func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
-	text, err := manifests.Spoke.ReadFile("spoke/10-clusterproperty-crd.yaml")
+	shipped, err := Shipped()()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, crd); err != nil {
-		tb.Fatal(err)
-	}
+	crd := shipped[0]
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !slices.Contains(served, version.Name)
 	})
@@ -42,6 +42,17 @@ func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinit
 		tb.Fatalf("the shipped definition has not all of the versions %v", served)
 	}
 	return crd
+}
+
+// Shipped is the definition of ClusterProperty as it is shipped.
+func Shipped() apitest.CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		text, err := manifests.Spoke.ReadFile(crdFile)
+		if err != nil {
+			return nil, err
+		}
+		return apitest.YAML(text)()
+	}
 }
 
 // Property returns a property of a version.
@@ -70,8 +81,8 @@ func Kubeconfig(tb testing.TB, cfg *rest.Config) []byte {
 	return content
 }
 
-// Shipped returns the objects of one file of the shipped manifests.
-func Shipped(tb testing.TB, file string) []*unstructured.Unstructured {
+// manifest returns the objects of one file of the shipped manifests.
+func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 	tb.Helper()
 	text, err := manifests.Spoke.ReadFile("spoke/" + file)
 	if err != nil {
@@ -93,7 +104,7 @@ func Shipped(tb testing.TB, file string) []*unstructured.Unstructured {
 // system:serviceaccount:<namespace>:<account> then have them.
 func Grant(tb testing.TB, c client.Client, file, namespace string) {
 	tb.Helper()
-	for _, obj := range Shipped(tb, file) {
+	for _, obj := range manifest(tb, file) {
 		switch obj.GetKind() {
 		case "ServiceAccount", "Role", "RoleBinding":
 			obj.SetNamespace(namespace)

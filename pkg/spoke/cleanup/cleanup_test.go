@@ -1,0 +1,330 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+var server = apitest.New(apitest.Spoke())
+
+func TestMain(m *testing.M) { apitest.Main(m, server) }
+
+// bench is a spoke with claims and, unless a test says otherwise, an agent that
+// answers the marker of addon u1.
+type bench struct {
+	t     *testing.T
+	admin client.Client
+	wire  *apitest.Wire
+	agent *Reconciler
+	hook  *Hook
+	stops int
+}
+
+func newBench(t *testing.T, server *apitest.Server) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.Install, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{t: t, wire: &apitest.Wire{}}
+	var err error
+	b.admin, err = client.New(server.Config(t), client.Options{Scheme: scheme})
+	b.must(err)
+	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme})
+	b.must(err)
+	namespace := server.Namespace(t, nil)
+	b.agent = &Reconciler{addon: "u1", reader: b.admin, writer: wired, stop: func(context.Context) error {
+		b.stops++
+		return nil
+	}}
+	b.hook = &Hook{Client: wired, InstallNamespace: namespace, Addon: "u1", AgentTimeout: 10 * time.Millisecond, Timeout: 10 * time.Second, Settle: time.Millisecond}
+	return b
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) claim(name string, labels map[string]string) {
+	b.t.Helper()
+	b.must(b.admin.Create(b.t.Context(), &clusterv1alpha1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"},
+	}))
+	b.t.Cleanup(func() {
+		b.must(client.IgnoreNotFound(b.admin.Delete(context.Background(), &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	})
+}
+
+func (b *bench) claims() []string {
+	b.t.Helper()
+	list := &clusterv1alpha1.ClusterClaimList{}
+	b.must(b.admin.List(b.t.Context(), list))
+	names := []string{}
+	for _, c := range list.Items {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (b *bench) mark(data map[string]string) {
+	b.t.Helper()
+	b.must(b.admin.Create(b.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.hook.InstallNamespace, Name: "cluster-inventory-cleanup"}, Data: data,
+	}))
+}
+
+func (b *bench) marker() map[string]string {
+	b.t.Helper()
+	marker := &corev1.ConfigMap{}
+	b.must(client.IgnoreNotFound(b.admin.Get(b.t.Context(), MarkerKey(b.hook.InstallNamespace), marker)))
+	return marker.Data
+}
+
+func (b *bench) reconcileAgent() error {
+	_, err := b.agent.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
+	return err
+}
+
+func (b *bench) writes() []string {
+	var writes []string
+	for _, call := range b.wire.Writes() {
+		writes = append(writes, call.Method+" "+call.Resource)
+	}
+	return writes
+}
+
+func marked() map[string]string {
+	return map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
+}
+
+func TestAgentAcknowledgesOnceAndOnlyItsOwnRemoval(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after map[string]string
+		stops         int
+	}{
+		"no marker":             {},
+		"marker of another UID": {before: map[string]string{"addonUID": "u0"}, after: map[string]string{"addonUID": "u0"}},
+		"marker of its UID": {
+			before: map[string]string{"addonUID": "u1"},
+			after:  map[string]string{"addonUID": "u1", "stopped": "u1"}, stops: 2,
+		},
+		"acknowledged before it restarted": {
+			before: map[string]string{"addonUID": "u1", "stopped": "u1"},
+			after:  map[string]string{"addonUID": "u1", "stopped": "u1"}, stops: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, server)
+			if tc.before != nil {
+				b.mark(tc.before)
+			}
+			b.must(b.reconcileAgent())
+			b.wire.Reset()
+			b.must(b.reconcileAgent())
+			if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+				t.Errorf("writes of a second pass:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.after, b.marker()); diff != "" {
+				t.Errorf("marker (-want +got):\n%s", diff)
+			}
+			if b.stops != tc.stops {
+				t.Errorf("told to stop %d times, want %d", b.stops, tc.stops)
+			}
+		})
+	}
+}
+
+func TestAgentDoesNotAcknowledgeBeforeItHasStopped(t *testing.T) {
+	b := newBench(t, server)
+	b.mark(map[string]string{"addonUID": "u1"})
+	errBusy := errors.New("a write is under way")
+	b.agent.stop = func(context.Context) error { return errBusy }
+	if err := b.reconcileAgent(); !errors.Is(err, errBusy) {
+		t.Errorf("error = %v, want %v", err, errBusy)
+	}
+	if diff := cmp.Diff(map[string]string{"addonUID": "u1"}, b.marker()); diff != "" {
+		t.Errorf("marker (-want +got):\n%s", diff)
+	}
+}
+
+func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
+	b := newBench(t, server)
+	b.mark(map[string]string{"addonUID": "u0", "stopped": "u0"})
+	b.claim("a", marked())
+	b.claim("b", marked())
+	b.claim("helm", map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	b.claim("theirs", nil)
+
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{"helm", "theirs"}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"addonUID": "u1"}, b.marker()); diff != "" {
+		t.Errorf("marker (-want +got):\n%s", diff)
+	}
+
+	b.must(b.reconcileAgent())
+	b.wire.Reset()
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+		t.Errorf("writes of a second run:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"addonUID": "u1", "stopped": "u1"}, b.marker()); diff != "" {
+		t.Errorf("the acknowledgement was lost (-want +got):\n%s", diff)
+	}
+}
+
+func TestHookWaitsForTheAgent(t *testing.T) {
+	b := newBench(t, server)
+	b.mark(map[string]string{"addonUID": "u1"})
+	b.claim("a", marked())
+	b.hook.AgentTimeout = 10 * time.Second
+	// The agent answers the second look at the marker after it was written; had
+	// the hook deleted a claim by then it would not have waited.
+	looks := 0
+	var early []string
+	b.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodGet && call.Resource == "configmaps" {
+			if looks++; looks == 3 {
+				early = b.claims()
+				b.must(b.reconcileAgentUnwired())
+			}
+		}
+		return apitest.Fault{}
+	})
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{"a"}, early); diff != "" {
+		t.Errorf("claims before the agent answered (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// reconcileAgentUnwired is the agent's turn in the middle of a request of the
+// hook.
+func (b *bench) reconcileAgentUnwired() error {
+	agent := *b.agent
+	agent.writer = b.admin
+	_, err := agent.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
+	return err
+}
+
+func TestHookGetsOverAFailedRequest(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		for name, fault := range map[string]apitest.Fault{
+			"overtaxed":          {Status: http.StatusTooManyRequests, Reason: "TooManyRequests"},
+			"conflict":           {Status: http.StatusConflict, Reason: "Conflict"},
+			"the answer is lost": {Err: errors.New("connection reset"), AfterServer: true},
+		} {
+			t.Run(fmt.Sprintf("write %d, %s", n, name), func(t *testing.T) {
+				b := newBench(t, server)
+				b.claim("a", marked())
+				b.claim("b", marked())
+				b.wire.FailNthWrite(n, fault)
+				b.must(b.hook.Run(t.Context()))
+				if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
+					t.Errorf("claims (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestHookGivesUpInTimeAndSaysWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		resource, method string
+		want             []string
+	}{
+		"marker cannot be written": {"configmaps", http.MethodPost, []string{"writing ConfigMap", "cluster-inventory-cleanup", "no rights"}},
+		"claims cannot be listed":  {"clusterclaims", http.MethodGet, []string{"listing ClusterClaims", "no rights"}},
+		"claim cannot be deleted":  {"clusterclaims", http.MethodDelete, []string{"deleting ClusterClaim a", "no rights"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, server)
+			b.claim("a", marked())
+			b.hook.Timeout = 500 * time.Millisecond
+			b.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Resource == tc.resource && call.Method == tc.method {
+					return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "no rights"}
+				}
+				return apitest.Fault{}
+			})
+			err := b.hook.Run(t.Context())
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not contain %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestHookDeletesWhatALateAgentMade(t *testing.T) {
+	b := newBench(t, server)
+	looks := 0
+	b.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Resource == "clusterclaims" && call.Method == http.MethodGet {
+			if looks++; looks == 2 {
+				b.claim("late", marked())
+			}
+		}
+		return apitest.Fault{}
+	})
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(b.writes(), "DELETE clusterclaims") {
+		t.Error("nobody looked again")
+	}
+}
+
+func TestHookEndsWellWithoutInstallNamespace(t *testing.T) {
+	b := newBench(t, server)
+	b.claim("a", marked())
+	b.hook.InstallNamespace = "not-there"
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+func TestHookEndsWellInATerminatingNamespace(t *testing.T) {
+	b := newBench(t, server)
+	b.claim("a", marked())
+	b.must(b.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.hook.InstallNamespace}}))
+	b.must(b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+func TestHookEndsWellWithoutClusterClaimAPI(t *testing.T) {
+	b := newBench(t, apitest.Start(t))
+	b.must(b.hook.Run(t.Context()))
+}

@@ -1,0 +1,173 @@
+package report
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// One server plays spoke and hub here: the reconciler has a client for each.
+var server = apitest.New(apitest.Hub(), apitest.Spoke(), spoketest.Shipped())
+
+func TestMain(m *testing.M) { apitest.Main(m, server) }
+
+var (
+	start = metav1.NewTime(time.Unix(1_700_000_000, 0))
+	later = metav1.NewTime(time.Unix(1_700_000_060, 0))
+)
+
+type bench struct {
+	t          *testing.T
+	admin      client.Client
+	wire       *apitest.Wire
+	addon      *addonv1beta1.ManagedClusterAddOn
+	clock      *testingclock.FakePassiveClock
+	reconciler *Reconciler
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.Install, addonv1beta1.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{t: t, wire: &apitest.Wire{}, clock: testingclock.NewFakePassiveClock(start.Time)}
+	var err error
+	b.admin, err = client.New(server.Config(t), client.Options{Scheme: scheme})
+	b.must(err)
+	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme})
+	b.must(err)
+	b.addon = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t, nil), Name: "cluster-inventory"}}
+	b.must(b.admin.Create(t.Context(), b.addon))
+	b.reconciler = &Reconciler{
+		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID, clock: b.clock,
+		spoke: wired, hub: wired, status: wired.Status(),
+	}
+	return b
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) reconcile() error {
+	_, err := b.reconciler.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
+	return err
+}
+
+func (b *bench) conditions() []metav1.Condition {
+	b.t.Helper()
+	b.must(b.admin.Get(b.t.Context(), client.ObjectKeyFromObject(b.addon), b.addon))
+	return b.addon.Status.Conditions
+}
+
+func (b *bench) writes() []string {
+	var writes []string
+	for _, call := range b.wire.Writes() {
+		writes = append(writes, call.Method+" "+call.Resource)
+	}
+	return writes
+}
+
+var (
+	available = metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: start}
+	empty     = metav1.Condition{Type: "PropertiesPublished", Status: "True", Reason: "Published", Message: "There are no properties.", LastTransitionTime: start}
+	stopped   = metav1.Condition{Type: "PropertiesPublished", Status: "False", Reason: "PublishingStopped", Message: "The addon is being removed; its ClusterClaims go.", LastTransitionTime: later}
+)
+
+func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {
+	b := newBench(t)
+	b.addon.Status.Conditions = []metav1.Condition{available}
+	b.must(b.admin.Status().Update(t.Context(), b.addon))
+
+	b.must(b.reconcile())
+	if diff := cmp.Diff([]metav1.Condition{available, empty}, b.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	b.clock.SetTime(later.Time)
+	b.must(b.reconcile())
+	if diff := cmp.Diff([]string{"PATCH managedclusteraddons/status"}, b.writes()); diff != "" {
+		t.Errorf("writes of two passes (-want +got):\n%s", diff)
+	}
+
+	b.reconciler.stopped = true
+	b.must(b.reconcile())
+	if diff := cmp.Diff([]metav1.Condition{available, stopped}, b.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestReportCountsWhatIsThere(t *testing.T) {
+	b := newBench(t)
+	objects := []client.Object{
+		spoketest.Property("v1alpha1", "a", "v", nil),
+		spoketest.Property("v1alpha1", "b", "v", nil),
+		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
+		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+	}
+	for _, obj := range objects {
+		b.must(b.admin.Create(t.Context(), obj))
+		defer func() { b.must(b.admin.Delete(t.Context(), obj)) }()
+	}
+	b.must(b.reconcile())
+	want := metav1.Condition{
+		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: start,
+		Message: "1 of 2 properties published. Left out: b (a ClusterClaim of that name was made by someone else).",
+	}
+	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestFailedReportIsAnErrorAndComesLater(t *testing.T) {
+	for name, fault := range map[string]apitest.Fault{
+		"conflict":           {Status: http.StatusConflict, Reason: "Conflict"},
+		"not allowed":        {Status: http.StatusForbidden, Reason: "Forbidden"},
+		"the hub is away":    {Err: errors.New("connection refused")},
+		"the answer is lost": {Err: errors.New("connection reset"), AfterServer: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.wire.FailNthWrite(1, fault)
+			if err := b.reconcile(); err == nil {
+				t.Error("a failed write is no error")
+			}
+			b.must(b.reconcile())
+			if diff := cmp.Diff([]metav1.Condition{empty}, b.conditions()); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAddonThatIsNotOursIsLeftAlone(t *testing.T) {
+	b := newBench(t)
+	b.reconciler.addonUID = types.UID("another")
+	b.must(b.reconcile())
+	b.must(b.admin.Delete(t.Context(), b.addon))
+	b.reconciler.addonUID = b.addon.UID
+	b.must(b.reconcile())
+	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+		t.Errorf("writes:\n%s", diff)
+	}
+}
