@@ -51,8 +51,11 @@ func Helm(ctx context.Context, progressTo io.Writer, args ...string) error {
 	return runHere(exec.CommandContext(ctx, helm, args...))
 }
 
-// Kubectl runs the pinned kubectl with the caller's terminal.
-func (f *Fleet) Kubectl(ctx context.Context, progressTo io.Writer, cluster string, args ...string) error {
+// Kubectl is the path of a kubectl for whoever has none.
+func (f *Fleet) Kubectl() string { return f.path("bin", "kubectl") }
+
+// RunKubectl runs the pinned kubectl with the caller's terminal.
+func (f *Fleet) RunKubectl(ctx context.Context, progressTo io.Writer, cluster string, args ...string) error {
 	kube, err := f.toolPath(ctx, kubeTool, newProgress(progressTo))
 	if err != nil {
 		return err
@@ -67,9 +70,8 @@ func runHere(cmd *exec.Cmd) error {
 	return cmd.Run()
 }
 
-// linkKubectl puts a kubectl at <fleet>/bin/kubectl for whoever has none.
 func (f *Fleet) linkKubectl(kube string) error {
-	if err := os.Symlink(kube, f.path("bin", "kubectl")); err != nil && !os.IsExist(err) {
+	if err := os.Symlink(kube, f.Kubectl()); err != nil && !os.IsExist(err) {
 		return err
 	}
 	return nil

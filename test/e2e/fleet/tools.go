@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -25,17 +24,53 @@ type tool struct {
 	name    string
 	pkg     string // what to build in the module
 	env     string // the variable that points at a ready one
+	module  string // whose version the program is to tell
+	stamp   func(version string) []string
 	minutes string // what to expect of a first build
 }
 
 var (
-	kubeTool = tool{name: "kube", pkg: ".", env: "FLEET_KUBE_BINARY", minutes: "about 7 minutes"}
-	ocmTool  = tool{name: "ocm", pkg: ".", env: "FLEET_OCM_BINARY", minutes: "about 7 minutes"}
-	helmTool = tool{name: "helm", pkg: "helm.sh/helm/v3/cmd/helm", env: "FLEET_HELM_BINARY", minutes: "about 2 minutes"}
+	kubeTool = tool{
+		name: "kube", pkg: ".", env: "FLEET_KUBE_BINARY", minutes: "about 7 minutes",
+		module: "k8s.io/kubernetes", stamp: stampKubernetes,
+	}
+	ocmTool = tool{
+		name: "ocm", pkg: ".", env: "FLEET_OCM_BINARY", minutes: "about 7 minutes",
+		module: "open-cluster-management.io/ocm", stamp: func(string) []string { return nil },
+	}
+	helmTool = tool{
+		name: "helm", pkg: "helm.sh/helm/v3/cmd/helm", env: "FLEET_HELM_BINARY", minutes: "about 2 minutes",
+		module: "helm.sh/helm/v3", stamp: func(version string) []string {
+			return []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
+		},
+	}
 )
 
-// buildFlags are the same on every machine, so that a cache entry means one thing.
-var buildFlags = []string{"build", "-trimpath", "-ldflags=-s -w"}
+// stampKubernetes makes the API server tell its version: a build without it
+// says v0.0.0, which charts refuse and profiles would show.
+func stampKubernetes(version string) []string {
+	var flags []string
+	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			"-X="+pkg+".gitVersion="+version,
+			"-X="+pkg+".gitMajor="+numbers[0],
+			"-X="+pkg+".gitMinor="+numbers[1],
+			"-X="+pkg+".gitCommit=",
+			"-X="+pkg+".gitTreeState=clean")
+	}
+	return flags
+}
+
+// buildArgs are the same on every machine, so that a cache entry means one thing.
+func (t tool) buildArgs(ctx context.Context, dir string) ([]string, error) {
+	version, err := goCommand(ctx, dir, "list", "-m", "-f", "{{.Version}}", t.module)
+	if err != nil {
+		return nil, err
+	}
+	link := append([]string{"-s", "-w"}, t.stamp(strings.TrimSpace(string(version)))...)
+	return []string{"build", "-trimpath", "-ldflags=" + strings.Join(link, " ")}, nil
+}
 
 // toolPath returns the tool's binary: the one pointed at, the cached one, or
 // one that is built now.
@@ -48,7 +83,11 @@ func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string,
 		return filepath.Abs(path)
 	}
 	dir := f.toolDir(t)
-	key, err := toolKey(ctx, dir, t)
+	args, err := t.buildArgs(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	key, err := toolKey(ctx, dir, append(args, t.pkg))
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +107,7 @@ func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string,
 	if exists(binary) { // somebody else built it while we waited
 		return binary, nil
 	}
-	return binary, t.build(ctx, dir, binary, report)
+	return binary, t.build(ctx, dir, args, binary, report)
 }
 
 func (f *Fleet) toolDir(t tool) string {
@@ -76,11 +115,11 @@ func (f *Fleet) toolDir(t tool) string {
 }
 
 // build compiles into the cache, under the final name only when it is whole.
-func (t tool) build(ctx context.Context, dir, binary string, report *progress) error {
+func (t tool) build(ctx context.Context, dir string, args []string, binary string, report *progress) error {
 	report.line("building %s from its modules (%s the first time, then cached in %s)", t.name, t.minutes, filepath.Dir(binary))
 	started := time.Now()
 	tmp := binary + ".tmp"
-	cmd := exec.CommandContext(ctx, "go", append(slices.Clone(buildFlags), "-v", "-o", tmp, t.pkg)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "-v", "-o", tmp, t.pkg)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	output, err := cmd.StderrPipe()
@@ -135,7 +174,7 @@ func tick(done <-chan struct{}, every time.Duration, do func()) {
 }
 
 // toolKey names a build by all that decides its content.
-func toolKey(ctx context.Context, dir string, t tool) (string, error) {
+func toolKey(ctx context.Context, dir string, args []string) (string, error) {
 	hash := sha256.New()
 	sources, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
@@ -152,7 +191,7 @@ func toolKey(ctx context.Context, dir string, t tool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, _ = fmt.Fprintf(hash, "%s%s %s", version, t.pkg, buildFlags)
+	_, _ = fmt.Fprintf(hash, "%s%s", version, args)
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 

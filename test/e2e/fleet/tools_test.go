@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-func TestToolKeyChangesWithSourcesAndTarget(t *testing.T) {
+func TestToolKeyChangesWithSourcesAndArguments(t *testing.T) {
 	dir := t.TempDir()
-	key := func(tl tool) string {
+	key := func(args ...string) string {
 		t.Helper()
-		k, err := toolKey(t.Context(), dir, tl)
+		k, err := toolKey(t.Context(), dir, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,8 +25,8 @@ func TestToolKeyChangesWithSourcesAndTarget(t *testing.T) {
 		}
 	}
 	write("go.mod", "module a\n")
-	first := key(kubeTool)
-	if again := key(kubeTool); again != first {
+	first := key("build", ".")
+	if again := key("build", "."); again != first {
 		t.Error("the same sources give another key")
 	}
 	seen := map[string]string{first: "first"}
@@ -38,10 +38,10 @@ func TestToolKeyChangesWithSourcesAndTarget(t *testing.T) {
 		seen[k] = what
 	}
 	write("go.sum", "sum\n")
-	expectNew("a file more", key(kubeTool))
+	expectNew("a file more", key("build", "."))
 	write("go.mod", "module b\n")
-	expectNew("another content", key(kubeTool))
-	expectNew("another package", key(helmTool))
+	expectNew("another content", key("build", "."))
+	expectNew("other arguments", key("build", "./other"))
 }
 
 func TestCountPackagesKeepsOnlyProblems(t *testing.T) {
@@ -53,5 +53,14 @@ func TestCountPackagesKeepsOnlyProblems(t *testing.T) {
 	}
 	if problems != "# k8s.io/api\nmain.go:3:1: syntax error\n" {
 		t.Errorf("problems: %q", problems)
+	}
+}
+
+func TestStampKubernetes(t *testing.T) {
+	got := strings.Join(stampKubernetes("v1.35.4")[:5], " ")
+	want := "-X=k8s.io/component-base/version.gitVersion=v1.35.4 -X=k8s.io/component-base/version.gitMajor=1" +
+		" -X=k8s.io/component-base/version.gitMinor=35 -X=k8s.io/component-base/version.gitCommit= -X=k8s.io/component-base/version.gitTreeState=clean"
+	if got != want {
+		t.Errorf("got %s", got)
 	}
 }

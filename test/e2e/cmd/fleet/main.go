@@ -188,7 +188,7 @@ func kubectlCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.Kubectl(cmd.Context(), cmd.ErrOrStderr(), cluster, args...)
+			return f.RunKubectl(cmd.Context(), cmd.ErrOrStderr(), cluster, args...)
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", cluster, "The cluster: hub, cluster1 and so on.")
