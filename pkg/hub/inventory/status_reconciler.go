@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -137,7 +138,11 @@ func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.Manage
 		return err
 	}
 	written := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: addon.Name}}
-	if err := r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(StatusControllerName)); err != nil {
+	err = r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(StatusControllerName))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("patching condition %s: %w", condition.Type, err)
 	}
 	r.expectations.wrote(written, now)

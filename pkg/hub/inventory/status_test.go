@@ -1,0 +1,200 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	now := metav1.Now()
+	s := []string{"s"}
+	have := func(manager string, marked bool) func(*observed) {
+		return func(o *observed) {
+			o.profile = &inventoryv1alpha1.ClusterProfile{}
+			o.profile.Spec.ClusterManager.Name = manager
+			if marked {
+				o.profile.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
+			}
+		}
+	}
+	const ours = "open-cluster-management"
+	tests := map[string]struct {
+		o    observed
+		s    selection
+		want outcome
+	}{
+		"published": {
+			o: situation(have(ours, true)), s: selection{answer: yes, bindings: s},
+			want: outcome{result: inPlace, properties: []string{"p"}},
+		},
+		"withheld": {
+			o: situation(), s: selection{answer: no, why: "w", bindings: s},
+			want: outcome{result: withheld, why: "w", bindings: s},
+		},
+		"unknown": {
+			o: situation(have(ours, true)), s: selection{answer: unknown, why: "w", bindings: s, undecided: []string{"p"}},
+			want: outcome{result: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
+		},
+		"wanted, but another manager's is there": {
+			o: situation(have("gke", false)), s: selection{answer: yes, bindings: s},
+			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
+		},
+		"perhaps wanted, and another manager's is there": {
+			o: situation(have("gke", false)), s: selection{answer: unknown, why: "w", bindings: s},
+			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
+		},
+		"not wanted, and another manager's is there: no matter": {
+			o: situation(have("gke", false)), s: selection{answer: no, why: "w"},
+			want: outcome{result: withheld, why: "w"},
+		},
+		"not wanted, but somebody made one in our manager's name": {
+			o: situation(have(ours, false)), s: selection{answer: no, why: "is not chosen"},
+			want: outcome{result: leftAlone, why: "has a ClusterProfile that this addon did not make and leaves alone, although the cluster is not chosen"},
+		},
+		"wanted, but the namespace is going": {
+			o: situation(func(o *observed) { o.namespace.DeletionTimestamp = &now }), s: selection{answer: yes, bindings: s},
+			want: outcome{result: failed, why: "cannot be published: the Namespace is being deleted", bindings: s},
+		},
+		"wanted, but somebody deletes it and somebody holds it": {
+			o: situation(have(ours, true), func(o *observed) {
+				o.profile.DeletionTimestamp, o.profile.Finalizers = &now, []string{"a", "b"}
+			}),
+			s:    selection{answer: yes, bindings: s},
+			want: outcome{result: failed, why: "cannot be published: its ClusterProfile is being deleted and held by finalizers a, b", bindings: s},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, outcomeOf(test.o, test.s, []string{"p"}), cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProfilesSynced(t *testing.T) {
+	good := outcome{result: inPlace}
+	many := map[string]outcome{}
+	long := map[string]outcome{}
+	for i := range 12 {
+		many[fmt.Sprintf("n%02d", i)] = good
+		long[fmt.Sprintf("n%02d", i)] = outcome{result: failed, why: fmt.Sprintf("cannot be published: %02d %s", i, strings.Repeat("x", 300))}
+	}
+	tests := map[string]struct {
+		outcomes                map[string]outcome
+		status, reason, message string
+	}{
+		"no namespace concerns the cluster": {
+			status: "True", reason: "NotSelected", message: "No namespace is to hold a profile.",
+		},
+		"withheld everywhere: the reasons, once each": {
+			outcomes: map[string]outcome{"b": {why: "is no x"}, "a": {why: "is no x"}, "c": {why: "is y"}},
+			status:   "True", reason: "NotSelected", message: "No namespace is to hold a profile. In a, b: the cluster is no x. In c: the cluster is y.",
+		},
+		"in place": {
+			outcomes: map[string]outcome{"b": good, "a": good, "c": {why: "is withheld"}},
+			status:   "True", reason: "Synced", message: "Profiles in place in: a, b.",
+		},
+		"in place in many: some named": {
+			outcomes: many,
+			status:   "True", reason: "Synced", message: "Profiles in place in: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09 and 2 more.",
+		},
+		"claims left out, the same everywhere: named once": {
+			outcomes: map[string]outcome{"b": {result: inPlace, properties: []string{`"x" has no value`}}, "a": {result: inPlace, properties: []string{`"x" has no value`}}},
+			status:   "False", reason: "InvalidProperties", message: `Claims left out: "x" has no value. Profiles in place in: a, b.`,
+		},
+		"undecided": {
+			outcomes: map[string]outcome{"a": good, "b": {result: undecided, why: "is not decided for"}},
+			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for. Profiles in place in: a.",
+		},
+		"a foreign profile": {
+			outcomes: map[string]outcome{"a": good, "b": {result: foreign, why: "has theirs"}},
+			status:   "False", reason: "ForeignProfile", message: "In b: the cluster has theirs. Profiles in place in: a.",
+		},
+		"everything at once: the worst first": {
+			outcomes: map[string]outcome{
+				"a": {result: inPlace, properties: []string{"p"}}, "b": {result: foreign, why: "has theirs"},
+				"c": {result: failed, why: "was refused."}, "d": {result: undecided, why: "is unknown"}, "e": {why: "is withheld"},
+			},
+			status: "False", reason: "WriteFailed",
+			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Claims left out: p. Profiles in place in: a.",
+		},
+		"left alone is nobody's fault": {
+			outcomes: map[string]outcome{"a": good, "b": {result: leftAlone, why: "has another"}},
+			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := metav1.Condition{Type: "ProfilesSynced", Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: test.message}
+			if diff := cmp.Diff(want, profilesSynced(test.outcomes)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a message too long is cut", func(t *testing.T) {
+		got := profilesSynced(long).Message
+		if len(got) != 1024 || !strings.HasPrefix(got, "In n00: ") || !strings.HasSuffix(got, "...") {
+			t.Errorf("message of %d bytes: %s", len(got), got)
+		}
+	})
+}
+
+func TestNotes(t *testing.T) {
+	b := []string{"b"}
+	many := map[string]outcome{}
+	for i := range 12 {
+		many[fmt.Sprintf("c%02d", i)] = outcome{why: "is out", bindings: b}
+	}
+	tests := map[string]struct {
+		outcomes map[string]outcome
+		want     map[subject]note
+	}{
+		"in place: no word":           {outcomes: map[string]outcome{"c": {result: inPlace}}},
+		"withheld and nobody's asked": {outcomes: map[string]outcome{"c": {why: "is out"}}},
+		"withheld, as was asked for: normal, by reason": {
+			outcomes: map[string]outcome{"c2": {why: "is out", bindings: b}, "c1": {why: "is out", bindings: b}, "c3": {why: "is new", bindings: b}},
+			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c3 is new; c1, c2 is out"}},
+		},
+		"many: some named": {
+			outcomes: many,
+			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more is out"}},
+		},
+		"undecided: a warning, on the Placement too": {
+			outcomes: map[string]outcome{"c": {result: undecided, why: "is unknown", bindings: b, placements: []string{"p"}}},
+			want: map[subject]note{
+				{aboutBinding, "b"}:   {corev1.EventTypeWarning, "c is unknown"},
+				{aboutPlacement, "p"}: {corev1.EventTypeWarning, "c is unknown"},
+			},
+		},
+		"foreign and failed: a warning": {
+			outcomes: map[string]outcome{"c": {result: foreign, why: "has theirs", bindings: b}, "d": {result: failed, why: "was refused", bindings: []string{"e"}}},
+			want: map[subject]note{
+				{aboutBinding, "b"}: {corev1.EventTypeWarning, "c has theirs"},
+				{aboutBinding, "e"}: {corev1.EventTypeWarning, "d was refused"},
+			},
+		},
+		"left alone: on the profile itself": {
+			outcomes: map[string]outcome{"c": {result: leftAlone, why: "has another", bindings: b}},
+			want:     map[subject]note{{aboutProfile, "c"}: {corev1.EventTypeWarning, "c has another"}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := test.want
+			if want == nil {
+				want = map[subject]note{}
+			}
+			if diff := cmp.Diff(want, notes(test.outcomes), cmp.AllowUnexported(subject{}, note{})); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
