@@ -38,7 +38,7 @@ const (
 // code. A failure is one line on stderr that says what is wrong and where.
 func Main(ctx context.Context, args []string, stderr io.Writer) int {
 	code := exitUsage
-	cmd := newCommand(func() { code = exitFailed })
+	cmd := newCommand(func() { code = exitFailed }) //nolint:contextcheck // ExecuteContext hands it to the commands
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		// What cannot be said on stderr cannot be said at all.

@@ -57,7 +57,7 @@ func Run(ctx context.Context, opts Options) error {
 				return cleanup.Requested(ctx, mgr.GetCache(), opts.InstallNamespace, types.UID(opts.AddonUID))
 			},
 		},
-		&session{cfg: cfg, opts: opts},
+		(&session{cfg: cfg, opts: opts}).Run,
 		mgr.GetCache(),
 	)
 	if err := assemble(ctx, mgr, all, opts); err != nil {

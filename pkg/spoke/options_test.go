@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/client-go/rest"
+
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 )
 

@@ -44,11 +44,15 @@ type lookout struct {
 	removed func(context.Context) (bool, error)
 }
 
+// runFunc runs one session until ctx ends, and returns when it has done its last
+// write. It calls ready once it has what it needs.
+type runFunc func(ctx context.Context, now situation, ready func()) error
+
 // sessions runs one session after the other, each until the situation changes.
 type sessions struct {
-	look     lookout
-	session  *session
-	informer cache.Informers
+	look      lookout
+	run       runFunc
+	informers cache.Informers
 
 	// stop is closed when publishing is to end, stopped when it has.
 	stop, stopped       chan struct{}
@@ -64,11 +68,11 @@ var (
 	errNotReady = errors.New("the caches of the spoke are not filled")
 )
 
-func newSessions(look lookout, one *session, informer cache.Informers) *sessions {
+func newSessions(look lookout, run runFunc, informers cache.Informers) *sessions {
 	return &sessions{
 		look:       look,
-		session:    one,
-		informer:   informer,
+		run:        run,
+		informers:  informers,
 		stop:       make(chan struct{}),
 		stopped:    make(chan struct{}),
 		crdChanged: make(chan struct{}, 1),
@@ -99,11 +103,7 @@ func (s *sessions) follow(ctx context.Context) {
 	defer func() { end() }()
 	stop, quick := s.stop, 0
 	for ctx.Err() == nil {
-		next, err := s.observe(ctx)
-		switch {
-		case err != nil:
-			log.FromContext(ctx).Info("What the spoke serves cannot be told; going on as before", "reason", err.Error())
-		case next != now:
+		if next := s.observe(ctx, now); next != now {
 			end()
 			if next.removed {
 				s.endedOnce.Do(func() { close(s.stopped) })
@@ -126,20 +126,27 @@ func (s *sessions) follow(ctx context.Context) {
 	}
 }
 
-// observe returns the situation, or an error when it cannot be told.
-func (s *sessions) observe(ctx context.Context) (situation, error) {
+// observe returns the situation. What cannot be told is as it was.
+func (s *sessions) observe(ctx context.Context, now situation) situation {
+	logger := log.FromContext(ctx)
 	hub, err := s.look.hub()
 	if err != nil {
-		// The earlier one is as good as before.
-		log.FromContext(ctx).Error(err, "Keeping the way to the hub as it was")
+		logger.Error(err, "Keeping the way to the hub as it was")
 	}
 	select {
 	case <-s.stop:
-		return situation{hub: hub, removed: true}, nil
+		return situation{hub: hub, removed: true}
 	default:
 	}
 	api, err := s.look.api(ctx)
-	return situation{api: api, hub: hub}, err
+	if err != nil {
+		logger.Error(err, "Going on as before: what the spoke serves cannot be told")
+		if now == (situation{}) {
+			return now
+		}
+		api = now.api
+	}
+	return situation{api: api, hub: hub}
 }
 
 // begin starts a session, again and again if it fails, and returns what ends it
@@ -150,7 +157,7 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 	go func() {
 		defer close(done)
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
-			err := s.session.Run(ctx, now, func() { s.ready.Store(true) })
+			err := s.run(ctx, now, func() { s.ready.Store(true) })
 			if err != nil && ctx.Err() == nil {
 				s.ready.Store(false)
 				log.FromContext(ctx).Error(err, "The session failed and starts again", "pause", sessionRetry)
@@ -166,7 +173,7 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 // watchCRD makes changes of the CustomResourceDefinition shorten the pause. It
 // does not wait for the watch, which only makes things faster.
 func (s *sessions) watchCRD(ctx context.Context) error {
-	informer, err := s.informer.GetInformer(ctx, property.NewCRD(), cache.BlockUntilSynced(false))
+	informer, err := s.informers.GetInformer(ctx, property.NewCRD(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// maxMessageBytes bounds the condition's message. The lists in it share the
-// space; what does not fit is counted.
+// The lists in the condition's message share its 1024 bytes; what does not fit
+// is counted.
 const (
-	maxMessageBytes = 1024
-
 	leftOutBytes   = 350
 	cutOffBytes    = 270
 	spokeOnlyBytes = 60

@@ -1,0 +1,217 @@
+package spoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// stage is a sessions whose surroundings the test sets and whose sessions only
+// write down that they ran. It runs in a synctest bubble, where time passes at
+// once.
+type stage struct {
+	t    *testing.T
+	all  *sessions
+	end  func()
+	next situation
+	// apiErr and hubErr make the look fail, runErr the next session.
+	apiErr, hubErr, runErr error
+	// lastWrite is how long a session takes to end.
+	lastWrite time.Duration
+
+	log []string
+}
+
+func newStage(t *testing.T, now situation) *stage {
+	s := &stage{t: t, next: now}
+	s.all = newSessions(lookout{
+		api: func(context.Context) (property.API, error) { return s.next.api, s.apiErr },
+		hub: func() (*rest.Config, error) { return s.next.hub, s.hubErr },
+	}, s.run, nil)
+	return s
+}
+
+func (s *stage) start() {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.all.follow(ctx)
+	}()
+	s.end = func() {
+		cancel()
+		<-done
+	}
+	synctest.Wait()
+}
+
+func (s *stage) run(ctx context.Context, now situation, ready func()) error {
+	name := fmt.Sprintf("%s absent=%v removed=%v hub=%s", now.api.Version, now.api.Absent, now.removed, now.hub.Host)
+	s.log = append(s.log, "begin "+name)
+	if err := s.runErr; err != nil {
+		s.runErr = nil
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	<-time.After(s.lastWrite)
+	s.log = append(s.log, "end "+name)
+	return nil
+}
+
+func (s *stage) passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (s *stage) expect(want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.log); diff != "" {
+		s.t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	s.log = nil
+}
+
+var (
+	hubOne, hubTwo = &rest.Config{Host: "one"}, &rest.Config{Host: "two"}
+
+	errLook = errors.New("no answer")
+)
+
+func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Absent: true}, hub: hubOne})
+		s.lastWrite = time.Second
+		s.start()
+		s.expect("begin  absent=true removed=false hub=one")
+
+		s.next.api = property.API{Version: "v1alpha1"}
+		s.all.crdChanged <- struct{}{}
+		s.passes(2 * time.Second)
+		s.expect("end  absent=true removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=one")
+
+		s.next.hub = hubTwo
+		s.passes(slowLook + 2*time.Second)
+		s.expect("end v1alpha1 absent=false removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=two")
+
+		s.passes(time.Hour)
+		s.expect()
+		s.end()
+		s.expect("end v1alpha1 absent=false removed=false hub=two")
+	})
+}
+
+func TestDiscoveryThatLagsBehindTheDefinitionIsFollowedQuickly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Absent: true}, hub: hubOne})
+		s.start()
+		s.passes(time.Second)
+		s.all.crdChanged <- struct{}{}
+		s.passes(time.Second)
+		s.expect("begin  absent=true removed=false hub=one")
+		s.next.api = property.API{Version: "v1beta1"}
+		s.passes(quickLook)
+		s.expect("end  absent=true removed=false hub=one", "begin v1beta1 absent=false removed=false hub=one")
+		s.end()
+	})
+}
+
+func TestUnknownChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.apiErr = errLook
+		s.start()
+		s.passes(time.Hour)
+		s.expect()
+		if s.all.Ready(nil) == nil {
+			t.Error("ready although nothing is known yet")
+		}
+
+		s.apiErr = nil
+		s.passes(slowLook)
+		s.expect("begin v1beta1 absent=false removed=false hub=one")
+		if err := s.all.Ready(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+
+		s.apiErr, s.hubErr, s.next.api = errLook, errLook, property.API{}
+		s.passes(time.Hour)
+		s.expect()
+		s.end()
+	})
+}
+
+func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.lastWrite = 3 * time.Second
+		s.start()
+		begin := time.Now()
+		must(t, s.all.StopPublishing(t.Context()))
+		if took := time.Since(begin); took != s.lastWrite {
+			t.Errorf("stopped after %s, want %s", took, s.lastWrite)
+		}
+		synctest.Wait()
+		s.expect("begin v1beta1 absent=false removed=false hub=one", "end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
+		must(t, s.all.StopPublishing(t.Context()))
+
+		s.next.api = property.API{Version: "v1alpha1"}
+		s.passes(time.Hour)
+		s.expect()
+		s.end()
+	})
+}
+
+func TestStoppingDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{hub: hubOne})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.all.StopPublishing(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error = %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestSessionThatFailsStartsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.runErr = errLook
+		s.start()
+		if s.all.Ready(nil) == nil {
+			t.Error("ready although the session failed")
+		}
+		s.passes(sessionRetry)
+		s.expect("begin v1beta1 absent=false removed=false hub=one", "begin v1beta1 absent=false removed=false hub=one")
+		if err := s.all.Ready(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		s.end()
+	})
+}
+
+func TestWhenASessionPublishes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  situation
+		want bool
+	}{
+		"a version is served: yes":              {situation{api: property.API{Version: "v1beta1"}}, true},
+		"there are no properties for sure: yes": {situation{api: property.API{Absent: true}}, true},
+		"they cannot be read: no":               {situation{}, false},
+		"the addon is being removed: no":        {situation{api: property.API{Version: "v1beta1"}, removed: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.now.publishes(); got != tc.want {
+				t.Errorf("publishes() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
