@@ -5,8 +5,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
@@ -18,25 +21,25 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-const self = "kube"
+// commands are the mains, each with os.Args[0] its own name.
+var commands = map[string]func() int{
+	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
+	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+	"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
+	"kubectl":                 func() int { return cli.Run(kubectl.NewDefaultKubectlCommand()) },
+}
 
 func main() {
 	name := filepath.Base(os.Args[0])
-	if name == self && len(os.Args) > 1 {
-		name = os.Args[1]
+	if _, calledByName := commands[name]; !calledByName && len(os.Args) > 1 {
 		os.Args = os.Args[1:]
+		name = os.Args[0]
 	}
-	switch name {
-	case "etcd":
-		etcdmain.Main(os.Args)
-	case "kube-apiserver":
-		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
-	case "kube-controller-manager":
-		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
-	case "kubectl":
-		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
-	default:
-		fmt.Fprintf(os.Stderr, "%s: unknown command %q: want etcd, kube-apiserver, kube-controller-manager or kubectl\n", self, name)
+	command, known := commands[name]
+	if !known {
+		names := slices.Sorted(maps.Keys(commands))
+		fmt.Fprintf(os.Stderr, "kube: unknown command %q: want one of %s\n", name, strings.Join(names, ", "))
 		os.Exit(2)
 	}
+	os.Exit(command())
 }
