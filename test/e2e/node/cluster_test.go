@@ -36,7 +36,7 @@ const probeImage = "example.com/probe"
 
 func TestMain(m *testing.M) {
 	Init()
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // cluster is a control plane with a real API server and real controllers, and what a node in it needs.
@@ -49,8 +49,8 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	binary := os.Getenv(kubeBinary)
-	if binary == "" {
+	binary, set := os.LookupEnv(kubeBinary)
+	if !set {
 		t.Fatalf("%s is not set: it must name the multi-call binary that test/e2e/tools/kube builds", kubeBinary)
 	}
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer closeQuietly(listener)
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
@@ -176,32 +176,18 @@ func (c *cluster) pod(t *testing.T, namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// onlyPod waits for the one pod with the label that is not going away.
-func (c *cluster) onlyPod(t *testing.T, namespace, app string) *corev1.Pod {
-	t.Helper()
-	var found *corev1.Pod
-	eventually(t, "there is one pod of "+app, func() error {
-		pods, err := c.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-		if err != nil {
-			return err
-		}
-		if len(pods.Items) != 1 {
-			return fmt.Errorf("%d pods", len(pods.Items))
-		}
-		found = &pods.Items[0]
-		return nil
-	})
-	return found
-}
-
 func (c *cluster) gone(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, "pod "+name+" is gone", func() error {
 		_, err := c.client.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return nil
+		case err != nil:
+			return err
+		default:
+			return errors.New("still there")
 		}
-		return fmt.Errorf("still there (%v)", err)
 	})
 }
 
@@ -227,7 +213,7 @@ func get(pod *corev1.Pod, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close()
+	defer closeQuietly(response.Body)
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return "", err

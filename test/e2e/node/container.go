@@ -60,6 +60,19 @@ func (c *container) change(edit func(*containerState)) {
 	c.worker.poke()
 }
 
+// changeRunning edits the state unless the process has ended meanwhile: a late probe result must not touch what came after it.
+func (c *container) changeRunning(process *sandbox.Process, edit func(*containerState)) {
+	c.change(func(s *containerState) {
+		if s.running != nil && s.id == containerID(process) {
+			edit(s)
+		}
+	})
+}
+
+func containerID(process *sandbox.Process) string {
+	return fmt.Sprintf("process://%d.%d", process.PID, process.StartTicks)
+}
+
 func (c *container) wait(reason, message string) {
 	c.change(func(s *containerState) {
 		s.waiting, s.running, s.terminated = &corev1.ContainerStateWaiting{Reason: reason, Message: message}, nil, nil
@@ -89,7 +102,7 @@ func (c *container) once(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	defer settings.Output.Close()
+	defer closeQuietly(settings.Output)
 	began := time.Now()
 	process, err := c.worker.launcher.Start(settings)
 	if err != nil {
@@ -101,7 +114,7 @@ func (c *container) once(ctx context.Context) bool {
 		c.worker.recorder.Event(c.worker.current(), corev1.EventTypeWarning, "Failed", err.Error())
 		return true
 	}
-	id := fmt.Sprintf("process://%d.%d", process.PID, process.StartTicks)
+	id := containerID(process)
 	c.change(func(s *containerState) {
 		s.waiting, s.terminated, s.id = nil, nil, id
 		s.running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(began).Rfc3339Copy()}
@@ -156,11 +169,11 @@ func (c *container) resolve(spec *corev1.Container) (sandbox.Spec, string, error
 	}
 	settings.Image = image
 	settings.Root = filepath.Join(w.dir, "roots", spec.Name)
-	if err := os.MkdirAll(settings.Root, 0o755); err != nil {
+	if err := makeDir(settings.Root); err != nil {
 		return sandbox.Spec{}, reasonCreateContainerError, err
 	}
 	log := filepath.Join(w.cfg.LogDir, fmt.Sprintf("%s_%s_%s.log", pod.Namespace, pod.Name, spec.Name))
-	if settings.Output, err = os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if settings.Output, err = os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return sandbox.Spec{}, reasonCreateContainerError, err
 	}
 	return settings, "", nil
@@ -233,7 +246,10 @@ func subPath(volume, sub string, writable bool) (string, error) {
 	joined := filepath.Join(volume, sub)
 	if writable {
 		if _, err := os.Stat(joined); errors.Is(err, os.ErrNotExist) {
-			if err := os.MkdirAll(joined, 0o777); err != nil {
+			if err := makeDir(joined); err != nil {
+				return "", err
+			}
+			if err := os.Chmod(joined, 0o777); err != nil { //nolint:gosec // it is for a user the node does not choose
 				return "", err
 			}
 		}
@@ -247,18 +263,17 @@ func (c *container) messagePath(spec *corev1.Container) string {
 
 func (c *container) messageFile(spec *corev1.Container) (sandbox.Mount, error) {
 	file := c.messagePath(spec)
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
+	if err := writeFile(file, ""); err != nil {
 		return sandbox.Mount{}, err
 	}
-	// The umask must not keep the container's user from writing.
-	if err := os.Chmod(file, 0o666); err != nil {
+	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // it is for a user the node does not choose
 		return sandbox.Mount{}, err
 	}
 	return sandbox.Mount{Source: file, Target: or(spec.TerminationMessagePath, corev1.TerminationMessagePathDefault)}, nil
 }
 
 // terminationMessage is what the container wrote for it, or the end of its log where it asks for that and failed.
-func (c *container) terminationMessage(spec *corev1.Container, code int) string {
+func (c *container) terminationMessage(spec *corev1.Container, code int32) string {
 	const longest = 4096
 	if message := tail(c.messagePath(spec), longest); message != "" {
 		return message
@@ -277,7 +292,7 @@ func tail(name string, n int64) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer closeQuietly(f)
 	info, err := f.Stat()
 	if err != nil {
 		return ""
@@ -363,7 +378,7 @@ func (c *container) probe(ctx context.Context, spec *corev1.Container, process *
 		if !started {
 			return
 		}
-		c.change(func(s *containerState) { s.started, s.ready = true, spec.ReadinessProbe == nil && !c.init })
+		c.changeRunning(process, func(s *containerState) { s.started, s.ready = true, spec.ReadinessProbe == nil && !c.init })
 	}
 	if spec.LivenessProbe != nil {
 		go c.repeat(ctx, spec, spec.LivenessProbe, process, fail("Liveness", spec.LivenessProbe))
@@ -373,7 +388,7 @@ func (c *container) probe(ctx context.Context, spec *corev1.Container, process *
 			if v == failing {
 				c.worker.recorder.Eventf(c.worker.current(), corev1.EventTypeWarning, "Unhealthy", "Readiness probe failed: %v", err)
 			}
-			c.change(func(s *containerState) { s.ready = s.running != nil && v == passing })
+			c.changeRunning(process, func(s *containerState) { s.ready = v == passing })
 			return false
 		})
 	}
@@ -384,7 +399,7 @@ func (c *container) repeat(ctx context.Context, spec *corev1.Container, probe *c
 	period := max(time.Duration(probe.PeriodSeconds)*time.Second, time.Second)
 	next := time.NewTimer(time.Duration(probe.InitialDelaySeconds) * time.Second)
 	defer next.Stop()
-	run := func(ctx context.Context, argv []string) (int, error) {
+	run := func(ctx context.Context, argv []string) (int32, error) {
 		return c.worker.launcher.Exec(ctx, process, argv, nil)
 	}
 	var seen tally
@@ -428,7 +443,7 @@ func (c *container) pidFile() string {
 // notePID tells the test harness which process the container is.
 func (c *container) notePID(process *sandbox.Process) {
 	line := fmt.Sprintf("%d %d\n", process.PID, process.StartTicks)
-	if err := os.WriteFile(c.pidFile(), []byte(line), 0o644); err != nil {
+	if err := writeFile(c.pidFile(), line); err != nil {
 		c.worker.log.Error(err, "Cannot note the process id")
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -33,7 +32,7 @@ import (
 // Config describes one node.
 type Config struct {
 	Kubeconfig string            // admin kubeconfig of the cluster; pods are told its server as the API server's address
-	NodeName   string            //
+	NodeName   string            // name of the Node object, and its host name label
 	Images     map[string]string // image reference without tag -> absolute host directory with what is at / in the image; read again at each container start
 	Dir        string            // scratch space, emptied at the start: <Dir>/<pod UID>
 	LogDir     string            // one file per container, <namespace>_<pod>_<container>.log, appended to over restarts
@@ -58,50 +57,50 @@ func Run(ctx context.Context, cfg Config) error {
 	// The controllers must be gone before the workers are ended, so that they start no new one.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m, config, err := newMachine(ctx, cfg)
+	m, err := newMachine(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", cfg.NodeName, err)
 	}
 	defer m.launcher.Close()
-	if err := m.serve(ctx, cancel, config); err != nil && ctx.Err() == nil {
+	if err := m.serve(ctx, cancel); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("node %s: %w", cfg.NodeName, err)
 	}
 	return nil
 }
 
-func newMachine(ctx context.Context, cfg Config) (*machine, *rest.Config, error) {
+func newMachine(ctx context.Context, cfg Config) (*machine, error) {
 	for _, path := range []string{cfg.Dir, cfg.LogDir} {
 		if !filepath.IsAbs(path) {
-			return nil, nil, fmt.Errorf("want an absolute directory, not %q", path)
+			return nil, fmt.Errorf("want an absolute directory, not %q", path)
 		}
 	}
 	pool, err := newAddresses(cfg.PodCIDR)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	config.UserAgent = "process-node/" + cfg.NodeName
 	config.QPS, config.Burst = 100, 200
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	env, err := serviceEnvironment(config.Host)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Processes of an earlier node died with it; what they left is of no use.
-	if err := errors.Join(os.RemoveAll(cfg.Dir), os.MkdirAll(cfg.Dir, 0o755), os.MkdirAll(cfg.LogDir, 0o755)); err != nil {
-		return nil, nil, err
+	if err := errors.Join(os.RemoveAll(cfg.Dir), os.MkdirAll(cfg.Dir, 0o750), os.MkdirAll(cfg.LogDir, 0o750)); err != nil {
+		return nil, err
 	}
 	return &machine{
 		cfg: cfg, client: client, addresses: pool, env: env,
 		launcher: sandbox.NewLauncher(), objects: newObjects(client),
 		log: klog.FromContext(ctx).WithValues("node", cfg.NodeName),
-	}, config, nil
+	}, nil
 }
 
 // serviceEnvironment tells in-cluster clients where the API server is.
@@ -123,7 +122,7 @@ func serviceEnvironment(server string) (map[string]string, error) {
 }
 
 // serve runs the controllers until ctx ends or one of them fails, then ends the pods.
-func (m *machine) serve(ctx context.Context, cancel context.CancelFunc, config *rest.Config) error {
+func (m *machine) serve(ctx context.Context, cancel context.CancelFunc) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: m.client.CoreV1().Events("")})

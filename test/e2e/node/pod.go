@@ -154,7 +154,7 @@ func (w *worker) prepare(ctx context.Context) bool {
 		return false
 	}
 	w.sub = sub
-	return sub.synced(w.ending) && w.mountAll(ctx)
+	return sub.synced(w.ending) && w.mountAll(ctx) //nolint:contextcheck // a pod that has to end stops waiting, whatever happens to the node
 }
 
 // settled reports that a pod taken over had ended without anybody noticing.
@@ -180,7 +180,7 @@ func (w *worker) place(pod *corev1.Pod) error {
 	w.podIP = address
 	w.mu.Unlock()
 	for _, dir := range []string{"etc", "roots", "termination", "volumes"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, dir), 0o755); err != nil {
+		if err := makeDir(filepath.Join(w.dir, dir)); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (w *worker) writeHostFiles() error {
 	// A host without the file resolves as with an empty one.
 	resolver, _ := os.ReadFile("/etc/resolv.conf")
 	for name, data := range map[string]string{"hosts": hosts, "resolv.conf": string(resolver), "hostname": hostname(pod) + "\n"} {
-		if err := os.WriteFile(filepath.Join(w.dir, "etc", name), []byte(data), 0o644); err != nil {
+		if err := writeFile(filepath.Join(w.dir, "etc", name), data); err != nil {
 			return err
 		}
 	}
@@ -273,9 +273,13 @@ func (w *worker) mountVolume(ctx context.Context, pod *corev1.Pod, volume corev1
 	return err
 }
 
-// makeEmptyDir makes a directory everyone can write to, as a kubelet does.
+// makeEmptyDir makes, once, a directory everyone can write to, as a kubelet does.
 func makeEmptyDir(dir *volumeDir) error {
-	if err := os.MkdirAll(dir.path, 0o777); err != nil {
+	if dir.written {
+		return nil
+	}
+	dir.written = true
+	if err := makeDir(dir.path); err != nil {
 		return err
 	}
 	return dir.own(dir.path, 0o777)
@@ -296,7 +300,7 @@ func (w *worker) volumePath(name string) string { return filepath.Join(w.dir, "v
 func (w *worker) keepFresh(ctx context.Context) {
 	for {
 		wait := time.Hour
-		if due, any := w.tokens.renewal(); any {
+		if due, have := w.tokens.renewal(); have {
 			wait = max(time.Until(due), retryPeriod)
 		}
 		select {

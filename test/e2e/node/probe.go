@@ -50,7 +50,7 @@ func (t tally) count(success bool, probe *corev1.Probe) tally {
 }
 
 // execute runs one command in a container, for exec probes.
-type execute func(ctx context.Context, argv []string) (int, error)
+type execute func(ctx context.Context, argv []string) (int32, error)
 
 // attempt runs a probe once and returns nil when it succeeded.
 func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []corev1.ContainerPort, run execute) error {
@@ -92,7 +92,7 @@ func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer closeQuietly(response.Body)
 	const shown = 256
 	body, err := io.ReadAll(io.LimitReader(response.Body, shown))
 	if err != nil {

@@ -91,7 +91,7 @@ func TestAttempt(t *testing.T) {
 	get := func(path string) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Scheme: "HTTPS", Path: path, Port: port, HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}}}}
 	}
-	run := func(_ context.Context, argv []string) (int, error) {
+	run := func(_ context.Context, argv []string) (int32, error) {
 		switch argv[0] {
 		case "good":
 			return 0, nil

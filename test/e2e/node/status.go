@@ -75,17 +75,17 @@ func backoff(n int) time.Duration {
 }
 
 // terminatedState describes the end of a process.
-func terminatedState(code int, started, finished time.Time, id string) *corev1.ContainerStateTerminated {
+func terminatedState(code int32, started, finished time.Time, id string) *corev1.ContainerStateTerminated {
 	reason := reasonError
 	if code == 0 {
 		reason = reasonCompleted
 	}
 	state := &corev1.ContainerStateTerminated{
-		ExitCode: int32(code), Reason: reason, ContainerID: id,
+		ExitCode: code, Reason: reason, ContainerID: id,
 		StartedAt: metav1.NewTime(started).Rfc3339Copy(), FinishedAt: metav1.NewTime(finished).Rfc3339Copy(),
 	}
 	if code > exitStartError {
-		state.Signal = int32(code - exitStartError)
+		state.Signal = code - exitStartError
 	}
 	return state
 }

@@ -24,7 +24,7 @@ func runningState(ready bool) containerState {
 	return containerState{running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(earlier)}, started: true, ready: ready, id: "process://1.1"}
 }
 
-func ended(code int) containerState {
+func ended(code int32) containerState {
 	return containerState{terminated: terminatedState(code, earlier, later, "process://1.1")}
 }
 
@@ -151,7 +151,7 @@ func TestInherited(t *testing.T) {
 
 func TestTerminatedState(t *testing.T) {
 	for name, tc := range map[string]struct {
-		code   int
+		code   int32
 		reason string
 		signal int32
 	}{
@@ -162,7 +162,7 @@ func TestTerminatedState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := terminatedState(tc.code, earlier, later, "process://1.1")
 			want := &corev1.ContainerStateTerminated{
-				ExitCode: int32(tc.code), Reason: tc.reason, Signal: tc.signal, ContainerID: "process://1.1",
+				ExitCode: tc.code, Reason: tc.reason, Signal: tc.signal, ContainerID: "process://1.1",
 				StartedAt: metav1.NewTime(earlier), FinishedAt: metav1.NewTime(later),
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -62,8 +62,8 @@ func TestTokensAreRenewedBeforeTheyExpire(t *testing.T) {
 	if diff := cmp.Diff([]authenticationv1.TokenRequestSpec{bound, bound}, requests); diff != "" {
 		t.Error(diff)
 	}
-	if due, any := source.renewal(); !any || !due.Equal(earlier.Add(802*time.Second+800*time.Second)) {
-		t.Errorf("renewal at %s, %v", due, any)
+	if due, have := source.renewal(); !have || !due.Equal(earlier.Add(802*time.Second+800*time.Second)) {
+		t.Errorf("renewal at %s, %v", due, have)
 	}
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // file is one file of a volume.
 type file struct {
 	data []byte
-	mode int32
+	mode fs.FileMode
 }
 
 // payload is the content of a volume by path relative to the mount.
@@ -20,7 +21,7 @@ type payload map[string]file
 // tokenSource returns a token for one projection; it is a lookup in what was issued before, so that payloads stay pure.
 type tokenSource func(*corev1.ServiceAccountTokenProjection) ([]byte, error)
 
-const defaultMode = int32(0o644)
+const defaultMode = fs.FileMode(0o644)
 
 // references lists every Secret and ConfigMap the pod's volumes and variables name, each once, optional or not.
 func references(pod *corev1.Pod) []objectRef {
@@ -85,7 +86,7 @@ func projections(volume corev1.Volume) []corev1.VolumeProjection {
 	}
 }
 
-func volumeMode(volume corev1.Volume) int32 {
+func volumeMode(volume corev1.Volume) fs.FileMode {
 	var mode *int32
 	switch {
 	case volume.Projected != nil:
@@ -97,10 +98,7 @@ func volumeMode(volume corev1.Volume) int32 {
 	case volume.DownwardAPI != nil:
 		mode = volume.DownwardAPI.DefaultMode
 	}
-	if mode == nil {
-		return defaultMode
-	}
-	return *mode
+	return orMode(mode, defaultMode)
 }
 
 // volumePayload computes the files of a volume. An error says, as a kubelet does, what is missing; the pod waits for it.
@@ -128,7 +126,7 @@ func volumePayload(pod *corev1.Pod, volume corev1.Volume, get lookup, token toke
 	return out, nil
 }
 
-func addObject(out payload, ref objectRef, items []corev1.KeyToPath, optional *bool, mode int32, get lookup) error {
+func addObject(out payload, ref objectRef, items []corev1.KeyToPath, optional *bool, mode fs.FileMode, get lookup) error {
 	data, found := get(ref)
 	if !found && !isTrue(optional) {
 		return fmt.Errorf("%s not found", ref)
@@ -154,7 +152,7 @@ func addObject(out payload, ref objectRef, items []corev1.KeyToPath, optional *b
 	return nil
 }
 
-func addFields(out payload, pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode int32) error {
+func addFields(out payload, pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode fs.FileMode) error {
 	for _, item := range items {
 		var value string
 		var err error
@@ -174,7 +172,7 @@ func addFields(out payload, pod *corev1.Pod, items []corev1.DownwardAPIVolumeFil
 	return nil
 }
 
-func addToken(out payload, projection *corev1.ServiceAccountTokenProjection, mode int32, token tokenSource) error {
+func addToken(out payload, projection *corev1.ServiceAccountTokenProjection, mode fs.FileMode, token tokenSource) error {
 	value, err := token(projection)
 	if err != nil {
 		return err
@@ -191,11 +189,11 @@ func add(out payload, path string, f file) error {
 	return nil
 }
 
-func orMode(mode *int32, fallback int32) int32 {
+func orMode(mode *int32, fallback fs.FileMode) fs.FileMode {
 	if mode == nil {
 		return fallback
 	}
-	return *mode
+	return fs.FileMode(*mode).Perm() //nolint:gosec // the API server lets only 0 to 0777 through
 }
 
 // unsupported names the first thing the pod asks for that the process node cannot do, so that it is refused and not quietly done differently.

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -32,7 +33,7 @@ func (d *volumeDir) write(p payload) (bool, error) {
 	if d.written && reflect.DeepEqual(d.current, p) {
 		return false, nil
 	}
-	if err := os.MkdirAll(d.path, 0o755); err != nil {
+	if err := makeDir(d.path); err != nil {
 		return false, err
 	}
 	fresh, err := d.fill(p)
@@ -66,13 +67,13 @@ func (d *volumeDir) fill(p payload) (string, error) {
 	}
 	for path, f := range p {
 		target := filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := makeDir(filepath.Dir(target)); err != nil {
 			return "", err
 		}
 		if err := os.WriteFile(target, f.data, 0o600); err != nil {
 			return "", err
 		}
-		mode := fs.FileMode(f.mode).Perm()
+		mode := f.mode
 		if d.group != nil {
 			const readableByGroup = 0o440
 			mode |= readableByGroup
@@ -140,3 +141,22 @@ func topNames(p payload) []string {
 	}
 	return slices.Sorted(maps.Keys(names))
 }
+
+// makeDir makes a directory that processes of any user can enter and read, whatever the umask.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // containers run as users the node does not choose
+		return err
+	}
+	return os.Chmod(path, 0o755) //nolint:gosec // as above
+}
+
+// writeFile writes a file that processes of any user can read, whatever the umask.
+func writeFile(path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o644) //nolint:gosec // containers run as users the node does not choose
+}
+
+// closeQuietly is for what was only read, or is written by another process.
+func closeQuietly(c io.Closer) { _ = c.Close() }

@@ -13,10 +13,10 @@ func Check() error {
 	if err != nil {
 		return fmt.Errorf("no scratch directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	spec := Spec{Image: filepath.Join(dir, "image"), Root: filepath.Join(dir, "root"), Hostname: "check", ReadOnlyRoot: true, UID: 65532, GID: 65532}
 	for _, path := range []string{spec.Image, spec.Root} {
-		if err := os.Mkdir(path, 0o755); err != nil {
+		if err := makeDir(path); err != nil {
 			return fmt.Errorf("no scratch directory: %w", err)
 		}
 	}

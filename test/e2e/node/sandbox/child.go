@@ -36,12 +36,14 @@ func Init() {
 	unix.CloseOnExec(answersFD)
 	if err := child(); err != nil {
 		_, _ = os.NewFile(answersFD, "answers").WriteString(err.Error())
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this process exists for the sandbox alone
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:forbidigo // this process exists for the sandbox alone
 }
 
 func child() error {
+	// What the caller's is must not decide what the command's user may see.
+	unix.Umask(0o022)
 	var req request
 	if err := json.NewDecoder(os.NewFile(ordersFD, "orders")).Decode(&req); err != nil {
 		return fmt.Errorf("read what to run: %w", err)

@@ -52,12 +52,12 @@ func (l *Launcher) Start(spec Spec) (*Process, error) {
 }
 
 // Exec runs argv as the same user in the root of a running process and returns its exit code. A command that has not ended when ctx does is killed and reported as an error.
-func (l *Launcher) Exec(ctx context.Context, in *Process, argv []string, output *os.File) (int, error) {
+func (l *Launcher) Exec(ctx context.Context, in *Process, argv []string, output *os.File) (int32, error) {
 	root, err := in.openRoot()
 	if err != nil {
 		return 0, err
 	}
-	defer root.Close()
+	defer closeQuietly(root)
 	spec := in.spec
 	spec.Argv, spec.Output = argv, output
 	process, err := l.launch(request{Spec: spec, Join: true, root: root})
@@ -92,23 +92,23 @@ func (l *Launcher) launch(req request) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer orders.Close()
+	defer closeQuietly(orders)
 	// The child takes the closing of this pipe before it has executed its command as the death of its parent.
-	defer ordersWriter.Close()
+	defer closeQuietly(ordersWriter)
 	answers, answersWriter, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer answers.Close()
-	defer answersWriter.Close()
+	defer closeQuietly(answers)
+	defer closeQuietly(answersWriter)
 
 	cmd := command(req, orders, answersWriter)
 	if err := l.fork(cmd); err != nil {
 		return nil, err
 	}
 	process := &Process{PID: cmd.Process.Pid, process: cmd.Process, spec: req.Spec, done: make(chan struct{})}
-	_ = orders.Close()
-	_ = answersWriter.Close()
+	closeQuietly(orders)
+	closeQuietly(answersWriter)
 
 	if err := direct(req, ordersWriter, answers); err != nil {
 		_ = process.Signal(syscall.SIGKILL)
@@ -183,3 +183,6 @@ func attributes(req request) *syscall.SysProcAttr {
 	}
 	return attr
 }
+
+// closeQuietly is for pipes, whose closing says all there is to say and may come twice.
+func closeQuietly(c io.Closer) { _ = c.Close() }

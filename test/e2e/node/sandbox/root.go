@@ -67,7 +67,7 @@ func placeEntry(spec Spec, path string, entry fs.DirEntry, parents map[string]bo
 		}
 		return os.Symlink(link, target)
 	case entry.IsDir() && parents[path]:
-		if err := os.Mkdir(target, 0o755); err != nil {
+		if err := makeDir(target); err != nil {
 			return err
 		}
 		return placeDirectory(spec, path, parents)
@@ -79,7 +79,7 @@ func placeEntry(spec Spec, path string, entry fs.DirEntry, parents map[string]bo
 func placeSystem(spec Spec) error {
 	proc, dev, tmp := filepath.Join(spec.Root, "proc"), filepath.Join(spec.Root, "dev"), filepath.Join(spec.Root, "tmp")
 	for _, dir := range []string{proc, dev, tmp} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := makeDir(dir); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func placeMounts(spec Spec) error {
 	if spec.Dir == "" {
 		return nil
 	}
-	return os.MkdirAll(filepath.Join(spec.Root, spec.Dir), 0o755)
+	return makeDir(filepath.Join(spec.Root, spec.Dir))
 }
 
 func bind(m Mount, root string) error {
@@ -145,12 +145,12 @@ func makeMountPoint(source, target string) error {
 		return err
 	}
 	if info.IsDir() {
-		return os.MkdirAll(target, 0o755)
+		return makeDir(target)
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+	if err := makeDir(filepath.Dir(target)); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -196,4 +196,9 @@ func finish(spec Spec) error {
 		return fmt.Errorf("set the host name: %w", err)
 	}
 	return nil
+}
+
+// makeDir makes a directory that any user can enter.
+func makeDir(path string) error {
+	return os.MkdirAll(path, 0o755) //nolint:gosec // the command may run as any user
 }

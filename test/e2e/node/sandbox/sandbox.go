@@ -39,7 +39,7 @@ type Spec struct {
 
 // Exit says how a process ended.
 type Exit struct {
-	Code int       // exit status, or 128 + the signal
+	Code int32     // exit status, or 128 + the signal
 	At   time.Time // when it was reaped
 }
 
@@ -105,11 +105,11 @@ func (p *Process) openRoot() (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.root.Name()), nil
 }
 
-func exitCode(state *os.ProcessState) int {
+func exitCode(state *os.ProcessState) int32 {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
+		return 128 + int32(status.Signal()) //nolint:gosec // signals are below 128
 	}
-	return state.ExitCode()
+	return int32(state.ExitCode()) //nolint:gosec // exit codes are below 256
 }
 
 // startTicks reads field 22 of /proc/PID/stat. The second field is the command in parentheses and may hold anything, so

@@ -21,10 +21,10 @@ const playParent = "SANDBOX_TEST_PARENT_IMAGE"
 
 func TestMain(m *testing.M) {
 	Init()
-	if image := os.Getenv(playParent); image != "" {
+	if image, set := os.LookupEnv(playParent); set {
 		parent(image)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // within bounds everything that is waited for.
@@ -48,7 +48,7 @@ func image(t *testing.T) string {
 }
 
 // run returns exit code and output of a command that ends by itself.
-func run(t *testing.T, l *Launcher, spec Spec) (int, string) {
+func run(t *testing.T, l *Launcher, spec Spec) (int32, string) {
 	t.Helper()
 	spec.Output = output(t)
 	process, err := l.Start(spec)
@@ -156,7 +156,7 @@ func TestSandbox(t *testing.T) {
 	for name, tc := range map[string]struct {
 		argv     []string
 		readOnly bool
-		code     int
+		code     int32
 		output   string
 		contains string
 	}{
@@ -267,9 +267,9 @@ func TestCloseKillsWhatStillRuns(t *testing.T) {
 
 // parent starts a process that ignores SIGTERM and never returns.
 func parent(img string) {
-	if _, err := NewLauncher().Start(Spec{Image: img, Root: os.Getenv("SANDBOX_TEST_ROOT"), Argv: []string{"/probe", "stubborn"}}); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error())
-		os.Exit(1)
+	root, _ := os.LookupEnv("SANDBOX_TEST_ROOT")
+	if _, err := NewLauncher().Start(Spec{Image: img, Root: root, Argv: []string{"/probe", "stubborn"}}); err != nil {
+		panic(err)
 	}
 	select {}
 }
