@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,11 @@ import (
 // write down that they ran. It runs in a synctest bubble, where time passes at
 // once.
 type stage struct {
-	t    *testing.T
-	all  *sessions
-	end  func()
+	t   *testing.T
+	all *sessions
+	end func()
+
+	mu   sync.Mutex
 	next situation
 	// apiErr and hubErr make the look fail, runErr the next session.
 	apiErr, hubErr, runErr error
@@ -33,8 +36,16 @@ type stage struct {
 func newStage(t *testing.T, now situation) *stage {
 	s := &stage{t: t, next: now}
 	s.all = newSessions(lookout{
-		api: func(context.Context) (property.API, error) { return s.next.api, s.apiErr },
-		hub: func() (*rest.Config, error) { return s.next.hub, s.hubErr },
+		api: func(context.Context) (property.API, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.next.api, s.apiErr
+		},
+		hub: func() (*rest.Config, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.next.hub, s.hubErr
+		},
 	}, s.run, nil)
 	return s
 }
@@ -55,16 +66,32 @@ func (s *stage) start() {
 
 func (s *stage) run(ctx context.Context, now situation, ready func()) error {
 	name := fmt.Sprintf("%s absent=%v removed=%v hub=%s", now.api.Version, now.api.Absent, now.removed, now.hub.Host)
-	s.log = append(s.log, "begin "+name)
-	if err := s.runErr; err != nil {
-		s.runErr = nil
+	if err := s.begun(name); err != nil {
 		return err
 	}
 	ready()
 	<-ctx.Done()
 	<-time.After(s.lastWrite)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, "end "+name)
 	return nil
+}
+
+func (s *stage) begun(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, "begin "+name)
+	err := s.runErr
+	s.runErr = nil
+	return err
+}
+
+// change changes what is found at the next look.
+func (s *stage) change(how func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how()
 }
 
 func (s *stage) passes(d time.Duration) {
@@ -74,6 +101,8 @@ func (s *stage) passes(d time.Duration) {
 
 func (s *stage) expect(want ...string) {
 	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if diff := cmp.Diff(want, s.log); diff != "" {
 		s.t.Errorf("sessions (-want +got):\n%s", diff)
 	}
@@ -93,12 +122,12 @@ func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
 		s.start()
 		s.expect("begin  absent=true removed=false hub=one")
 
-		s.next.api = property.API{Version: "v1alpha1"}
+		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })
 		s.all.crdChanged <- struct{}{}
 		s.passes(2 * time.Second)
 		s.expect("end  absent=true removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=one")
 
-		s.next.hub = hubTwo
+		s.change(func() { s.next.hub = hubTwo })
 		s.passes(slowLook + 2*time.Second)
 		s.expect("end v1alpha1 absent=false removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=two")
 
@@ -117,7 +146,7 @@ func TestDiscoveryThatLagsBehindTheDefinitionIsFollowedQuickly(t *testing.T) {
 		s.all.crdChanged <- struct{}{}
 		s.passes(time.Second)
 		s.expect("begin  absent=true removed=false hub=one")
-		s.next.api = property.API{Version: "v1beta1"}
+		s.change(func() { s.next.api = property.API{Version: "v1beta1"} })
 		s.passes(quickLook)
 		s.expect("end  absent=true removed=false hub=one", "begin v1beta1 absent=false removed=false hub=one")
 		s.end()
@@ -135,14 +164,14 @@ func TestUnknownChangesNothing(t *testing.T) {
 			t.Error("ready although nothing is known yet")
 		}
 
-		s.apiErr = nil
+		s.change(func() { s.apiErr = nil })
 		s.passes(slowLook)
 		s.expect("begin v1beta1 absent=false removed=false hub=one")
 		if err := s.all.Ready(nil); err != nil {
 			t.Errorf("not ready: %v", err)
 		}
 
-		s.apiErr, s.hubErr, s.next.api = errLook, errLook, property.API{}
+		s.change(func() { s.apiErr, s.hubErr, s.next.api = errLook, errLook, property.API{} })
 		s.passes(time.Hour)
 		s.expect()
 		s.end()
@@ -163,7 +192,7 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 		s.expect("begin v1beta1 absent=false removed=false hub=one", "end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
 		must(t, s.all.StopPublishing(t.Context()))
 
-		s.next.api = property.API{Version: "v1alpha1"}
+		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })
 		s.passes(time.Hour)
 		s.expect()
 		s.end()
