@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -166,14 +167,31 @@ func (f *Fleet) Restart(ctx context.Context, name string) error {
 	return f.WaitReady(ctx, name)
 }
 
+// hopeless is after how many restarts in a row waiting for a process is given up.
+const hopeless = 6
+
 // WaitReady waits till a process answers its probe; one without a probe is
-// ready when it runs.
+// ready when it runs. The error of one that does not get ready ends with the
+// last lines of its log.
 func (f *Fleet) WaitReady(ctx context.Context, name string) error {
-	return wait(ctx, name+" to be ready", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+	before, err := f.Process(ctx, name)
+	if err != nil {
+		return err
+	}
+	var failing error
+	err = wait(ctx, name+" to be ready", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		p, err := f.Process(ctx, name)
 		if err != nil {
 			return false, err
 		}
+		if p.Restarts-before.Restarts >= hopeless {
+			failing = fmt.Errorf("%s ends again and again: %s", name, p.LastExit)
+			return true, nil
+		}
 		return p.Running && p.ready(ctx), nil
 	})
+	if err = errors.Join(err, failing); err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(filepath.Join(f.LogDir(), name+".log"), logTail))
+	}
+	return nil
 }
