@@ -323,17 +323,21 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 	}
 	crd := workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io"}
 	agent := workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent"}
-	var createOnly, watched bool
+	marker := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "agents", Name: "cluster-inventory-cleanup"}
+	var createOnly, watched []workv1.ResourceIdentifier
 	for _, config := range work.Spec.ManifestConfigs {
-		switch config.ResourceIdentifier {
-		case crd:
-			createOnly = config.UpdateStrategy != nil && config.UpdateStrategy.Type == workv1.UpdateStrategyTypeCreateOnly
-		case agent:
-			watched = config.FeedbackScrapeType == workv1.FeedbackWatchType
+		if config.UpdateStrategy != nil && config.UpdateStrategy.Type == workv1.UpdateStrategyTypeCreateOnly {
+			createOnly = append(createOnly, config.ResourceIdentifier)
+		}
+		if config.FeedbackScrapeType == workv1.FeedbackWatchType {
+			watched = append(watched, config.ResourceIdentifier)
 		}
 	}
-	if !createOnly || !watched {
-		s.t.Errorf("CRD is created only: %t, agent is watched: %t", createOnly, watched)
+	if diff := cmp.Diff([]workv1.ResourceIdentifier{crd, marker}, createOnly); diff != "" {
+		s.t.Errorf("never changed once created (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]workv1.ResourceIdentifier{agent}, watched); diff != "" {
+		s.t.Errorf("watched (-want +got):\n%s", diff)
 	}
 	var kinds []string
 	for _, manifest := range work.Spec.Workload.Manifests {
@@ -348,7 +352,7 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 	}
 	slices.Sort(kinds)
 	want := []string{
-		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Deployment", "Namespace",
+		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "Deployment", "Namespace",
 		"Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ServiceAccount",
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {

@@ -4,8 +4,8 @@
 // The ClusterProperty CRD and the install namespace are shared with whoever else
 // needs them: they are created where missing, and never owned, changed or deleted.
 // Everything else is this addon's alone and goes when the addon goes. The clean-up
-// Job runs once, when the addon is being removed; its rights are shipped with the
-// agent, because they must be there before it starts.
+// Job runs once, when the addon is being removed; its rights and the marker it
+// sets are shipped with the agent, because they must be there before it starts.
 package manifests
 
 import "embed"

@@ -105,16 +105,23 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 				FeedbackRules:      wellKnownStatus(),
 				FeedbackScrapeType: workv1.FeedbackWatchType,
 			},
-			{
-				ResourceIdentifier: workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD},
-				UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-			},
+			createOnly(workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD}),
+			createOnly(workv1.ResourceIdentifier{Resource: "configmaps", Namespace: a.opts.InstallNamespace, Name: contract.CleanupMarkerName}),
 		},
 	}
 }
 
 func agentDeployment(namespace string) workv1.ResourceIdentifier {
 	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
+}
+
+// createOnly keeps the work agent from putting an object back to what was
+// shipped.
+func createOnly(object workv1.ResourceIdentifier) workv1.ManifestConfigOption {
+	return workv1.ManifestConfigOption{
+		ResourceIdentifier: object,
+		UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+	}
 }
 
 func wellKnownStatus() []workv1.FeedbackRule {

@@ -106,6 +106,8 @@ func (v Values) fill(object runtime.Object) error {
 	case *corev1.Namespace:
 		o.Name = v.InstallNamespace
 		return nil
+	case *corev1.ConfigMap:
+		o.Namespace = v.InstallNamespace
 	case *corev1.ServiceAccount:
 		o.Namespace = v.InstallNamespace
 	case *rbacv1.Role:

@@ -79,6 +79,7 @@ func TestRenderPutsEverythingInItsPlace(t *testing.T) {
 		"Role agents/cluster-inventory-agent",
 		"RoleBinding agents/cluster-inventory-agent",
 		"Deployment agents/cluster-inventory-agent",
+		"ConfigMap agents/cluster-inventory-cleanup",
 		"ServiceAccount agents/cluster-inventory-cleanup",
 		"ClusterRole /open-cluster-management:cluster-inventory:cleanup",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:cleanup",
@@ -187,7 +188,6 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 			rule("cluster.open-cluster-management.io", "clusterclaims", "", "list", "delete"),
 		}},
 		"cleanup, in its namespace": {kind: "Role", name: "cluster-inventory-cleanup", want: []rbacv1.PolicyRule{
-			rule("", "configmaps", "", "create"),
 			rule("", "configmaps", "cluster-inventory-cleanup", "get", "patch"),
 		}},
 	}
