@@ -18,29 +18,23 @@ apiserver_request_total{code="201",component="apiserver",dry_run="",group="",res
 process_open_fds 12
 `
 
-func TestParseWriteCounts(t *testing.T) {
+func TestParseWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		resources []string
-		want      map[Write]int
+		want      map[string]int
 	}{
 		"attempts of all outcomes add up, reads do not count": {
-			resources: []string{"clusterprofiles.multicluster.x-k8s.io"},
-			want: map[Write]int{
-				{Resource: "clusterprofiles.multicluster.x-k8s.io", Subresource: "status", Verb: "PATCH"}: 9,
-				{Resource: "clusterprofiles.multicluster.x-k8s.io", Verb: "POST"}:                         3,
-			},
-		},
-		"core resources have no group": {
-			resources: []string{"secrets"},
-			want:      map[Write]int{{Resource: "secrets", Verb: "POST"}: 5},
-		},
-		"a resource of another group is another": {
 			resources: []string{"clusterprofiles"},
-			want:      map[Write]int{},
+			want:      map[string]int{"PATCH clusterprofiles/status": 9, "POST clusterprofiles": 3},
 		},
+		"several resources": {
+			resources: []string{"secrets", "clusterclaims", "clusterprofiles"},
+			want:      map[string]int{"POST secrets": 5, "PATCH clusterprofiles/status": 9, "POST clusterprofiles": 3},
+		},
+		"never written": {resources: []string{"clusterclaims"}, want: map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseWriteCounts(strings.NewReader(someMetrics), test.resources)
+			got, err := parseWrites(strings.NewReader(someMetrics), test.resources)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,19 +43,8 @@ func TestParseWriteCounts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parseWriteCounts(strings.NewReader("no metrics{"), nil); err == nil {
+	if _, err := parseWrites(strings.NewReader("no metrics{"), nil); err == nil {
 		t.Error("nonsense was parsed")
-	}
-}
-
-func TestWritesBetween(t *testing.T) {
-	post, patch := Write{Resource: "a", Verb: "POST"}, Write{Resource: "a", Subresource: "status", Verb: "PATCH"}
-	got := WritesBetween(map[Write]int{post: 4, patch: 1}, map[Write]int{post: 4, patch: 3})
-	if diff := cmp.Diff(map[Write]int{patch: 2}, got); diff != "" {
-		t.Error(diff)
-	}
-	if got := patch.String(); got != "PATCH a/status" {
-		t.Errorf("reads %q", got)
 	}
 }
 
