@@ -1,0 +1,330 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	namespace = "bench-latency"
+	setName   = "bench-latency"
+	setLabel  = "cluster.open-cluster-management.io/clusterset"
+	// published and bare are ManagedClusters without a klusterlet, so that only
+	// the benchmark writes their claims: one the manager publishes, one the bare
+	// loop does.
+	published = "bench-published"
+	bare      = "bench-bare"
+	property  = "bench.example"
+
+	// warmUp is how many edits of each kind are made before any is counted.
+	warmUp = 5
+	// pause lets the fleet come to rest between two edits.
+	pause = 60 * time.Millisecond
+	// lost is when a change that was not seen is not waited for any more.
+	lost = 20 * time.Second
+)
+
+// Result is what one run measured.
+type Result struct {
+	// EndToEnd is from before the edit of the ClusterProperty on the spoke until a
+	// consumer's watch on the hub shows it in the ClusterProfile.
+	EndToEnd Sample
+	// HubHop is from before the write of a ManagedCluster's claims until a
+	// consumer's watch shows them in its ClusterProfile.
+	HubHop Sample
+	// Bare is the same as HubHop, with a loop that watches and patches in place
+	// of the manager.
+	Bare Sample
+}
+
+// Print writes the report.
+func (r Result) Print(out io.Writer) {
+	fmt.Fprintf(out, "property edit on the spoke -> profile   %s\n", r.EndToEnd)
+	fmt.Fprintf(out, "ManagedCluster write -> profile         %s\n", r.HubHop)
+	fmt.Fprintf(out, "ManagedCluster write -> bare loop       %s\n", r.Bare)
+	if p50 := r.Bare.Quantile(0.5); p50 > 0 {
+		fmt.Fprintf(out, "hub hop / bare loop                     p50 x %.2f   p99 x %.2f\n",
+			float64(r.HubHop.Quantile(0.5))/float64(p50), float64(r.HubHop.Quantile(0.99))/float64(r.Bare.Quantile(0.99)))
+	}
+}
+
+// Latency measures n edits of each kind, taking turns. The spoke must be in the
+// inventory of the hub; hub and spoke are administrators' clients.
+func Latency(ctx context.Context, hub, spoke client.WithWatch, cluster string, n int) (_ Result, err error) {
+	b := &bench{hub: hub, spoke: spoke, cluster: cluster, profiles: newBoard()}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
+	if err := b.setUp(ctx); err != nil {
+		return Result{}, err
+	}
+	result := Result{}
+	for i := range warmUp + n {
+		value := fmt.Sprintf("%d", i)
+		endToEnd, err := b.time(ctx, cluster, value, b.editProperty)
+		if err != nil {
+			return Result{}, err
+		}
+		hubHop, err := b.time(ctx, published, value, b.writeClaims(published))
+		if err != nil {
+			return Result{}, err
+		}
+		loop, err := b.time(ctx, bare, value, b.writeClaims(bare))
+		if err != nil {
+			return Result{}, err
+		}
+		if i >= warmUp {
+			result.EndToEnd = append(result.EndToEnd, endToEnd)
+			result.HubHop = append(result.HubHop, hubHop)
+			result.Bare = append(result.Bare, loop)
+		}
+	}
+	return result, nil
+}
+
+type bench struct {
+	hub, spoke client.WithWatch
+	cluster    string
+	before     string
+	profiles   *board
+}
+
+// time makes an edit and returns how long after it the consumer saw it.
+func (b *bench) time(ctx context.Context, profile, value string, edit func(context.Context, string) error) (time.Duration, error) {
+	seen := b.profiles.expect(profile, value)
+	start := time.Now()
+	if err := edit(ctx, value); err != nil {
+		return 0, fmt.Errorf("editing %s: %w", profile, err)
+	}
+	select {
+	case at := <-seen:
+		rest := time.NewTimer(pause)
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		return at.Sub(start), nil
+	case <-time.After(lost):
+		return 0, fmt.Errorf("the edit of %s was not seen within %s", profile, lost)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (b *bench) editProperty(ctx context.Context, value string) error {
+	return b.spoke.Patch(ctx, newProperty(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
+}
+
+// writeClaims writes the claims as a klusterlet does: one merge patch of the
+// status.
+func (b *bench) writeClaims(cluster string) func(context.Context, string) error {
+	return func(ctx context.Context, value string) error {
+		patch := fmt.Appendf(nil, `{"status":{"clusterClaims":[{"name":%q,"value":%q}]}}`, property, value)
+		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+		return b.hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	}
+}
+
+func newProperty() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": "start"}}}
+	object.SetAPIVersion("about.k8s.io/v1beta1")
+	object.SetKind("ClusterProperty")
+	object.SetName(property)
+	return object
+}
+
+func (b *bench) setUp(ctx context.Context) error {
+	managed := &clusterv1.ManagedCluster{}
+	if err := b.hub.Get(ctx, client.ObjectKey{Name: b.cluster}, managed); err != nil {
+		return err
+	}
+	b.before = managed.Labels[setLabel]
+	if err := b.spoke.Create(ctx, newProperty()); err != nil {
+		return err
+	}
+	for _, object := range b.objects() {
+		if err := b.hub.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	if err := b.moveCluster(ctx, setName); err != nil {
+		return err
+	}
+	for _, cluster := range []string{published, bare} {
+		if err := b.looksJoined(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	for _, cluster := range []string{b.cluster, published} {
+		if err := b.retry(ctx, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(b.hub.Create(ctx, addonOf(cluster)))
+		}); err != nil {
+			return fmt.Errorf("enabling the addon on %s: %w", cluster, err)
+		}
+	}
+	for _, cluster := range []string{b.cluster, published} {
+		profile := &inventoryv1alpha1.ClusterProfile{}
+		if err := b.retry(ctx, func(ctx context.Context) error {
+			return b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile)
+		}); err != nil {
+			return fmt.Errorf("waiting for the profile of %s: %w", cluster, err)
+		}
+	}
+	if err := b.follow(ctx); err != nil {
+		return err
+	}
+	return b.bareLoop(ctx)
+}
+
+// objects are what the benchmark makes on the hub, in order.
+func (b *bench) objects() []client.Object {
+	managed := func(name string) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{setLabel: setName}},
+			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 3600},
+		}
+	}
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+		}},
+		&clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
+			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: setName},
+		},
+		managed(published),
+		managed(bare),
+		&inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bare},
+			Spec:       inventoryv1alpha1.ClusterProfileSpec{DisplayName: bare, ClusterManager: inventoryv1alpha1.ClusterManager{Name: "bench"}},
+		},
+	}
+}
+
+// looksJoined gives a cluster without a klusterlet the status of a joined one.
+func (b *bench) looksJoined(ctx context.Context, cluster string) error {
+	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	patch := fmt.Appendf(nil, `{"status":{"version":{"kubernetes":"v1.35.4"},"conditions":[`+
+		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q},`+
+		`{"type":"ManagedClusterJoined","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	return b.hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}
+
+func (b *bench) moveCluster(ctx context.Context, set string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)
+	if set == "" {
+		patch = fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, setLabel)
+	}
+	return b.hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: b.cluster}}, client.RawPatch(types.MergePatchType, patch))
+}
+
+func addonOf(cluster string) *addonv1beta1.ManagedClusterAddOn {
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
+}
+
+func (b *bench) tearDown(ctx context.Context) error {
+	problems := []error{
+		b.moveCluster(ctx, b.before),
+		client.IgnoreNotFound(b.spoke.Delete(ctx, newProperty())),
+	}
+	for _, cluster := range []string{published, bare} {
+		// No klusterlet will ever clean these up.
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		problems = append(problems,
+			client.IgnoreNotFound(b.hub.Delete(ctx, addonOf(cluster))),
+			client.IgnoreNotFound(b.hub.Patch(ctx, addonOf(cluster), free)))
+	}
+	objects := b.objects()
+	for i := range objects {
+		problems = append(problems, client.IgnoreNotFound(b.hub.Delete(ctx, objects[len(objects)-1-i])))
+	}
+	return errors.Join(problems...)
+}
+
+// retry asks until there is no error.
+func (b *bench) retry(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lost)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	last := errors.New("not asked yet")
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %w", lost, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// follow is the consumer: it notes when each profile shows a value.
+func (b *bench) follow(ctx context.Context) error {
+	watcher, err := b.hub.Watch(ctx, &inventoryv1alpha1.ClusterProfileList{}, client.InNamespace(namespace))
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer watcher.Stop()
+		for event := range watcher.ResultChan() {
+			profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+			if !ok || event.Type == watch.Deleted {
+				continue
+			}
+			for _, p := range profile.Status.Properties {
+				if p.Name == property {
+					b.profiles.saw(profile.Name, p.Value)
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// bareLoop is the least that could do the manager's job: on every event of its
+// ManagedCluster it patches the properties of its profile.
+func (b *bench) bareLoop(ctx context.Context) error {
+	watcher, err := b.hub.Watch(ctx, &clusterv1.ManagedClusterList{}, client.MatchingFields{"metadata.name": bare})
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer watcher.Stop()
+		for event := range watcher.ResultChan() {
+			managed, ok := event.Object.(*clusterv1.ManagedCluster)
+			if !ok || len(managed.Status.ClusterClaims) == 0 || !meta.IsStatusConditionTrue(managed.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+				continue
+			}
+			claim := managed.Status.ClusterClaims[0]
+			patch := fmt.Appendf(nil, `{"status":{"properties":[{"name":%q,"value":%q,"lastObservedTime":%q}]}}`, claim.Name, claim.Value, time.Now().UTC().Format(time.RFC3339))
+			profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bare}}
+			// An edit that is not patched is not seen, and ends the run.
+			_ = b.hub.Status().Patch(ctx, profile, client.RawPatch(types.MergePatchType, patch))
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,273 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+const (
+	addonName = "cluster-inventory"
+	setName   = "sandbox-fleet"
+	// namespace is the consumer's: it binds the set and finds the profiles.
+	namespace = "cluster-inventory"
+	setLabel  = "cluster.open-cluster-management.io/clusterset"
+
+	patience = 2 * time.Minute
+)
+
+// Demo is one showing.
+type Demo struct {
+	fleet  *fleet.Fleet
+	hub    client.WithWatch
+	spokes map[string]client.WithWatch
+	out    io.Writer
+	act    int
+}
+
+// Run shows everything, on the fleet of that name, and leaves it running.
+func Run(ctx context.Context, name string, out io.Writer) error {
+	d := &Demo{out: out, spokes: map[string]client.WithWatch{}}
+	d.title("A hub and two spokes: real control planes, real Open Cluster Management")
+	f, err := fleet.Up(ctx, fleet.Options{Name: name}, out)
+	if err != nil {
+		return err
+	}
+	d.fleet = f
+	if d.hub, err = f.Client(fleet.HubName); err != nil {
+		return err
+	}
+	for _, spoke := range f.Spokes() {
+		if d.spokes[spoke], err = f.Client(spoke); err != nil {
+			return err
+		}
+	}
+	for _, act := range []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	d.farewell()
+	return nil
+}
+
+// target makes the set and the consumer's namespace bound to it.
+func (d *Demo) target(ctx context.Context) error {
+	d.title("The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace)
+	for _, object := range []client.Object{
+		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+		}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
+			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: setName},
+		},
+	} {
+		if err := d.hub.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	for _, cluster := range d.fleet.Spokes() {
+		if err := d.move(ctx, cluster, setName); err != nil {
+			return err
+		}
+		d.say("%s is labelled %s=%s", cluster, setLabel, setName)
+	}
+	return nil
+}
+
+func (d *Demo) move(ctx context.Context, cluster, set string) error {
+	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	return d.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)))
+}
+
+// install installs the chart with the Placements strategy.
+func (d *Demo) install(ctx context.Context) error {
+	d.title("The addon, installed by a Placement over that set")
+	if err := d.fleet.Deploy(ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName); err != nil {
+		return err
+	}
+	for _, cluster := range d.fleet.Spokes() {
+		start := time.Now()
+		if err := d.until(ctx, "the addon is available on "+cluster, func(ctx context.Context) error { return d.addonReady(ctx, cluster) }); err != nil {
+			return err
+		}
+		d.say("%s has the addon, its agent runs (%s)", cluster, time.Since(start).Round(time.Second))
+	}
+	return nil
+}
+
+// publish sets the first properties and shows the profiles.
+func (d *Demo) publish(ctx context.Context) error {
+	d.title("Spoke owners describe their clusters with ClusterProperties")
+	first := map[string]map[string]string{
+		"cluster1": {"region.example.com": "eu-north", "gpu.example.com": "none"},
+		"cluster2": {"region.example.com": "us-west", "gpu.example.com": "h100"},
+	}
+	for _, cluster := range d.fleet.Spokes() {
+		for _, name := range []string{"gpu.example.com", "region.example.com"} {
+			if err := d.setAndSee(ctx, cluster, name, first[cluster][name]); err != nil {
+				return err
+			}
+		}
+	}
+	return d.showProfiles(ctx)
+}
+
+// edit changes a property a few times and shows how long the hub took to know.
+func (d *Demo) edit(ctx context.Context) error {
+	d.title("An edit on a spoke is on the hub at once")
+	for _, region := range []string{"eu-west", "eu-south", "eu-central"} {
+		if err := d.setAndSee(ctx, "cluster1", "region.example.com", region); err != nil {
+			return err
+		}
+	}
+	d.say("only the edited property has a new time:")
+	return d.showProfiles(ctx)
+}
+
+// mistake publishes a value that no API on the way would take.
+func (d *Demo) mistake(ctx context.Context) error {
+	d.title("A mistake costs nobody else anything, and is named where its owner looks")
+	if err := d.set(ctx, "cluster1", "notes.example.com", strings.Repeat("too long ", 200)); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the mistake is named", func(ctx context.Context) error {
+		return d.conditionIs(ctx, "cluster1", "PropertiesPublished", metav1.ConditionFalse)
+	}); err != nil {
+		return err
+	}
+	if err := d.showConditions(ctx); err != nil {
+		return err
+	}
+	if err := d.spokes["cluster1"].Delete(ctx, property("notes.example.com")); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the mistake is mended", func(ctx context.Context) error {
+		return d.conditionIs(ctx, "cluster1", "PropertiesPublished", metav1.ConditionTrue)
+	}); err != nil {
+		return err
+	}
+	d.say("the property is deleted:")
+	return d.showConditions(ctx)
+}
+
+// leave takes a cluster out of the set and puts it back.
+func (d *Demo) leave(ctx context.Context) error {
+	d.title("A cluster that leaves the set leaves the inventory, and comes back with it")
+	if err := d.move(ctx, "cluster2", "default"); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the profile of cluster2 goes", func(ctx context.Context) error { return d.profileGone(ctx, "cluster2") }); err != nil {
+		return err
+	}
+	d.say("cluster2 moved to another set:")
+	if err := d.showProfiles(ctx); err != nil {
+		return err
+	}
+	if err := d.move(ctx, "cluster2", setName); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "cluster2 is back", func(ctx context.Context) error {
+		_, err := d.value(ctx, "cluster2", "region.example.com")
+		return err
+	}); err != nil {
+		return err
+	}
+	d.say("cluster2 is back:")
+	return d.showProfiles(ctx)
+}
+
+// setAndSee sets a property and says when the hub shows it.
+func (d *Demo) setAndSee(ctx context.Context, cluster, name, value string) error {
+	start := time.Now()
+	if err := d.set(ctx, cluster, name, value); err != nil {
+		return err
+	}
+	if err := d.until(ctx, name+" of "+cluster+" is on the hub", func(ctx context.Context) error {
+		switch got, err := d.value(ctx, cluster, name); {
+		case err != nil:
+			return err
+		case got != value:
+			return fmt.Errorf("it is %q there", got)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	d.say("%s: ClusterProperty %s = %s, on the hub after %d ms", cluster, name, value, time.Since(start).Milliseconds())
+	return nil
+}
+
+func (d *Demo) set(ctx context.Context, cluster, name, value string) error {
+	object := property(name)
+	object.Object["spec"] = map[string]any{"value": value}
+	return d.until(ctx, "setting "+name+" on "+cluster, func(ctx context.Context) error {
+		err := d.spokes[cluster].Create(ctx, object.DeepCopy())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return d.spokes[cluster].Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
+	})
+}
+
+func property(name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("about.k8s.io/v1beta1")
+	object.SetKind("ClusterProperty")
+	object.SetName(name)
+	return object
+}
+
+// until asks until there is no error, and gives the last one when patience ends.
+func (d *Demo) until(ctx context.Context, what string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not within %s: %w", what, patience, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Demo) title(text string) {
+	d.act++
+	fmt.Fprintf(d.out, "\n%d. %s\n\n", d.act, text)
+}
+
+func (d *Demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, "   "+format+"\n", args...)
+}
+
+func (d *Demo) farewell() {
+	d.title("Look around")
+	d.say("export KUBECONFIG=%s", d.fleet.Kubeconfig(fleet.HubName))
+	d.say("%s get clusterprofiles -n %s -o yaml", d.fleet.Kubectl(), namespace)
+	d.say("%s get managedclusteraddons -A", d.fleet.Kubectl())
+	d.say("%s --kubeconfig %s edit clusterproperty region.example.com", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
+	d.say("")
+	d.say("logs: %s", d.fleet.LogDir())
+	d.say("another version of the code: make deploy    the chart away: make undeploy    everything away: make fleet-down")
+}

@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// showProfiles prints the profiles of the consumer's namespace.
+func (d *Demo) showProfiles(ctx context.Context) error {
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	if err := d.hub.List(ctx, profiles, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	table := d.table("CLUSTERPROFILE", "VERSION", "HEALTHY", "PROPERTY", "VALUE", "SINCE")
+	for _, profile := range profiles.Items {
+		healthy := meta.IsStatusConditionTrue(profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy)
+		row := []any{namespace + "/" + profile.Name, profile.Status.Version.Kubernetes, healthy}
+		if len(profile.Status.Properties) == 0 {
+			table.row(append(row, "", "", "")...)
+		}
+		for _, p := range profile.Status.Properties {
+			table.row(append(row, p.Name, p.Value, p.LastObservedTime.Local().Format(time.TimeOnly))...)
+			row = []any{"", "", ""}
+		}
+	}
+	return table.end()
+}
+
+// showConditions prints the conditions by which the addon says how it is.
+func (d *Demo) showConditions(ctx context.Context) error {
+	table := d.table("ADDON OF", "CONDITION", "STATUS", "REASON", "MESSAGE")
+	for _, cluster := range d.fleet.Spokes() {
+		addon := &addonv1beta1.ManagedClusterAddOn{}
+		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonName}, addon); err != nil {
+			return err
+		}
+		for _, condition := range []string{"Available", "PropertiesPublished", "ProfilesSynced"} {
+			if found := meta.FindStatusCondition(addon.Status.Conditions, condition); found != nil {
+				table.row(cluster, found.Type, found.Status, found.Reason, found.Message)
+			}
+		}
+	}
+	return table.end()
+}
+
+func (d *Demo) addonReady(ctx context.Context, cluster string) error {
+	for _, condition := range []string{"Available", "PropertiesPublished", "ProfilesSynced"} {
+		if err := d.conditionIs(ctx, cluster, condition, metav1.ConditionTrue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Demo) conditionIs(ctx context.Context, cluster, conditionType string, want metav1.ConditionStatus) error {
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonName}, addon); err != nil {
+		return err
+	}
+	found := meta.FindStatusCondition(addon.Status.Conditions, conditionType)
+	switch {
+	case found == nil:
+		return fmt.Errorf("the addon of %s has no condition %s yet", cluster, conditionType)
+	case found.Status != want:
+		return fmt.Errorf("%s is %s: %s", conditionType, found.Status, found.Message)
+	}
+	return nil
+}
+
+// value is that of a property in the cluster's profile.
+func (d *Demo) value(ctx context.Context, cluster, name string) (string, error) {
+	profile := &inventoryv1alpha1.ClusterProfile{}
+	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile); err != nil {
+		return "", err
+	}
+	for _, p := range profile.Status.Properties {
+		if p.Name == name {
+			return p.Value, nil
+		}
+	}
+	return "", fmt.Errorf("profile of %s has no property %s", cluster, name)
+}
+
+func (d *Demo) profileGone(ctx context.Context, cluster string) error {
+	err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, &inventoryv1alpha1.ClusterProfile{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("the profile of %s is still there", cluster)
+}
+
+type table struct{ *tabwriter.Writer }
+
+func (d *Demo) table(columns ...any) table {
+	t := table{tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)}
+	fmt.Fprintln(d.out)
+	t.row(columns...)
+	return t
+}
+
+func (t table) row(cells ...any) {
+	fmt.Fprint(t, "   ")
+	for _, cell := range cells {
+		fmt.Fprintf(t, "%v\t", cell)
+	}
+	fmt.Fprintln(t)
+}
+
+func (t table) end() error {
+	fmt.Fprintln(t)
+	return t.Flush()
+}
