@@ -1,0 +1,822 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// indexedReader answers index queries, as a cache would, from live lists. It
+// stands for a cache that is never behind, unless a test makes it so.
+type indexedReader struct {
+	client.Reader
+
+	// stale, if set, is what the cache still holds of a profile (nil: nothing).
+	stale func() (profile *inventoryv1alpha1.ClusterProfile, on bool)
+}
+
+func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); ok && r.stale != nil {
+		if old, on := r.stale(); on {
+			if old == nil {
+				return apierrors.NewNotFound(inventoryv1alpha1.GroupVersion.WithResource("clusterprofiles").GroupResource(), key.Name)
+			}
+			old.DeepCopyInto(profile)
+			return nil
+		}
+	}
+	return r.Reader.Get(ctx, key, obj)
+}
+
+func (r *indexedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	byField := options.FieldSelector
+	options.FieldSelector = nil
+	if err := r.Reader.List(ctx, list, options); err != nil || byField == nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	var kept []runtime.Object
+	for _, item := range items {
+		if matches(item.(client.Object), byField.Requirements()[0].Field, byField.Requirements()[0].Value) {
+			kept = append(kept, item)
+		}
+	}
+	return meta.SetList(list, kept)
+}
+
+func matches(obj client.Object, field, value string) bool {
+	for _, index := range indexes {
+		if index.name != field {
+			continue
+		}
+		for _, got := range index.extract(obj) {
+			if got == value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stepper is a pair's reconciler that the test steps by hand.
+type stepper struct {
+	*world
+	r       *Reconciler
+	wire    *apitest.Wire
+	cache   *indexedReader
+	time    *testingclock.FakePassiveClock
+	guard   *switchGuard
+	members *clusterv1beta2.ManagedClusterSet
+	ns      string
+	c       *clusterv1.ManagedCluster
+	pair    types.NamespacedName
+}
+
+// newStepper makes a hub with a cluster of one claim whose set is bound in a
+// namespace.
+func newStepper(t *testing.T, server *apitest.Server) *stepper {
+	t.Helper()
+	w := newWorld(t, server.Config(t))
+	wire := &apitest.Wire{}
+	writer, err := client.New(wire.Tap(server.Config(t)), client.Options{Scheme: testScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stepper{
+		world: w,
+		wire:  wire,
+		cache: &indexedReader{Reader: w.Client},
+		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC)),
+		guard: &switchGuard{},
+	}
+	s.r = newReconciler(s.cache, writer, Options{Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
+	s.ns = w.namespace(nil)
+	s.members = w.exclusive("set")
+	w.bind(s.ns, s.members.Name)
+	labels := inSet(s.members.Name)
+	labels["env"] = "prod"
+	s.c = w.cluster("c", labels, claim("b", "2"), claim("a", "1"))
+	s.pair = types.NamespacedName{Namespace: s.ns, Name: s.c.Name}
+	return s
+}
+
+func (s *stepper) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }
+
+// step reconciles once.
+func (s *stepper) step() (reconcile.Result, error) {
+	s.t.Helper()
+	return s.r.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: s.pair})
+}
+
+// mustStep reconciles once, which must succeed, and checks what was written.
+func (s *stepper) mustStep(want ...string) reconcile.Result {
+	s.t.Helper()
+	s.wire.Reset()
+	result, err := s.step()
+	if err != nil {
+		s.t.Fatalf("reconcile: %v", err)
+	}
+	if diff := cmp.Diff(want, sent(s.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+		s.t.Fatalf("writes (-want +got):\n%s", diff)
+	}
+	return result
+}
+
+// settled checks that one more step changes nothing.
+func (s *stepper) settled() {
+	s.t.Helper()
+	if result := s.mustStep(); result != (reconcile.Result{}) {
+		s.t.Fatalf("there is more to do: %+v", result)
+	}
+}
+
+func (s *stepper) mine() *inventoryv1alpha1.ClusterProfile {
+	s.t.Helper()
+	return s.profile(s.ns, s.c.Name)
+}
+
+func (s *stepper) came(want result, why string) {
+	s.t.Helper()
+	got, ok := s.r.outcomes.get(s.pair)
+	if !ok {
+		s.t.Fatal("the pair has no outcome")
+	}
+	if got.result != want || !strings.Contains(got.why, why) {
+		s.t.Errorf("outcome = %d %q, want %d with %q", got.result, got.why, want, why)
+	}
+}
+
+func (s *stepper) claims(claims ...clusterv1.ManagedClusterClaim) {
+	s.t.Helper()
+	edit(s.world, s.c, nil, func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = claims })
+}
+
+// plant makes a profile of the pair that this addon did not make.
+func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
+	s.t.Helper()
+	p := &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.ns, Name: s.c.Name,
+			Labels:      map[string]string{"team": "x", "x-k8s.io/cluster-manager": manager, "multicluster.x-k8s.io/clusterset": ""},
+			Annotations: map[string]string{"note": "y"},
+			Finalizers:  []string{"example.com/hold"},
+		},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: manager}},
+	}
+	s.create(p)
+	edit(s.world, p, nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.Conditions = []metav1.Condition{condition("Theirs", "True", "R", "")}
+		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs", Cluster: clientcmdv1.Cluster{Server: "https://x"}}}
+		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early}, {Name: "z", Value: "9", LastObservedTime: early}}
+	})
+	return s.mine()
+}
+
+// ownProfile is the pair's profile as this addon makes it.
+func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
+	seen := metav1.NewTime(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))
+	shown := func(conditionType, reason, message string) metav1.Condition {
+		c := condition(conditionType, "True", reason, message)
+		c.ObservedGeneration = 1
+		return c
+	}
+	return &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.ns, Name: s.c.Name, Generation: 1,
+			Labels: map[string]string{
+				"app.kubernetes.io/managed-by":            "cluster-inventory-addon",
+				"x-k8s.io/cluster-manager":                "open-cluster-management",
+				"open-cluster-management.io/cluster-name": s.c.Name,
+				"multicluster.x-k8s.io/clusterset":        s.members.Name,
+				"env":                                     "prod",
+			},
+			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": "env"},
+		},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: s.c.Name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+		Status: inventoryv1alpha1.ClusterProfileStatus{
+			Version: inventoryv1alpha1.ClusterVersion{Kubernetes: "v1.35.4"},
+			Conditions: []metav1.Condition{
+				shown("ControlPlaneHealthy", "ManagedClusterAvailable", "Managed cluster is available"),
+				shown("Joined", "ManagedClusterJoined", "Managed cluster joined"),
+			},
+			Properties: []inventoryv1alpha1.Property{
+				{Name: "a", Value: "1", LastObservedTime: seen},
+				{Name: "b", Value: "2", LastObservedTime: seen},
+			},
+		},
+	}
+}
+
+// sameProfile compares all but what the API server sets.
+var sameProfile = cmp.Options{
+	cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields"),
+	cmpopts.IgnoreTypes(metav1.TypeMeta{}),
+	cmpopts.EquateEmpty(),
+}
+
+// onBothHubs runs a test against both forms of the ClusterProfile API.
+func onBothHubs(t *testing.T, test func(t *testing.T, s *stepper)) {
+	for name, server := range map[string]*apitest.Server{"list maps": mapHub, "atomic lists": atomicHub} {
+		t.Run(name, func(t *testing.T) { test(t, newStepper(t, server)) })
+	}
+}
+
+const (
+	post        = "POST clusterprofiles"
+	patchMain   = "PATCH clusterprofiles"
+	patchStatus = "PATCH clusterprofiles/status"
+	del         = "DELETE clusterprofiles"
+)
+
+func TestBirthIsTwoWritesAndOneChangeOne(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		s.mustStep(post, patchStatus)
+		want := s.ownProfile()
+		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+			t.Fatalf("profile (-want +got):\n%s", diff)
+		}
+		s.came(inPlace, "")
+		s.settled()
+
+		s.later(time.Hour)
+		s.claims(claim("b", "2"), claim("a", "changed"))
+		s.mustStep(patchStatus)
+		want.Status.Properties[0] = inventoryv1alpha1.Property{Name: "a", Value: "changed", LastObservedTime: metav1.Date(2026, 3, 3, 4, 3, 3, 0, time.UTC)}
+		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile after a change (-want +got):\n%s", diff)
+		}
+		s.settled()
+
+		edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" }, nil)
+		s.mustStep(patchMain)
+		want.Labels["env"] = "test"
+		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile after a label changed (-want +got):\n%s", diff)
+		}
+		s.settled()
+
+		s.claims()
+		s.mustStep(patchStatus)
+		want.Status.Properties = nil
+		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile without claims (-want +got):\n%s", diff)
+		}
+		s.settled()
+	})
+}
+
+func TestABareClusterIsBornWithOneWrite(t *testing.T) {
+	s := newStepper(t, mapHub)
+	edit(s.world, s.c, nil, func(c *clusterv1.ManagedCluster) {
+		c.Status.Conditions, c.Status.ClusterClaims, c.Status.Version.Kubernetes = []metav1.Condition{}, nil, ""
+	})
+	s.mustStep(post)
+	s.settled()
+}
+
+func TestAdoptionKeepsUIDAndWhatIsOthers(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		planted := s.plant("open-cluster-management")
+		s.mustStep(patchMain, patchStatus)
+		want := s.ownProfile()
+		want.Labels["team"] = "x"
+		want.Annotations["note"] = "y"
+		want.Finalizers = planted.Finalizers
+		want.Generation = 2 // the display name is part of the spec
+		for i := range want.Status.Conditions {
+			want.Status.Conditions[i].ObservedGeneration = 2
+		}
+		want.Status.Conditions = append(planted.Status.Conditions, want.Status.Conditions...)
+		want.Status.AccessProviders = planted.Status.AccessProviders
+		want.Status.Properties[0].LastObservedTime = early
+		got := s.mine()
+		if diff := cmp.Diff(want, got, sameProfile); diff != "" {
+			t.Errorf("profile (-want +got):\n%s", diff)
+		}
+		if got.UID != planted.UID {
+			t.Errorf("the UID was %s and is %s", planted.UID, got.UID)
+		}
+		s.settled()
+	})
+}
+
+func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
+	tests := map[string]struct {
+		manager string
+		mark    bool
+		prepare func(*stepper)
+		result  result
+		why     string
+	}{
+		"another manager's, wanted":              {manager: "gke", result: foreign, why: `cluster manager "gke"`},
+		"another manager's with our mark":        {manager: "gke", mark: true, result: foreign, why: `cluster manager "gke"`},
+		"another manager's, not wanted":          {manager: "gke", mark: true, prepare: withdraw, result: withheld, why: "is in no ManagedClusterSet"},
+		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, result: leftAlone, why: "did not make"},
+		"ours without mark, perhaps wanted":      {manager: "open-cluster-management", prepare: unbindUnknown, result: undecided, why: "bound or unbound"},
+		"another manager's, the namespace going": {manager: "gke", prepare: terminate, result: foreign, why: `cluster manager "gke"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			planted := s.plant(test.manager)
+			if test.mark {
+				edit(s.world, planted, func(p *inventoryv1alpha1.ClusterProfile) {
+					p.Labels["app.kubernetes.io/managed-by"] = "cluster-inventory-addon"
+				}, nil)
+			}
+			if test.prepare != nil {
+				test.prepare(s)
+			}
+			s.settled()
+			if diff := cmp.Diff(planted, s.mine(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
+				t.Errorf("it was touched (-before +after):\n%s", diff)
+			}
+			s.came(test.result, test.why)
+		})
+	}
+}
+
+func (s *stepper) binding() *clusterv1beta2.ManagedClusterSetBinding {
+	return &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: s.members.Name}}
+}
+
+func (s *stepper) bindingSays(conditions ...metav1.Condition) {
+	edit(s.world, s.binding(), nil, func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = conditions })
+}
+
+func withdraw(s *stepper)      { s.bindingSays(condition("Bound", "False", "R", "")) }
+func unbindUnknown(s *stepper) { s.bindingSays([]metav1.Condition{}...) }
+func terminate(s *stepper) {
+	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})
+}
+
+func TestOnlyAPositiveNoDeletes(t *testing.T) {
+	tests := map[string]struct {
+		prepare func(*stepper)
+		writes  []string
+		result  result
+		why     string
+	}{
+		"unbound": {prepare: withdraw, writes: []string{del}, result: withheld, why: "is in no ManagedClusterSet"},
+		"the addon went": {
+			prepare: func(s *stepper) { s.delete(addon(s.c.Name)) },
+			writes:  []string{del}, result: withheld, why: "does not have the addon",
+		},
+		"not accepted any more": {
+			prepare: func(s *stepper) {
+				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }, nil)
+			},
+			writes: []string{del}, result: withheld, why: "is not accepted",
+		},
+		"the cluster is gone": {
+			prepare: func(s *stepper) { s.delete(s.c) },
+			writes:  []string{del}, result: withheld, why: "is no ManagedCluster",
+		},
+		"the cluster left the set": {
+			prepare: func(s *stepper) {
+				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" }, nil)
+			},
+			writes: []string{del}, result: withheld, why: "is in no ManagedClusterSet",
+		},
+		"the binding says nothing": {prepare: unbindUnknown, result: undecided, why: "bound or unbound"},
+		"the set is gone": {
+			prepare: func(s *stepper) { s.delete(s.members) },
+			result:  undecided, why: "is not there",
+		},
+		"the set's selector is invalid": {
+			prepare: func(s *stepper) {
+				edit(s.world, s.members, func(set *clusterv1beta2.ManagedClusterSet) {
+					set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: invalidSelector}
+				}, nil)
+			},
+			result: undecided, why: "is invalid",
+		},
+		"the namespace is going": {prepare: terminate, result: failed, why: "the Namespace is being deleted"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			s.mustStep(post, patchStatus)
+			uid := s.mine().UID
+			test.prepare(s)
+			s.mustStep(test.writes...)
+			s.came(test.result, test.why)
+			if len(test.writes) > 0 {
+				if got := s.mine(); got != nil {
+					t.Errorf("the profile is still there")
+				}
+				call := s.wire.Writes()[0]
+				if !strings.Contains(call.Body, string(uid)) || !strings.Contains(call.Body, "preconditions") {
+					t.Errorf("the delete names no UID: %s", call.Body)
+				}
+			} else if got := s.mine(); got == nil || got.UID != uid {
+				t.Errorf("the profile is gone or another: %+v", got)
+			}
+			s.settled()
+		})
+	}
+}
+
+func TestWhileUnknownTheContentStaysTrue(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.mustStep(post, patchStatus)
+	unbindUnknown(s)
+	s.claims(claim("a", "new"))
+	s.mustStep(patchStatus)
+	if got := s.mine().Status.Properties[0].Value; got != "new" {
+		t.Errorf("property a = %s, want new", got)
+	}
+	s.came(undecided, "bound or unbound")
+	s.settled()
+}
+
+func TestADeleteMeansWhatWasSeen(t *testing.T) {
+	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
+		"made anew by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
+			s.delete(p)
+			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
+			s.create(fresh)
+		},
+		"its mark taken off": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
+			edit(s.world, p.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") }, nil)
+		},
+	}
+	for name, meanwhile := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			s.mustStep(post, patchStatus)
+			withdraw(s)
+			old := s.mine()
+			s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return old, true }
+			meanwhile(s, old)
+			if _, err := s.step(); !apierrors.IsConflict(err) {
+				t.Errorf("reconcile = %v, want a conflict", err)
+			}
+			if s.mine() == nil {
+				t.Error("a profile that nobody looked at was deleted")
+			}
+		})
+	}
+}
+
+func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
+	frozen := func(s *stepper) {
+		old := s.mine()
+		s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return old, true }
+	}
+	tests := map[string]struct {
+		before func(*stepper) // done with a cache that is up to date
+		change func(*stepper) // then the cache stands still
+		writes []string
+	}{
+		"after a birth": {
+			before: func(*stepper) {}, change: func(*stepper) {}, writes: []string{post, patchStatus},
+		},
+		"after a change": {
+			before: func(s *stepper) { s.mustStep(post, patchStatus) },
+			change: func(s *stepper) { s.claims(claim("a", "x")) }, writes: []string{patchStatus},
+		},
+		"after a delete": {
+			before: func(s *stepper) { s.mustStep(post, patchStatus) },
+			change: withdraw, writes: []string{del},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			test.before(s)
+			frozen(s)
+			test.change(s)
+			s.mustStep(test.writes...)
+			if result := s.mustStep(); result.RequeueAfter != 5*time.Second {
+				t.Errorf("result = %+v, want to wait for the cache", result)
+			}
+			s.cache.stale = nil
+			s.settled()
+		})
+	}
+
+	t.Run("a cache that never catches up does not stop the work for ever", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		frozen(s)
+		s.mustStep(post, patchStatus)
+		s.later(5 * time.Second)
+		// The profile is there, so the second birth is refused, without harm.
+		if result := s.mustStep(post); result.RequeueAfter != 5*time.Second {
+			t.Errorf("result = %+v, want to wait for the cache", result)
+		}
+	})
+}
+
+func TestPlacementsNarrow(t *testing.T) {
+	start := func(t *testing.T) (*stepper, *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision) {
+		s := newStepper(t, mapHub)
+		placement, decision := s.placement(s.ns, "view", s.c.Name, "another")
+		s.mustStep(post, patchStatus)
+		s.settled()
+		return s, placement, decision
+	}
+	waits := func(t *testing.T, s *stepper, want time.Duration) {
+		t.Helper()
+		if result := s.mustStep(); result.RequeueAfter != want {
+			t.Fatalf("result = %+v, want to wait %s", result, want)
+		}
+	}
+
+	t.Run("an absence must last a second", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.later(time.Hour)
+		s.decide(placement, decision, "another")
+		waits(t, s, time.Second)
+		s.later(700 * time.Millisecond)
+		waits(t, s, 300*time.Millisecond)
+		s.later(200 * time.Millisecond)
+		s.decide(placement, decision, "yet another")
+		waits(t, s, time.Second)
+		s.came(inPlace, "")
+		s.later(time.Second)
+		s.mustStep(del)
+		s.came(withheld, "is not chosen by a Placement")
+		s.settled()
+	})
+	t.Run("a cluster that moves between slices stays", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.later(time.Hour)
+		// Both slices name two clusters in sum all the time.
+		second := slice("view-decision-2", "view")
+		second.Namespace, second.ResourceVersion = s.ns, ""
+		s.create(second)
+		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
+		waits(t, s, time.Second)
+		s.later(time.Second / 2)
+		edit(s.world, second, nil, func(d *clusterv1beta1.PlacementDecision) {
+			d.Status.Decisions = []clusterv1beta1.ClusterDecision{{ClusterName: s.c.Name}}
+		})
+		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 3 })
+		s.settled()
+		s.later(time.Hour)
+		s.settled()
+	})
+	t.Run("decisions that do not add up say nothing, until they do", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.later(time.Hour)
+		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		waits(t, s, time.Second)
+		s.later(time.Second)
+		s.mustStep()
+		s.came(undecided, "do not add up")
+		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
+		if !s.r.settling.takeAwaited(client.ObjectKeyFromObject(placement)) {
+			t.Error("the Placement's next event would not bring the pair back")
+		}
+		waits(t, s, time.Second)
+		s.later(time.Second)
+		s.mustStep(del)
+	})
+	t.Run("an event that comes while the pair is looked at is not missed", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.later(time.Hour)
+		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		waits(t, s, time.Second)
+		s.later(time.Second)
+		o, err := observe(t.Context(), s.cache, s.pair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
+		left, err := s.r.settle(t.Context(), s.pair, o, selectPair(o))
+		if err != nil || left != time.Second {
+			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
+		}
+	})
+	t.Run("a new Placement that is not decided leaves what is and makes nothing", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.delete(placement)
+		s.delete(decision)
+		undecidedPlacement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.ns, Name: "new", Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"},
+		}}
+		s.create(undecidedPlacement)
+		waits(t, s, time.Second)
+		s.later(time.Hour)
+		s.mustStep()
+		s.came(undecided, `Placement "new" has not been scheduled`)
+		s.delete(s.mine())
+		s.mustStep()
+		s.came(undecided, `Placement "new" has not been scheduled`)
+	})
+	t.Run("a Placement that goes widens at once, or withholds at once where one is required", func(t *testing.T) {
+		s, placement, decision := start(t)
+		s.decide(placement, decision, "another")
+		s.later(time.Hour)
+		waits(t, s, time.Second)
+		s.later(time.Second)
+		s.mustStep(del)
+		edit(s.world, placement, func(p *clusterv1beta1.Placement) { p.Labels = nil }, nil)
+		s.mustStep(post, patchStatus)
+		edit(s.world, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}}, func(n *corev1.Namespace) {
+			n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+		}, nil)
+		s.mustStep(del)
+		s.came(withheld, "requires a Placement")
+	})
+}
+
+func TestInvalidClaimsAreLeftOutAlone(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		s.claims(claim("empty", ""), claim("twice", "1"), claim("twice", "2"), claim("a", "1"), claim("b", "2"))
+		s.mustStep(post, patchStatus)
+		if diff := cmp.Diff(s.ownProfile(), s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile (-want +got):\n%s", diff)
+		}
+		got, _ := s.r.outcomes.get(s.pair)
+		if diff := cmp.Diff([]string{`"empty" has no value`, `"twice" is there 2 times`}, got.properties); diff != "" {
+			t.Errorf("left out (-want +got):\n%s", diff)
+		}
+		s.settled()
+	})
+}
+
+func TestTheGuardStopsEveryWrite(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.guard.blocked.Store(true)
+	s.settled()
+	if _, ok := s.r.outcomes.get(s.pair); ok {
+		t.Error("a pair that is not looked at has no outcome")
+	}
+	s.guard.blocked.Store(false)
+	s.mustStep(post, patchStatus)
+	uid := s.mine().UID
+	s.guard.blocked.Store(true)
+	withdraw(s)
+	s.claims(claim("a", "new"))
+	s.settled()
+	s.guard.blocked.Store(false)
+	s.bindingSays(condition("Bound", "True", "R", ""))
+	s.mustStep(patchStatus)
+	if s.mine().UID != uid {
+		t.Error("the profile is another one")
+	}
+
+	s.r.guard = GuardFunc(func(context.Context) (GuardVerdict, error) { return GuardVerdict{}, errors.New("no cache") })
+	s.claims(claim("a", "newer"))
+	s.wire.Reset()
+	if _, err := s.step(); err == nil || len(s.wire.Writes()) != 0 {
+		t.Errorf("with a guard that fails: error %v, writes %v", err, sent(s.wire.Writes()))
+	}
+}
+
+func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
+	t.Run("a quota", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "none"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/clusterprofiles.multicluster.x-k8s.io": resource.MustParse("0")}},
+		}
+		s.create(quota)
+		edit(s.world, quota, nil, func(q *corev1.ResourceQuota) {
+			q.Status.Hard = q.Spec.Hard
+			q.Status.Used = corev1.ResourceList{"count/clusterprofiles.multicluster.x-k8s.io": resource.MustParse("0")}
+		})
+		s.eventually(func() string {
+			if _, err := s.step(); !apierrors.IsForbidden(err) {
+				if p := s.mine(); p != nil {
+					s.delete(p)
+				}
+				return fmt.Sprintf("reconcile = %v, want the quota's refusal", err)
+			}
+			return ""
+		})
+		s.came(failed, "exceeded quota: none")
+		s.delete(quota)
+		s.eventually(func() string {
+			if _, err := s.step(); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		s.came(inPlace, "")
+	})
+	t.Run("a terminating namespace is not even tried", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		terminate(s)
+		s.settled()
+		s.came(failed, "the Namespace is being deleted")
+	})
+	t.Run("a conflict is nobody's business", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		s.mustStep(post, patchStatus)
+		s.claims(claim("a", "x"))
+		s.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusConflict, Reason: "Conflict"})
+		if _, err := s.step(); !apierrors.IsConflict(err) {
+			t.Fatalf("reconcile = %v, want the conflict", err)
+		}
+		s.came(inPlace, "")
+		s.mustStep(patchStatus)
+	})
+	t.Run("an unserved source says nothing, and nothing is written", func(t *testing.T) {
+		o := situation(func(o *observed) { o.unserved = []string{"managedclusters"}; o.cluster = nil })
+		if got := nextStep(o, selectPair(o)); got != leave {
+			t.Errorf("step = %d, want leave", got)
+		}
+	})
+}
+
+// TestEveryWriteMayFail makes each write of each scenario fail in each way, once,
+// and then expects the same end as without the fault.
+func TestEveryWriteMayFail(t *testing.T) {
+	scenarios := map[string]struct {
+		prepare func(*stepper)
+		writes  int
+		gone    bool
+	}{
+		"birth":    {prepare: func(*stepper) {}, writes: 2},
+		"adoption": {prepare: func(s *stepper) { s.plant("open-cluster-management") }, writes: 2},
+		"change of labels and claims": {prepare: func(s *stepper) {
+			s.mustStep(post, patchStatus)
+			s.claims(claim("a", "x"))
+			edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" }, nil)
+		}, writes: 2},
+		"withdrawal": {prepare: func(s *stepper) { s.mustStep(post, patchStatus); withdraw(s) }, writes: 1, gone: true},
+	}
+	faults := map[string]apitest.Fault{
+		"conflict":          {Status: http.StatusConflict, Reason: "Conflict", Message: "m"},
+		"internal error":    {Status: http.StatusInternalServerError, Reason: "InternalError", Message: "m"},
+		"unprocessable":     {Status: http.StatusUnprocessableEntity, Reason: "Invalid", Message: "m"},
+		"connection lost":   {Err: errors.New("reset")},
+		"the answer lost":   {Err: errors.New("reset"), AfterServer: true},
+		"answered in error": {Status: http.StatusGatewayTimeout, Reason: "Timeout", Message: "m", AfterServer: true},
+	}
+	for name, scenario := range scenarios {
+		for fault, kind := range faults {
+			for n := 1; n <= scenario.writes; n++ {
+				t.Run(fmt.Sprintf("%s, write %d, %s", name, n, fault), func(t *testing.T) {
+					t.Parallel()
+					s := newStepper(t, mapHub)
+					scenario.prepare(s)
+					s.wire.Reset()
+					s.wire.FailNthWrite(n, kind)
+					for steps := 0; ; steps++ {
+						if steps == 5 {
+							t.Fatal("does not come to rest")
+						}
+						result, err := s.step()
+						if err == nil && result.RequeueAfter == 0 {
+							break
+						}
+						s.later(result.RequeueAfter)
+					}
+					if got := len(s.wire.Writes()); got > scenario.writes+2 {
+						t.Errorf("%d writes: %v", got, sent(s.wire.Writes()))
+					}
+					s.settled()
+					o, err := observe(t.Context(), s.cache, s.pair)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if scenario.gone {
+						if o.profile != nil {
+							t.Error("the profile is still there")
+						}
+						s.came(withheld, "")
+						return
+					}
+					want, _ := desiredProfile(s.ns, o.cluster, o.profile, s.r.labelAllow, metav1.Now())
+					if diff := cmp.Diff(want, o.profile, cmpopts.EquateEmpty()); diff != "" {
+						t.Errorf("profile (-want +got):\n%s", diff)
+					}
+					s.came(inPlace, "")
+				})
+			}
+		}
+	}
+}
