@@ -27,6 +27,8 @@ const (
 	setLabel  = "cluster.open-cluster-management.io/clusterset"
 
 	patience = 2 * time.Minute
+	// aMoment is more than the resolution of the times a profile shows.
+	aMoment = 2 * time.Second
 )
 
 // Demo is one showing.
@@ -131,6 +133,9 @@ func (d *Demo) publish(ctx context.Context) error {
 // edit changes a property a few times and shows how long the hub took to know.
 func (d *Demo) edit(ctx context.Context) error {
 	d.title("An edit on a spoke is on the hub at once")
+	if err := d.pause(ctx); err != nil {
+		return err
+	}
 	for _, region := range []string{"eu-west", "eu-south", "eu-central"} {
 		if err := d.setAndSee(ctx, "cluster1", "region.example.com", region); err != nil {
 			return err
@@ -249,6 +254,16 @@ func (d *Demo) until(ctx context.Context, what string, ask func(context.Context)
 			return fmt.Errorf("%s: not within %s: %w", what, patience, err)
 		case <-tick.C:
 		}
+	}
+}
+
+// pause lets the clock move on, so that a new time can be told from an old one.
+func (d *Demo) pause(ctx context.Context) error {
+	select {
+	case <-time.After(aMoment):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

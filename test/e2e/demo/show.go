@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -105,17 +106,16 @@ type table struct{ *tabwriter.Writer }
 
 func (d *Demo) table(columns ...any) table {
 	t := table{tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)}
-	fmt.Fprintln(d.out)
 	t.row(columns...)
 	return t
 }
 
 func (t table) row(cells ...any) {
-	fmt.Fprint(t, "   ")
+	texts := make([]string, 0, len(cells))
 	for _, cell := range cells {
-		fmt.Fprintf(t, "%v\t", cell)
+		texts = append(texts, fmt.Sprint(cell))
 	}
-	fmt.Fprintln(t)
+	fmt.Fprintf(t, "   %s\n", strings.Join(texts, "\t"))
 }
 
 func (t table) end() error {

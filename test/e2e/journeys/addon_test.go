@@ -1,0 +1,190 @@
+package journeys
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Enabled as clusteradm does, disabled, and enabled again: profiles and claims
+// come, go, and come again; a claim that is not the addon's survives.
+func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
+	installed(t)
+	enabled(t, cluster2)
+	ns := sandbox(t, "enable", cluster2)
+	hasProfile(t, ns, cluster2)
+	spoke := clientOf(t, cluster2)
+	mine := create(t, spoke, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine.example"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "kept"}})
+	sets(t, cluster2, "theirs.example", "published")
+	shows(t, ns, cluster2, "theirs.example", "published")
+
+	disable(t, cluster2)
+	hasNoProfile(t, ns, cluster2)
+	within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil {
+		t.Errorf("the claim that was not the addon's: %v", err)
+	}
+	if err := spoke.Get(t.Context(), types.NamespacedName{Name: "theirs.example"}, property("theirs.example", "")); err != nil {
+		t.Errorf("the property itself: %v", err)
+	}
+
+	enabled(t, cluster2)
+	hasProfile(t, ns, cluster2)
+	shows(t, ns, cluster2, "theirs.example", "published")
+	shows(t, ns, cluster2, "mine.example", "kept")
+}
+
+// clean is an error while anything of the addon but the ClusterProperty CRD is on
+// a spoke.
+func clean(ctx context.Context, spoke client.Client) error {
+	claims := &clusterv1alpha1.ClusterClaimList{}
+	if err := spoke.List(ctx, claims, client.MatchingLabels{markLabel: markValue}); err != nil {
+		return err
+	}
+	if n := len(claims.Items); n > 0 {
+		return fmt.Errorf("%d claims are left", n)
+	}
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &batchv1.JobList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.SecretList{}} {
+		if err := spoke.List(ctx, list, client.InNamespace(agentNS)); err != nil {
+			return err
+		}
+		if err := noneOfOurs(list); err != nil {
+			return err
+		}
+	}
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		if err := spoke.List(ctx, list); err != nil {
+			return err
+		}
+		if err := noneOfOurs(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A ClusterProperty CRD that was there before the addon, and the properties in
+// it, are there after it, and the CRD is nobody's but its owner's.
+func TestForeignPropertyCRDSurvives(t *testing.T) {
+	installed(t)
+	spoke := clientOf(t, lost)
+	if err := gone(t.Context(), spoke, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: aboutCRD}}); err != nil {
+		t.Fatalf("this story needs a spoke that never had the CRD: %v", err)
+	}
+	crd := foreignPropertyCRD()
+	if err := spoke.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	within(t, soon, "a property from before the addon", func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(spoke.Create(ctx, oldProperty("before.example", "old")))
+	})
+	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+		t.Fatal(err)
+	}
+
+	enabled(t, lost)
+	ns := sandbox(t, "foreigncrd", lost)
+	hasProfile(t, ns, lost)
+	shows(t, ns, lost, "before.example", "old")
+	disable(t, lost)
+	within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+
+	stays(t, quiet, "the CRD and its property", func(ctx context.Context) error {
+		now := &apiextensionsv1.CustomResourceDefinition{}
+		if err := spoke.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
+			return err
+		}
+		if now.UID != crd.UID || now.Generation != crd.Generation || len(now.OwnerReferences) > 0 || now.DeletionTimestamp != nil {
+			return fmt.Errorf("it changed: UID %s, generation %d, owners %v, deleted %v", now.UID, now.Generation, now.OwnerReferences, now.DeletionTimestamp)
+		}
+		return spoke.Get(ctx, types.NamespacedName{Name: "before.example"}, oldProperty("before.example", ""))
+	})
+}
+
+// The spoke's property API changes under the agent, which follows without losing a
+// claim or starting again.
+func TestAgentFollowsThePropertyAPI(t *testing.T) {
+	installed(t)
+	spoke := clientOf(t, lost)
+	enabled(t, lost)
+	ns := sandbox(t, "versions", lost)
+	hasProfile(t, ns, lost)
+	if err := spoke.Create(t.Context(), oldProperty("version.example", "one")); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, ns, lost, "version.example", "one")
+	claim := claimOf(t, lost, "version.example")
+	restarts := agentRestarts(t, lost)
+
+	// The old version alone was served; now the new one comes too.
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: aboutCRD}}
+	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+		t.Fatal(err)
+	}
+	served := crd.DeepCopy()
+	next := *served.Spec.Versions[0].DeepCopy()
+	next.Name, next.Storage = "v1beta1", false
+	served.Spec.Versions = append(served.Spec.Versions, next)
+	if err := spoke.Patch(t.Context(), served, client.MergeFrom(crd)); err != nil {
+		t.Fatal(err)
+	}
+	within(t, soon, "the claim follows the version", func(context.Context) error {
+		now := claimOf(t, lost, "version.example")
+		if now.UID != claim.UID {
+			t.Fatal("the claim was deleted and made anew")
+		}
+		if got := now.OwnerReferences[0].APIVersion; got != aboutGroup+"/v1beta1" {
+			return fmt.Errorf("its owner is at %s", got)
+		}
+		return nil
+	})
+	sets(t, lost, "version.example", "two")
+	shows(t, ns, lost, "version.example", "two")
+	if now := agentRestarts(t, lost); now != restarts {
+		t.Errorf("the agent restarted: %d times before, %d now", restarts, now)
+	}
+}
+
+// A spoke goes offline: its profile stays and says so. Its cluster is detached:
+// the profile goes, and nothing waits for the spoke for ever.
+func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
+	installed(t, "--set", "cleanupTimeout=5s")
+	enabled(t, lost)
+	ns := sandbox(t, "offline", lost)
+	before := hasProfile(t, ns, lost)
+
+	lease(t, lost, 5)
+	for _, process := range []string{"registration-agent", "work-agent", "node"} {
+		if err := world.Stop(t.Context(), lost+"/"+process); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, eventually, "the profile says that the cluster is not reached", func(ctx context.Context) error {
+		now, err := profileOf(ctx, hub(t), ns, lost)
+		if err != nil {
+			return err
+		}
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == "ControlPlaneHealthy" && condition.Status == metav1.ConditionUnknown && now.UID == before.UID {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", now.Status.Conditions)
+	})
+
+	detach(t, lost)
+	hasNoProfile(t, ns, lost)
+	within(t, eventually, "the addon of the detached cluster goes", func(ctx context.Context) error {
+		return gone(ctx, hub(t), addonOf(lost))
+	})
+	within(t, soon, "an event names what stays", func(ctx context.Context) error { return letGoEvent(ctx, hub(t), lost) })
+}

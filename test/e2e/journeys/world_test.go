@@ -1,0 +1,437 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	addonName   = "cluster-inventory"
+	agentNS     = "open-cluster-management-agent-addon"
+	managerNS   = "open-cluster-management"
+	setLabel    = "cluster.open-cluster-management.io/clusterset"
+	markLabel   = "app.kubernetes.io/managed-by"
+	markValue   = "cluster-inventory-addon"
+	publish     = "inventory.open-cluster-management.io/publish"
+	defaultSet  = "default"
+	spokeOnly   = "open-cluster-management.io/spoke-only"
+	aboutGroup  = "about.k8s.io"
+	aboutCRD    = "clusterproperties.about.k8s.io"
+	conditionPP = "PropertiesPublished"
+	conditionPS = "ProfilesSynced"
+
+	// soon is when something that should happen at once must have happened, on a
+	// machine that does many other things.
+	soon = 30 * time.Second
+	// eventually is for what waits on several components or a Pod.
+	eventually = 2 * time.Minute
+	// quiet is for how long something must stay as it is to count as settled.
+	quiet = 3 * time.Second
+	every = 50 * time.Millisecond
+)
+
+func clientOf(t *testing.T, cluster string) client.WithWatch {
+	t.Helper()
+	c, err := world.Client(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func hub(t *testing.T) client.WithWatch {
+	t.Helper()
+	return clientOf(t, "hub")
+}
+
+// within asks until it is answered without an error.
+func within(t *testing.T, limit time.Duration, what string, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := errors.New("not asked yet")
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, limit, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// stays asks again and again, and fails at the first error.
+func stays(t *testing.T, d time.Duration, what string, ask func(context.Context) error) {
+	t.Helper()
+	end := time.After(d)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := ask(t.Context()); err != nil {
+			t.Fatalf("%s: did not stay so for %s: %v", what, d, err)
+		}
+		select {
+		case <-end:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// installedWith are the Helm arguments of the installed chart; nil when it is
+// not installed.
+var installedWith []string
+
+// installed sees to it that the chart is installed with exactly these arguments.
+func installed(t *testing.T, helmArgs ...string) {
+	t.Helper()
+	if installedWith != nil && slices.Equal(installedWith, helmArgs) {
+		return
+	}
+	if err := world.Deploy(t.Context(), os.Stderr, helmArgs...); err != nil {
+		t.Fatalf("installing the chart: %v", err)
+	}
+	installedWith = append([]string{}, helmArgs...)
+}
+
+func uninstalled(t *testing.T) {
+	t.Helper()
+	if err := world.Undeploy(t.Context(), os.Stderr); err != nil {
+		t.Fatalf("removing the chart: %v", err)
+	}
+	installedWith = nil
+}
+
+// enabled enables the addon as "clusteradm addon enable" does, where it is not,
+// and waits until it works.
+func enabled(t *testing.T, clusters ...string) {
+	t.Helper()
+	for _, cluster := range clusters {
+		enable(t, cluster)
+	}
+	for _, cluster := range clusters {
+		available(t, cluster)
+	}
+}
+
+func enable(t *testing.T, cluster string) {
+	t.Helper()
+	// What clusteradm sends: v1alpha1, with the install namespace, and no owner.
+	object := &addonv1alpha1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName},
+		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: agentNS},
+	}
+	if err := hub(t).Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+func available(t *testing.T, cluster string) {
+	t.Helper()
+	for _, condition := range []string{"Available", conditionPP, conditionPS} {
+		within(t, eventually, cluster+" says "+condition, func(ctx context.Context) error {
+			found, err := conditionOf(ctx, hub(t), cluster, condition)
+			if err != nil {
+				return err
+			}
+			if condition == "Available" && found.Status != metav1.ConditionTrue {
+				return fmt.Errorf("it is %s: %s: %s", found.Status, found.Reason, found.Message)
+			}
+			return nil
+		})
+	}
+}
+
+// disable removes the addon and waits until it is gone.
+func disable(t *testing.T, cluster string) {
+	t.Helper()
+	object := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName}}
+	if err := client.IgnoreNotFound(hub(t).Delete(t.Context(), object)); err != nil {
+		t.Fatal(err)
+	}
+	within(t, eventually, "the addon of "+cluster+" goes", func(ctx context.Context) error {
+		return gone(ctx, hub(t), object)
+	})
+}
+
+func gone(ctx context.Context, c client.Client, object client.Object) error {
+	switch err := c.Get(ctx, client.ObjectKeyFromObject(object), object); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%T %s is still there (finalizers %v)", object, client.ObjectKeyFromObject(object), object.GetFinalizers())
+	}
+}
+
+func conditionOf(ctx context.Context, c client.Client, cluster, conditionType string) (metav1.Condition, error) {
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	if err := c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: addonName}, addon); err != nil {
+		return metav1.Condition{}, err
+	}
+	found := meta.FindStatusCondition(addon.Status.Conditions, conditionType)
+	if found == nil {
+		return metav1.Condition{}, fmt.Errorf("addon of %s has no condition %s", cluster, conditionType)
+	}
+	return *found, nil
+}
+
+// says waits until the addon's condition has this status and reason and its
+// message contains every text.
+func says(t *testing.T, cluster, conditionType string, status metav1.ConditionStatus, reason string, texts ...string) {
+	t.Helper()
+	within(t, soon, fmt.Sprintf("%s says %s=%s %s", cluster, conditionType, status, reason), func(ctx context.Context) error {
+		found, err := conditionOf(ctx, hub(t), cluster, conditionType)
+		if err != nil {
+			return err
+		}
+		if found.Status != status || found.Reason != reason {
+			return fmt.Errorf("it says %s %s: %s", found.Status, found.Reason, found.Message)
+		}
+		for _, text := range texts {
+			if !strings.Contains(found.Message, text) {
+				return fmt.Errorf("its message does not contain %q: %s", text, found.Message)
+			}
+		}
+		return nil
+	})
+}
+
+// make creates an object and deletes it when the story ends.
+func create[T client.Object](t *testing.T, c client.Client, object T) T {
+	t.Helper()
+	if err := c.Create(t.Context(), object); err != nil {
+		t.Fatalf("creating %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+			t.Errorf("cleaning up %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+		}
+	})
+	return object
+}
+
+func namespace(t *testing.T, prefix string) string {
+	t.Helper()
+	return create(t, hub(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}).Name
+}
+
+// set makes an exclusive ManagedClusterSet.
+func set(t *testing.T, prefix string) string {
+	t.Helper()
+	return create(t, hub(t), &clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"},
+		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}},
+	}).Name
+}
+
+func bind(t *testing.T, namespace, set string) *clusterv1beta2.ManagedClusterSetBinding {
+	t.Helper()
+	return create(t, hub(t), &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: set},
+		Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set},
+	})
+}
+
+// inSet moves a cluster into a set, and back into the default one in the end.
+func inSet(t *testing.T, cluster, set string) {
+	t.Helper()
+	moveTo(t.Context(), t, cluster, set)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		moveTo(ctx, t, cluster, defaultSet)
+	})
+}
+
+func moveTo(ctx context.Context, t *testing.T, cluster, set string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)
+	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	if err := client.IgnoreNotFound(hub(t).Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))); err != nil {
+		t.Errorf("moving %s to set %s: %v", cluster, set, err)
+	}
+}
+
+// sandbox is a namespace bound to a set that contains the clusters.
+func sandbox(t *testing.T, prefix string, clusters ...string) string {
+	t.Helper()
+	ns, s := namespace(t, prefix), set(t, prefix)
+	for _, cluster := range clusters {
+		inSet(t, cluster, s)
+	}
+	bind(t, ns, s)
+	return ns
+}
+
+func profileOf(ctx context.Context, c client.Client, namespace, cluster string) (*inventoryv1alpha1.ClusterProfile, error) {
+	profile := &inventoryv1alpha1.ClusterProfile{}
+	return profile, c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster}, profile)
+}
+
+// hasProfile waits for the profile, complete with its conditions.
+func hasProfile(t *testing.T, namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
+	t.Helper()
+	var profile *inventoryv1alpha1.ClusterProfile
+	within(t, soon, "profile of "+cluster+" in "+namespace, func(ctx context.Context) (err error) {
+		if profile, err = profileOf(ctx, hub(t), namespace, cluster); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy) {
+			return fmt.Errorf("conditions are %v", profile.Status.Conditions)
+		}
+		return nil
+	})
+	return profile
+}
+
+func hasNoProfile(t *testing.T, namespace, cluster string) {
+	t.Helper()
+	within(t, soon, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
+		return gone(ctx, hub(t), &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}})
+	})
+}
+
+func propertyOf(profile *inventoryv1alpha1.ClusterProfile, name string) (inventoryv1alpha1.Property, bool) {
+	at := slices.IndexFunc(profile.Status.Properties, func(p inventoryv1alpha1.Property) bool { return p.Name == name })
+	if at < 0 {
+		return inventoryv1alpha1.Property{}, false
+	}
+	return profile.Status.Properties[at], true
+}
+
+// shows waits until the profile has the property with the value.
+func shows(t *testing.T, namespace, cluster, name, value string) inventoryv1alpha1.Property {
+	t.Helper()
+	var property inventoryv1alpha1.Property
+	within(t, soon, fmt.Sprintf("profile of %s shows %s=%s", cluster, name, value), func(ctx context.Context) error {
+		profile, err := profileOf(ctx, hub(t), namespace, cluster)
+		if err != nil {
+			return err
+		}
+		found, ok := propertyOf(profile, name)
+		if !ok || found.Value != value {
+			return fmt.Errorf("it shows %+v", profile.Status.Properties)
+		}
+		property = found
+		return nil
+	})
+	return property
+}
+
+// lacks waits until the profile has no such property.
+func lacks(t *testing.T, namespace, cluster, name string) {
+	t.Helper()
+	within(t, soon, fmt.Sprintf("profile of %s without %s", cluster, name), func(ctx context.Context) error {
+		profile, err := profileOf(ctx, hub(t), namespace, cluster)
+		if err != nil {
+			return err
+		}
+		if found, ok := propertyOf(profile, name); ok {
+			return fmt.Errorf("it shows %+v", found)
+		}
+		return nil
+	})
+}
+
+// property is a ClusterProperty at the version a stock spoke with the addon
+// prefers.
+func property(name, value string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": value}}}
+	object.SetAPIVersion(aboutGroup + "/v1beta1")
+	object.SetKind("ClusterProperty")
+	object.SetName(name)
+	return object
+}
+
+// sets makes or changes a property on a spoke, as its owner would.
+func sets(t *testing.T, cluster, name, value string) {
+	t.Helper()
+	c := clientOf(t, cluster)
+	patch := fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)
+	err := c.Patch(t.Context(), property(name, ""), client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
+		create(t, c, property(name, value))
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unsets(t *testing.T, cluster, name string) {
+	t.Helper()
+	if err := clientOf(t, cluster).Delete(t.Context(), property(name, "")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// label labels a ManagedCluster until the story ends.
+func label(t *testing.T, cluster, key, value string) {
+	t.Helper()
+	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value))); err != nil {
+		t.Fatal(err)
+	}
+	c := hub(t)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key)))
+		if client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stopped stops a process of the fleet; it is started again when the story ends.
+func stopped(t *testing.T, process string) {
+	t.Helper()
+	if err := world.Stop(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := world.Start(ctx, process); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func started(t *testing.T, process string) {
+	t.Helper()
+	if err := world.Start(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+}
