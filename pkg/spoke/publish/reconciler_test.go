@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,13 +41,20 @@ func newBench(t *testing.T) *bench {
 	if err := clusterv1alpha1.Install(scheme); err != nil {
 		t.Fatal(err)
 	}
+	// As in the agent, no kind is asked of discovery: what is not served answers
+	// 404.
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersion(clusterv1alpha1.GroupVersion).WithKind("ClusterClaim"), meta.RESTScopeRoot)
+	for _, version := range []string{"v1beta1", "v9"} {
+		mapper.Add(property.GroupVersionKind(version), meta.RESTScopeRoot)
+	}
 	wire := &apitest.Wire{}
 	newClient := func(wired bool) client.Client {
 		cfg := server.Config(t)
 		if wired {
 			cfg = wire.Tap(cfg)
 		}
-		c, err := client.New(cfg, client.Options{Scheme: scheme})
+		c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
 		if err != nil {
 			t.Fatal(err)
 		}
