@@ -23,8 +23,8 @@ import (
 const ControllerName = "hub.cleanup-timeout"
 
 // Add adds addon-framework, which runs on the elected leader, and the controller
-// hub.cleanup-timeout. The manager's cache must hold the finalizers of the
-// ManagedClusterAddOns and the conditions of the ManagedClusters.
+// hub.cleanup-timeout. The manager's cache must hold the deletion times of the
+// ManagedClusterAddOns and the Available condition of the ManagedClusters.
 func Add(mgr manager.Manager, opts Options) error {
 	if err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()}); err != nil {
 		return err
@@ -35,6 +35,7 @@ func Add(mgr manager.Manager, opts Options) error {
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(addonOfCluster), builder.WithPredicates(reachabilityChanged())).
 		Complete(&Reconciler{
 			Client:   mgr.GetClient(),
+			Live:     mgr.GetAPIReader(),
 			Recorder: mgr.GetEventRecorder(ControllerName),
 			Clock:    clock.RealClock{},
 			Timeout:  opts.CleanupTimeout,

@@ -23,12 +23,12 @@ type verdict struct {
 	wait time.Duration
 }
 
-// decide lets go of an addon whose removal waits for a spoke that has been
+// decide lets go of an addon that is being removed when its spoke has been
 // unreachable for the timeout, counted from the later of the two: the deletion,
 // and the moment the spoke became unreachable. A nil cluster is one that is no longer
 // on the hub: nobody is left to run the clean-up.
 func decide(addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time) verdict {
-	if addon.DeletionTimestamp.IsZero() || !slices.Contains(addon.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer) {
+	if addon.DeletionTimestamp.IsZero() {
 		return verdict{}
 	}
 	since, unreachable := unreachableSince(cluster)
@@ -60,6 +60,21 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	default:
 		return condition.LastTransitionTime.Time, true
 	}
+}
+
+// waitsForCleanup is true when the framework holds the addon.
+func waitsForCleanup(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.Contains(addon.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
+}
+
+// withoutCleanup returns the addon as nobody of ours holds it any more; what
+// others hold it for stays.
+func withoutCleanup(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+	released := addon.DeepCopy()
+	released.Finalizers = slices.DeleteFunc(released.Finalizers, func(finalizer string) bool {
+		return finalizer == addonv1beta1.AddonPreDeleteHookFinalizer
+	})
+	return released
 }
 
 // leftBehind says, for an event, what stays on the spoke and how to get rid of it.

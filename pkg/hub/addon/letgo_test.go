@@ -15,9 +15,9 @@ const hookFinalizer = "addon.open-cluster-management.io/addon-pre-delete"
 func TestDecide(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
-	deleted := func(d time.Duration, finalizers ...string) *addonv1beta1.ManagedClusterAddOn {
+	deleted := func(d time.Duration) *addonv1beta1.ManagedClusterAddOn {
 		at := ago(d)
-		return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at, Finalizers: finalizers}}
+		return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}}
 	}
 	cluster := func(status metav1.ConditionStatus, d time.Duration) *clusterv1.ManagedCluster {
 		return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
@@ -34,26 +34,25 @@ func TestDecide(t *testing.T) {
 		want    verdict
 	}{
 		"not being removed": {
-			addon:   &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{hookFinalizer}}},
+			addon:   &addonv1beta1.ManagedClusterAddOn{},
 			cluster: cluster(metav1.ConditionUnknown, time.Hour),
 		},
-		"nothing of the framework holds it":              {addon: deleted(time.Hour, "example.com/other"), cluster: cluster(metav1.ConditionUnknown, time.Hour)},
-		"the spoke is there: it cleans up, however long": {addon: deleted(time.Hour, hookFinalizer), cluster: cluster(metav1.ConditionTrue, 2*time.Hour)},
+		"the spoke is there: it cleans up, however long": {addon: deleted(time.Hour), cluster: cluster(metav1.ConditionTrue, 2*time.Hour)},
 		"removed just now from a spoke long gone: it gets the whole timeout": {
-			addon: deleted(0, hookFinalizer), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{wait: timeout},
+			addon: deleted(0), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{wait: timeout},
 		},
 		"the spoke went away during the clean-up: it gets the whole timeout": {
-			addon: deleted(time.Hour, hookFinalizer), cluster: cluster(metav1.ConditionUnknown, time.Minute), want: verdict{wait: 4 * time.Minute},
+			addon: deleted(time.Hour), cluster: cluster(metav1.ConditionUnknown, time.Minute), want: verdict{wait: 4 * time.Minute},
 		},
-		"a moment before the timeout":                   {addon: deleted(timeout-time.Second, hookFinalizer), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{wait: time.Second}},
-		"at the timeout":                                {addon: deleted(timeout, hookFinalizer), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{letGo: true}},
-		"the spoke's API server is down: unreachable":   {addon: deleted(time.Hour, hookFinalizer), cluster: cluster(metav1.ConditionFalse, 6*time.Minute), want: verdict{letGo: true}},
-		"a cluster that never joined":                   {addon: deleted(6*time.Minute, hookFinalizer), cluster: neverSeen, want: verdict{letGo: true}},
-		"a cluster that never joined, removed just now": {addon: deleted(time.Minute, hookFinalizer), cluster: neverSeen, want: verdict{wait: 4 * time.Minute}},
-		"the cluster was taken off the hub":             {addon: deleted(6*time.Minute, hookFinalizer), want: verdict{letGo: true}},
-		"the cluster was taken off the hub just now":    {addon: deleted(time.Minute, hookFinalizer), want: verdict{wait: 4 * time.Minute}},
+		"a moment before the timeout":                   {addon: deleted(timeout - time.Second), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{wait: time.Second}},
+		"at the timeout":                                {addon: deleted(timeout), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: verdict{letGo: true}},
+		"the spoke's API server is down: unreachable":   {addon: deleted(time.Hour), cluster: cluster(metav1.ConditionFalse, 6*time.Minute), want: verdict{letGo: true}},
+		"a cluster that never joined":                   {addon: deleted(6 * time.Minute), cluster: neverSeen, want: verdict{letGo: true}},
+		"a cluster that never joined, removed just now": {addon: deleted(time.Minute), cluster: neverSeen, want: verdict{wait: 4 * time.Minute}},
+		"the cluster was taken off the hub":             {addon: deleted(6 * time.Minute), want: verdict{letGo: true}},
+		"the cluster was taken off the hub just now":    {addon: deleted(time.Minute), want: verdict{wait: 4 * time.Minute}},
 		"a spoke whose clock is ahead cannot hold it up": {
-			addon: deleted(6*time.Minute, hookFinalizer), cluster: cluster(metav1.ConditionFalse, -24*time.Hour), want: verdict{letGo: true},
+			addon: deleted(6 * time.Minute), cluster: cluster(metav1.ConditionFalse, -24*time.Hour), want: verdict{letGo: true},
 		},
 	}
 	for name, test := range tests {

@@ -3,7 +3,6 @@ package addon
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,12 @@ const reasonCleanupAbandoned = "CleanupAbandoned"
 
 // Reconciler ends the removal of addons whose spoke does not come back.
 type Reconciler struct {
-	Client   client.Client
+	Client client.Client
+
+	// Live reads the finalizers, which the manager's cache need not hold. It is
+	// asked only about an addon whose time has come.
+	Live client.Reader
+
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 
@@ -47,10 +51,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !verdict.letGo {
 		return reconcile.Result{RequeueAfter: verdict.wait}, nil
 	}
-	if err := r.letGo(ctx, addon); err != nil {
+	held, err := r.letGo(ctx, addon)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	r.tell(ctx, addon, cluster)
+	if held {
+		r.tell(ctx, addon, cluster)
+	}
 	return reconcile.Result{}, nil
 }
 
@@ -67,13 +74,15 @@ func (r *Reconciler) observeCluster(ctx context.Context, name string) (*clusterv
 	return cluster, nil
 }
 
-// letGo removes the framework's finalizer and leaves every other one.
-func (r *Reconciler) letGo(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
-	released := addon.DeepCopy()
-	released.Finalizers = slices.DeleteFunc(released.Finalizers, func(finalizer string) bool {
-		return finalizer == addonv1beta1.AddonPreDeleteHookFinalizer
-	})
-	return r.Client.Patch(ctx, released, client.MergeFromWithOptions(addon, client.MergeFromWithOptimisticLock{}))
+// letGo removes the framework's finalizer from the very addon that was judged,
+// and leaves every other one. It returns false when there was none to remove.
+func (r *Reconciler) letGo(ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), addon)
+	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
+		return false, err
+	}
+	return true, r.Client.Patch(ctx, withoutCleanup(addon), client.MergeFromWithOptions(addon, client.MergeFromWithOptimisticLock{}))
 }
 
 func (r *Reconciler) tell(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) {

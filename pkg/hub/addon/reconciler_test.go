@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
 	}
 	wire.Reset()
 	r := &removal{t: t, wire: wire, clock: testingclock.NewFakePassiveClock(time.Now()), told: events.NewFakeRecorder(10), key: client.ObjectKeyFromObject(addon)}
-	r.Reconciler = &Reconciler{Client: c, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
+	r.Reconciler = &Reconciler{Client: c, Live: c, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
 	return r
 }
 
@@ -97,8 +98,8 @@ func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.wire.Writes(); len(writes) > 0 {
-		t.Errorf("writes although it let go already: %v", writes)
+	if writes := r.wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
+		t.Errorf("writes %v or %d events although it let go already", writes, len(r.told.Events))
 	}
 }
 
@@ -197,4 +198,27 @@ func TestAddonOfCluster(t *testing.T) {
 	if len(got) != 1 || got[0].String() != "c1/cluster-inventory" {
 		t.Errorf("got %v", got)
 	}
+}
+
+func TestReconcileLeavesTheNextInstallation(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown)
+	r.clock.SetTime(time.Now().Add(6 * time.Minute))
+	r.Reconciler.Client = aged{r.Reconciler.Client}
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.finalizers(); !slices.Contains(got, hookFinalizer) {
+		t.Errorf("finalizers %v of an addon that the cache had not seen yet", got)
+	}
+}
+
+// aged is a client whose cache still holds the previous addon of that name.
+type aged struct{ client.Client }
+
+func (a aged) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	err := a.Client.Get(ctx, key, object, opts...)
+	if addon, ok := object.(*addonv1beta1.ManagedClusterAddOn); ok {
+		addon.UID = "previous"
+	}
+	return err
 }
