@@ -70,8 +70,10 @@ const (
 
 	// AnnotationKeepProfiles on the ClusterManagementAddOn with the value "true"
 	// tells the manager to leave every ClusterProfile as it is, whatever becomes
-	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's addon only
-	// once that addon's ConditionProfilesSynced says ReasonProfilesKept.
+	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's
+	// addon only once that addon's ConditionProfilesSynced says
+	// ReasonProfilesKept. In the end it takes the mark off the profiles, so that a
+	// later installation leaves each alone until it publishes that cluster again.
 	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
 )
 

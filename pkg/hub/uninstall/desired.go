@@ -36,6 +36,7 @@ type step struct {
 
 	deleteAddons   []addonv1beta1.ManagedClusterAddOn
 	deleteProfiles []metav1.PartialObjectMetadata
+	unmarkProfiles []metav1.PartialObjectMetadata
 
 	// waitingFor says in words what is not done yet.
 	waitingFor string
@@ -53,8 +54,10 @@ func next(o observed, keepProfiles bool) step {
 		return step{waitingFor: "the manager to say that it leaves the profiles alone, for " + names(unheard(o.addons))}
 	case len(o.addons) > 0:
 		return step{deleteAddons: standing(o.addons), waitingFor: "the addon to go from " + names(o.addons)}
-	case keep || len(o.profiles) == 0:
+	case len(o.profiles) == 0:
 		return step{}
+	case keep:
+		return step{unmarkProfiles: o.profiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to be let go", len(o.profiles))}
 	default:
 		return step{deleteProfiles: o.profiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to go", len(o.profiles))}
 	}

@@ -78,6 +78,11 @@ func TestNext(t *testing.T) {
 		},
 		"an earlier attempt decided to keep: the next one keeps": {
 			seen: observed{definition: definition("Manual", "true"), profiles: profiles},
+			want: step{unmarkProfiles: profiles, waitingFor: "1 ClusterProfiles to be let go"},
+		},
+		"kept, and none is marked any more: done": {
+			seen: observed{definition: definition("Manual", "true")},
+			keep: true,
 			want: step{},
 		},
 		"profiles are not to stay: no answer is waited for": {

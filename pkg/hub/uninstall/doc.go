@@ -12,6 +12,9 @@
 //   - profiles that are to stay: wait until the manager has said so on every
 //     cluster's addon; from then on it deletes none;
 //   - the addons are deleted, and waited for: the manager has the spokes cleaned up;
+//   - profiles that are to stay lose the mark. The manager of a later installation
+//     deletes marked profiles of clusters that have no addon (yet), and adopts
+//     unmarked ones, in place, once they are to be published;
 //   - profiles that are not to stay: the marked ones are deleted. The manager does
 //     the same; this is for when it does not run.
 //
@@ -19,5 +22,5 @@
 // ClusterProfile gate on, or could not tell: they may be somebody else's by now.
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
-// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list, delete.
+// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list, patch, delete.
 package uninstall

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // lookEvery is how often the hub is looked at.
@@ -92,7 +93,7 @@ func (u *uninstaller) look(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	step := next(o, u.keepProfiles)
-	u.tell(ctx, step, len(o.profiles))
+	u.tell(ctx, step)
 	if step.done() {
 		u.quiet++
 		return u.quiet > 1, nil
@@ -101,13 +102,13 @@ func (u *uninstaller) look(ctx context.Context) (bool, error) {
 	return false, u.apply(ctx, o, step)
 }
 
-func (u *uninstaller) tell(ctx context.Context, s step, profiles int) {
+func (u *uninstaller) tell(ctx context.Context, s step) {
 	if s.waitingFor == u.told {
 		return
 	}
 	u.told = s.waitingFor
 	if s.done() {
-		log.FromContext(ctx).Info("Nothing of the addon is left on any cluster", "profilesKept", profiles)
+		log.FromContext(ctx).Info("Nothing of the addon is left on any cluster")
 		return
 	}
 	log.FromContext(ctx).Info("Waiting for " + s.waitingFor)
@@ -166,6 +167,11 @@ func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
 			return err
 		}
 	}
+	for i := range s.unmarkProfiles {
+		if err := u.unmark(ctx, &s.unmarkProfiles[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -183,6 +189,18 @@ func (u *uninstaller) remove(ctx context.Context, object client.Object) error {
 		return nil // another object of that name; the next look sees it
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// unmark takes the mark off a profile: unmarked, it is left alone by everything of
+// this addon until a later installation publishes that cluster there again.
+func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectMetadata) error {
+	patch, err := kube.MergePatch(profile.ResourceVersion, map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{contract.LabelManagedBy: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(u.client.Patch(ctx, profile, patch))
 }
 
 // isFinal is true for errors that no waiting mends.

@@ -59,7 +59,7 @@ func newFixture(t *testing.T) *fixture {
 		f.create(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "another-addon"}})
 		for name, label := range map[string]string{"ours": "cluster-inventory-addon", "theirs": "somebody"} {
 			f.create(&inventoryv1alpha1.ClusterProfile{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": label}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": label, "example.com/other": "stays"}},
 				Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
 			})
 		}
@@ -206,10 +206,18 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.look(u)
 	f.cleanedUp(first)
 	f.cleanedUp(second)
+	f.expect("both are clean", f.look(u), "2 ClusterProfiles to be let go")
 	f.expect("nothing left", f.look(u), "")
 	f.expect("nothing left, twice", f.look(u), "done")
 	for _, cluster := range f.clusters {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "ours theirs")
+		profile := &inventoryv1alpha1.ClusterProfile{}
+		if err := f.c.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: "ours"}, profile); err != nil {
+			t.Fatal(err)
+		}
+		if mark, marked := profile.Labels["app.kubernetes.io/managed-by"]; marked || profile.Labels["example.com/other"] != "stays" {
+			t.Errorf("mark %q, labels %v; want the mark gone and the rest as it was", mark, profile.Labels)
+		}
 	}
 
 	// A later attempt without the wish to keep finds that they were kept.
@@ -272,4 +280,3 @@ func sorted(names ...string) []string {
 	}
 	return names
 }
-
