@@ -182,7 +182,7 @@ func (p pki) write(cluster string) error {
 		return err
 	}
 	for name, content := range files {
-		if err := writeFile(filepath.Join(tmp, name), content, 0o600); err != nil {
+		if err := writeFile(filepath.Join(tmp, name), content, fileMode); err != nil {
 			return err
 		}
 	}

@@ -43,27 +43,13 @@ func (s *supervisor) handler(shutdown func()) http.Handler {
 		s.answer(w, s.start(r.URL.Query().Get("name")))
 	})
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, r *http.Request) {
-		name := r.URL.Query().Get("name")
-		err := s.known(name)
-		if err == nil {
-			s.stop(name)
-		}
-		s.answer(w, err)
+		s.answer(w, s.stop(r.URL.Query().Get("name")))
 	})
 	mux.HandleFunc("POST /shutdown", func(w http.ResponseWriter, _ *http.Request) {
 		s.answer(w, nil)
 		shutdown()
 	})
 	return mux
-}
-
-func (s *supervisor) known(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.children[name]; !known {
-		return fmt.Errorf("unknown process %q", name)
-	}
-	return nil
 }
 
 func (s *supervisor) answer(w http.ResponseWriter, err error) {

@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 )
 
+// imageMode lets the users that pods run as execute what the image holds.
+const imageMode os.FileMode = 0o755
+
 // Where the addon is installed.
 const (
 	// Release is the name of the Helm release.
@@ -90,7 +93,7 @@ func (f *Fleet) helm(ctx context.Context, out io.Writer, helm string, args ...st
 // returns a tag that changes with them.
 func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
 	fresh := f.path("image.new")
-	if err := os.MkdirAll(fresh, 0o755); err != nil {
+	if err := os.MkdirAll(fresh, dirMode); err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
@@ -107,13 +110,23 @@ func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
 			return "", err
 		}
 		_, _ = hash.Write(content) // a hash never fails
-		// Renaming leaves a running process its file.
-		if err := os.MkdirAll(f.imageDir(), 0o755); err != nil {
-			return "", err
-		}
-		if err := os.Rename(filepath.Join(fresh, name), filepath.Join(f.imageDir(), name)); err != nil {
+		if err := f.intoImage(filepath.Join(fresh, name)); err != nil {
 			return "", err
 		}
 	}
 	return "dev-" + hex.EncodeToString(hash.Sum(nil))[:12], nil
+}
+
+// intoImage moves a program to / of the image. A process that runs the one it
+// replaces keeps its file.
+func (f *Fleet) intoImage(program string) error {
+	if err := os.MkdirAll(f.imageDir(), imageMode); err != nil {
+		return err
+	}
+	for _, path := range []string{f.imageDir(), program} { // whatever the umask
+		if err := os.Chmod(path, imageMode); err != nil {
+			return err
+		}
+	}
+	return os.Rename(program, filepath.Join(f.imageDir(), filepath.Base(program)))
 }

@@ -93,7 +93,7 @@ func (f *Fleet) killRecorded() {
 	slices.SortFunc(recorded.Processes, func(a, b ProcessStatus) int { return int(b.Tier - a.Tier) })
 	for _, id := range append([]identity{recorded.Supervisor}, identities(recorded.Processes)...) {
 		// Already gone is the usual and the wanted answer.
-		_ = id.signal(syscall.SIGKILL)
+		_ = id.kill()
 	}
 }
 

@@ -122,7 +122,7 @@ func (f *Fleet) save() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(f.path(stateFile), append(content, '\n'), 0o644)
+	return writeFile(f.path(stateFile), append(content, '\n'), fileMode)
 }
 
 // path of a file of the fleet.
@@ -177,13 +177,19 @@ func (f *Fleet) Cluster(name string) (*rest.Config, error) {
 	return cfg, nil
 }
 
+// What the fleet writes holds keys, so it is its user's alone.
+const (
+	dirMode  fs.FileMode = 0o700
+	fileMode fs.FileMode = 0o600
+)
+
 // writeFile replaces a file whole, so that a reader never sees half of it.
 func writeFile(path string, content []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return err
 	}
 	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, content, mode); err != nil {
+	if err := os.WriteFile(tmp, content, mode); err != nil { //nolint:gosec // every path is made of the fleet's own names
 		return err
 	}
 	return os.Rename(tmp, path)

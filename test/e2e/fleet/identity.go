@@ -66,9 +66,9 @@ func (id identity) alive() bool {
 	return end >= 0 && !strings.HasPrefix(string(stat[end+1:]), " Z")
 }
 
-// signal sends to this process, or to its group where it leads one, unless the
-// number belongs to another by now.
-func (id identity) signal(sig syscall.Signal) error {
+// kill ends this process, and its group where it leads one, unless the number
+// belongs to another by now.
+func (id identity) kill() error {
 	if !id.alive() {
 		return os.ErrProcessDone
 	}
@@ -76,5 +76,5 @@ func (id identity) signal(sig syscall.Signal) error {
 	if group, err := syscall.Getpgid(id.PID); err == nil && group == id.PID {
 		target = -id.PID
 	}
-	return syscall.Kill(target, sig)
+	return syscall.Kill(target, syscall.SIGKILL)
 }

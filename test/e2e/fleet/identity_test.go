@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 )
 
@@ -47,7 +46,7 @@ func TestIdentityOfAnotherProcessWithTheSameNumberIsNotSignalled(t *testing.T) {
 		if other.alive() {
 			t.Errorf("%s: said to be alive", name)
 		}
-		if err := other.signal(syscall.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
+		if err := other.kill(); !errors.Is(err, os.ErrProcessDone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -55,7 +54,7 @@ func TestIdentityOfAnotherProcessWithTheSameNumberIsNotSignalled(t *testing.T) {
 		t.Fatal("the process was ended by a signal to another")
 	}
 
-	if err := id.signal(syscall.SIGKILL); err != nil {
+	if err := id.kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {

@@ -37,5 +37,5 @@ func (c *cluster) writeCertKubeconfig(path, certificate string) error {
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	return writeFile(path, content, 0o600)
+	return writeFile(path, content, fileMode)
 }

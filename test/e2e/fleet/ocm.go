@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -132,9 +133,8 @@ func (f *Fleet) startHubOCM(ctx context.Context, ocm string, m manifests, report
 	if err := f.Ensure(ctx, hub.webhookProcess()); err != nil {
 		return err
 	}
-	objects := append(crds, namespaces(managementNamespace, hubNamespace)...)
-	objects = append(objects, access...)
-	if err := apply(ctx, c, append(objects, bootstrapAccess()...)...); err != nil {
+	objects := slices.Concat(crds, namespaces(managementNamespace, hubNamespace), access, bootstrapAccess())
+	if err := apply(ctx, c, objects...); err != nil {
 		return err
 	}
 	if err := f.WaitReady(ctx, "hub/webhooks"); err != nil {
@@ -284,7 +284,7 @@ func (f *Fleet) writeBootstrap(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, content, 0o600)
+	return writeFile(path, content, fileMode)
 }
 
 func (f *Fleet) waitJoined(ctx context.Context, name string) error {

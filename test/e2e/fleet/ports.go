@@ -105,5 +105,5 @@ func podCIDR(network, n int) string {
 func spread(seed string, n int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(seed)) // a hash never fails to be written
-	return int(h.Sum32() % uint32(n))
+	return int(h.Sum32()%(1<<24)) % n
 }

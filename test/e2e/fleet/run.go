@@ -27,7 +27,7 @@ func Assets(ctx context.Context, out io.Writer) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(kube))
 	dir := filepath.Join(cache, "assets-"+hex.EncodeToString(sum[:8]))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"maps"
@@ -44,7 +45,7 @@ func Supervise(ctx context.Context, name string) error {
 	s := &supervisor{fleet: f, children: map[string]*child{}, starter: newStarter(), log: log.New(os.Stderr, "", log.LstdFlags)}
 	server := &http.Server{Handler: s.handler(stop), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
-		if err := server.Serve(listener); err != nil && err != http.ErrServerClosed {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.log.Printf("control socket: %v", err)
 			stop()
 		}
@@ -73,71 +74,93 @@ type supervisor struct {
 // child is one process through all its lives.
 type child struct {
 	status ProcessStatus
-	// end asks the present session to end, done tells that it did; both are
-	// nil while none runs.
-	end  context.CancelFunc
-	done chan struct{}
+	// Closing stop asks the present session to end, done tells that it did;
+	// both are nil while there is none.
+	stop, done chan struct{}
+	// turn is held by whoever starts or stops the process.
+	turn sync.Mutex
 }
 
 // ensure makes a process run as described, restarting it if it runs otherwise.
 func (s *supervisor) ensure(p Process) error {
+	c := s.child(p.Name, true)
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	s.mu.Lock()
-	c, known := s.children[p.Name]
-	same := known && reflect.DeepEqual(c.status.Process, p)
+	same := reflect.DeepEqual(c.status.Process, p)
 	s.mu.Unlock()
-	if known && !same {
-		s.stop(p.Name)
+	if !same {
+		s.end(c)
 	}
 	s.mu.Lock()
-	if !known {
-		c = &child{}
-		s.children[p.Name] = c
-	}
 	c.status.Process = p
 	s.mu.Unlock()
-	return s.start(p.Name)
+	return s.begin(c)
 }
 
 func (s *supervisor) start(name string) error {
+	c := s.child(name, false)
+	if c == nil {
+		return unknown(name)
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	return s.begin(c)
+}
+
+// stop returns when the process is gone.
+func (s *supervisor) stop(name string) error {
+	c := s.child(name, false)
+	if c == nil {
+		return unknown(name)
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	s.end(c)
+	return s.record()
+}
+
+func unknown(name string) error { return fmt.Errorf("unknown process %q", name) }
+
+func (s *supervisor) child(name string, create bool) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, known := s.children[name]
-	if !known {
-		return fmt.Errorf("unknown process %q", name)
+	if s.children[name] == nil && create {
+		s.children[name] = &child{status: ProcessStatus{Process: Process{Name: name}}}
 	}
+	return s.children[name]
+}
+
+// begin starts the session of a process that has none; its caller has the turn.
+func (s *supervisor) begin(c *child) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.stopping {
-		return fmt.Errorf("the fleet is stopping")
+		return errors.New("the fleet is stopping")
 	}
 	if c.done != nil {
 		return nil
 	}
-	ctx, end := context.WithCancel(context.Background())
-	c.status.Wanted, c.end, c.done = true, end, make(chan struct{})
-	go s.session(ctx, c, c.done)
+	c.status.Wanted, c.stop, c.done = true, make(chan struct{}), make(chan struct{})
+	go s.session(c, c.stop, c.done)
 	return s.recordLocked()
 }
 
-// stop returns when the process is gone.
-func (s *supervisor) stop(name string) {
+// end ends the session of a process, if it has one; its caller has the turn.
+func (s *supervisor) end(c *child) {
 	s.mu.Lock()
-	c, known := s.children[name]
-	if !known || c.done == nil {
-		s.mu.Unlock()
-		return
-	}
 	c.status.Wanted = false
-	end, done := c.end, c.done
+	done := c.done
+	if done != nil {
+		close(c.stop)
+	}
 	s.mu.Unlock()
-	end()
-	<-done
+	if done != nil {
+		<-done
+	}
 	s.mu.Lock()
-	if c.done == done {
-		c.end, c.done = nil, nil
-	}
+	c.stop, c.done = nil, nil
 	s.mu.Unlock()
-	if err := s.record(); err != nil {
-		s.log.Printf("%v", err)
-	}
 }
 
 func (s *supervisor) stopAll() {
@@ -151,28 +174,32 @@ func (s *supervisor) stopAll() {
 	for _, tier := range slices.Backward(slices.Sorted(maps.Keys(tiers))) {
 		var group sync.WaitGroup
 		for _, name := range tiers[tier] {
-			group.Go(func() { s.stop(name) })
+			group.Go(func() {
+				if err := s.stop(name); err != nil {
+					s.log.Printf("stop %s: %v", name, err)
+				}
+			})
 		}
 		group.Wait()
 	}
 }
 
 // session runs a process again and again until it is ended.
-func (s *supervisor) session(ctx context.Context, c *child, done chan struct{}) {
+func (s *supervisor) session(c *child, stop <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	for failures := 0; ; failures++ {
 		started := time.Now()
-		outcome := s.runOnce(ctx, c)
-		if ctx.Err() != nil {
-			s.log.Printf("%s: stopped (%s)", c.status.Name, outcome)
+		name, outcome := s.runOnce(c, stop)
+		if closed(stop) {
+			s.log.Printf("%s: stopped (%s)", name, outcome)
 			return
 		}
 		if time.Since(started) > lasting {
 			failures = 0
 		}
-		s.log.Printf("%s: ended unasked (%s), starting again in %s", c.status.Name, outcome, backoff(failures))
+		s.log.Printf("%s: ended unasked (%s), starting again in %s", name, outcome, backoff(failures))
 		select {
-		case <-ctx.Done():
+		case <-stop:
 			return
 		case <-time.After(backoff(failures)):
 		}
@@ -182,18 +209,27 @@ func (s *supervisor) session(ctx context.Context, c *child, done chan struct{}) 
 	}
 }
 
+func closed(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // runOnce starts the process, waits for its end and tells how it ended.
-func (s *supervisor) runOnce(ctx context.Context, c *child) string {
+func (s *supervisor) runOnce(c *child, stop <-chan struct{}) (name, outcome string) {
 	s.mu.Lock()
 	p := c.status.Process
 	s.mu.Unlock()
 	cmd, closeLog, err := s.fleet.command(p)
 	if err != nil {
-		return err.Error()
+		return p.Name, err.Error()
 	}
 	defer closeLog()
 	if err := s.starter.start(cmd); err != nil {
-		return err.Error()
+		return p.Name, err.Error()
 	}
 	id, err := identify(cmd.Process.Pid)
 	if err != nil {
@@ -207,10 +243,10 @@ func (s *supervisor) runOnce(ctx context.Context, c *child) string {
 	var exit error
 	select {
 	case exit = <-ended:
-	case <-ctx.Done():
+	case <-stop:
 		exit = terminate(cmd.Process.Pid, graceFor(p.Tier), ended)
 	}
-	outcome := "exit status 0"
+	outcome = "exit status 0"
 	if exit != nil {
 		outcome = exit.Error()
 	}
@@ -219,7 +255,7 @@ func (s *supervisor) runOnce(ctx context.Context, c *child) string {
 	s.changed(c, func(status *ProcessStatus) {
 		status.identity, status.Running, status.LastExit = identity{}, false, outcome
 	})
-	return outcome
+	return p.Name, outcome
 }
 
 func terminate(pid int, grace time.Duration, ended <-chan error) error {
@@ -280,7 +316,7 @@ func (s *supervisor) recordLocked() error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.fleet.path("run", "processes.json"), content, 0o644); err != nil {
+	if err := writeFile(s.fleet.path("run", "processes.json"), content, fileMode); err != nil {
 		return fmt.Errorf("record processes: %w", err)
 	}
 	return nil
@@ -292,11 +328,11 @@ func (f *Fleet) command(p Process) (cmd *exec.Cmd, closeLog func(), err error) {
 	logPath := filepath.Join(f.LogDir(), p.Name+".log")
 	tmp := f.path("tmp", p.Name)
 	for _, dir := range []string{filepath.Dir(logPath), tmp} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, dirMode); err != nil {
 			return nil, nil, err
 		}
 	}
-	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, fileMode)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -353,7 +389,7 @@ func (s *starter) start(cmd *exec.Cmd) error {
 // listenControl opens the fleet's control socket. The path goes through the
 // directory's descriptor, because a socket's own path may not exceed 107 bytes.
 func listenControl(dir string) (net.Listener, func(), error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, nil, err
 	}
 	handle, err := os.Open(dir)

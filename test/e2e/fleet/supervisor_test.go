@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,7 +54,7 @@ func TestSupervisorStartsAProcessAgainThatEndsUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := eventually(t, s, "hub/sleep", "runs", running)
-	if err := first.signal(syscall.SIGKILL); err != nil {
+	if err := first.kill(); err != nil {
 		t.Fatal(err)
 	}
 	again := eventually(t, s, "hub/sleep", "runs again", func(p ProcessStatus) bool { return p.Running && p.Restarts == 1 })
@@ -70,7 +69,9 @@ func TestSupervisorKeepsAStoppedProcessStoppedUntilItIsStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := eventually(t, s, "hub/sleep", "runs", running)
-	s.stop("hub/sleep")
+	if err := s.stop("hub/sleep"); err != nil {
+		t.Fatal(err)
+	}
 	if first.alive() {
 		t.Error("stop returned before the process was gone")
 	}
@@ -82,8 +83,8 @@ func TestSupervisorKeepsAStoppedProcessStoppedUntilItIsStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, s, "hub/sleep", "runs again", running)
-	if err := s.start("hub/nobody"); err == nil {
-		t.Error("a process nobody knows was started")
+	if s.start("hub/nobody") == nil || s.stop("hub/nobody") == nil {
+		t.Error("a process nobody knows was started or stopped")
 	}
 }
 
@@ -130,7 +131,9 @@ func TestSupervisorEndsWhatAProcessHasStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stop("hub/parent")
+	if err := s.stop("hub/parent"); err != nil {
+		t.Fatal(err)
+	}
 	if grandchild.alive() {
 		t.Error("it still runs")
 	}
@@ -175,7 +178,7 @@ func TestRecordedProcessesAreEndedWithoutTheSupervisor(t *testing.T) {
 		t.Fatal(diff)
 	}
 	for _, id := range identities(recorded.Processes) {
-		if err := id.signal(syscall.SIGKILL); err != nil {
+		if err := id.kill(); err != nil {
 			t.Error(err)
 		}
 	}

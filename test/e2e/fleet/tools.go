@@ -75,12 +75,8 @@ func (t tool) buildArgs(ctx context.Context, dir string) ([]string, error) {
 // toolPath returns the tool's binary: the one pointed at, the cached one, or
 // one that is built now.
 func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string, error) {
-	if ready := os.Getenv(t.env); ready != "" {
-		path, err := exec.LookPath(ready)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", t.env, err)
-		}
-		return filepath.Abs(path)
+	if ready, err := t.ready(); ready != "" || err != nil {
+		return ready, err
 	}
 	dir := f.toolDir(t)
 	args, err := t.buildArgs(ctx, dir)
@@ -231,7 +227,7 @@ func cacheDir() (string, error) {
 		return "", fmt.Errorf("no place to cache built tools: %w", err)
 	}
 	dir := filepath.Join(base, "cluster-inventory-addon")
-	return dir, os.MkdirAll(dir, 0o755)
+	return dir, os.MkdirAll(dir, dirMode)
 }
 
 // lockFile waits for the lock of a path and returns what gives it back. The
@@ -239,10 +235,10 @@ func cacheDir() (string, error) {
 // tries again with the new.
 func lockFile(ctx context.Context, path string) (func(), error) {
 	for {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 			return nil, err
 		}
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
 		if err != nil {
 			return nil, err
 		}

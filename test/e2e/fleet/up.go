@@ -12,15 +12,6 @@ import (
 	"time"
 )
 
-// Options of a fleet.
-type Options struct {
-	// Name of the fleet; "default" when empty.
-	Name string
-	// Spokes is how many spokes there shall be; 2 when 0. A running fleet may
-	// grow, but does not shrink.
-	Spokes int
-}
-
 // startTimeout is the most that starting may take once binaries exist.
 const startTimeout = 4 * time.Minute
 
@@ -28,14 +19,8 @@ const startTimeout = 4 * time.Minute
 // spoke has joined the hub. Progress is told line by line.
 func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	report := newProgress(out)
-	if o.Name == "" {
-		o.Name = "default"
-	}
-	if o.Spokes == 0 {
-		o.Spokes = 2
-	}
-	if o.Spokes < 1 || o.Spokes > 50 {
-		return nil, fmt.Errorf("%d spokes: want 1 to 50", o.Spokes)
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
 	f, err := locate(o.Name)
 	if err != nil {
@@ -199,10 +184,10 @@ func (f *Fleet) startSupervisor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.LogDir(), 0o755); err != nil {
+	if err := os.MkdirAll(f.LogDir(), dirMode); err != nil {
 		return err
 	}
-	logFile, err := os.OpenFile(filepath.Join(f.LogDir(), "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	logFile, err := os.OpenFile(filepath.Join(f.LogDir(), "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err
 	}
@@ -233,7 +218,7 @@ func (f *Fleet) startSupervisor(ctx context.Context) error {
 func (f *Fleet) ownBinary(ctx context.Context) (string, error) {
 	binary := f.path("bin", "fleet")
 	if !ownProgram() {
-		if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(binary), dirMode); err != nil {
 			return "", err
 		}
 		_, err := goCommand(ctx, filepath.Join(f.Root, "test", "e2e"), "build", "-o", binary, "./cmd/fleet")
@@ -243,5 +228,5 @@ func (f *Fleet) ownBinary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return binary, writeFile(binary, self, 0o755)
+	return binary, writeFile(binary, self, 0o700)
 }

@@ -19,12 +19,16 @@ import (
 
 func main() {
 	node.Init() // a pod's process begins as this program
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return newCommand().ExecuteContext(ctx)
 }
 
 // options are what every command shares; the variables are those of make.
@@ -41,6 +45,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetOut(os.Stdout)
 	root.PersistentFlags().StringVar(&o.name, "name", o.name, "Name of the fleet (FLEET).")
 	root.AddCommand(
 		upCommand(o), downCommand(o), statusCommand(o), deployCommand(o), undeployCommand(o),
@@ -67,7 +72,7 @@ func upCommand(o *options) *cobra.Command {
 				return err
 			}
 			for _, cluster := range f.Clusters() {
-				fmt.Fprintf(cmd.OutOrStdout(), "         %-9s export KUBECONFIG=%s\n", cluster, f.Kubeconfig(cluster))
+				cmd.Printf("         %-9s export KUBECONFIG=%s\n", cluster, f.Kubeconfig(cluster))
 			}
 			return nil
 		},

@@ -1,0 +1,43 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Options of a fleet.
+type Options struct {
+	// Name of the fleet; "default" when empty.
+	Name string
+	// Spokes is how many spokes there shall be; 2 when 0. A running fleet may
+	// grow, but does not shrink.
+	Spokes int
+}
+
+func (o *Options) complete() error {
+	if o.Name == "" {
+		o.Name = "default"
+	}
+	if o.Spokes == 0 {
+		o.Spokes = 2
+	}
+	if o.Spokes < 1 || o.Spokes > 50 {
+		return fmt.Errorf("%d spokes: want 1 to 50", o.Spokes)
+	}
+	return nil
+}
+
+// ready is the binary that the tool's environment variable points at, if any.
+func (t tool) ready() (string, error) {
+	named := os.Getenv(t.env)
+	if named == "" {
+		return "", nil
+	}
+	path, err := exec.LookPath(named)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", t.env, err)
+	}
+	return filepath.Abs(path)
+}
