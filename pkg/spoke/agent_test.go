@@ -310,22 +310,18 @@ func TestCleanup(t *testing.T) {
 		w.create(spoketest.Property("v1beta1", name, "v", nil))
 	}
 	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
-	stale := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"},
-		Data:       map[string]string{"addonUID": "earlier", "stopped": "earlier"},
-	}
-	w.create(stale)
+	opts := w.hookOptions()
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"}}
+	must(t, w.spoke.Patch(t.Context(), marker, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"addonUID":"earlier","stopped":"earlier"}}`))))
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"a*": "v", "b*": "v", "theirs": "v"})
 
-	opts := w.hookOptions()
 	must(t, Cleanup(t.Context(), opts))
 	left := map[string]string{"theirs": "v"}
 	if diff := cmp.Diff(left, w.claims()); diff != "" {
 		t.Fatalf("claims after the clean-up (-want +got):\n%s", diff)
 	}
-	marker := &corev1.ConfigMap{}
-	must(t, w.spoke.Get(t.Context(), client.ObjectKeyFromObject(stale), marker))
+	must(t, w.spoke.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
 	if diff := cmp.Diff(map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data); diff != "" {
 		t.Errorf("marker (-want +got):\n%s", diff)
 	}
@@ -358,7 +354,7 @@ func TestCleanupWithoutAgent(t *testing.T) {
 // hookOptions are those of the hook with its own service account's rights.
 func (w *world) hookOptions() CleanupOptions {
 	w.t.Helper()
-	spoketest.Grant(w.t, w.spoke, "50-cleanup-rbac.yaml", w.opts.InstallNamespace)
+	spoketest.Grant(w.t, w.spoke, "50-cleanup.yaml", w.opts.InstallNamespace)
 	cfg := spokeServer.User(w.t, "system:serviceaccount:"+w.opts.InstallNamespace+":cluster-inventory-cleanup")
 	return CleanupOptions{
 		Kubeconfig:       w.file("hook.kubeconfig", spoketest.Kubeconfig(w.t, cfg)),

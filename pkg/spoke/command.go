@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// hookTimeout is how long the hook tries each of its steps. The Job's
-	// deadline is longer than all of them together.
+	// hookTimeout is how long the hook tries to delete the claims, at most twice.
+	// With the wait for the agent that stays within the Job's deadline.
 	hookTimeout = 45 * time.Second
 
 	// hookSettle is its pause before it looks again where no agent answered.

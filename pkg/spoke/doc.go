@@ -35,7 +35,6 @@
 // The hook, with a service account of its own, on the spoke:
 //
 //	cluster.open-cluster-management.io   clusterclaims   list delete   cluster wide
-//	""                                   configmaps      create        install namespace (create cannot be limited to a name)
 //	""                                   configmaps      get patch     install namespace, resourceName cluster-inventory-cleanup
 //
 // Lists and watches of a single object select it by metadata.name, which is what

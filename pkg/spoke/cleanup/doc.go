@@ -5,6 +5,7 @@
 // therefore agree through a marker, the ConfigMap contract.CleanupMarkerName in the
 // install namespace:
 //
+//  0. the marker is shipped, empty, with the agent, and goes with it;
 //  1. the hook (agent cleanup, a Job) writes the UID of the ManagedClusterAddOn
 //     into it;
 //  2. the agent (this package's controller) stops publishing, waits until no
@@ -14,16 +15,15 @@
 //
 // An agent that starts with a marker of its own addon's UID never publishes. A
 // marker of another UID is left over from an earlier installation: the agent ignores
-// it, the hook overwrites it. The hook leaves its marker, which keeps a restarted agent
-// quiet until the Deployment goes.
+// it, the hook overwrites it. The hook leaves its request in place, which keeps a
+// restarted agent quiet until the Deployment goes.
 //
 // The hook can be repeated at any point, deletes nothing without the mark, and
-// ends well where there is nothing to do: no ClusterClaim API, no install
-// namespace.
+// ends well without a running agent, a marker or a ClusterClaim API. It fails
+// while an agent it could not stop makes claims anew.
 //
 // Rights of the agent, in the install namespace, for the ConfigMap
 // cluster-inventory-cleanup by resourceName: configmaps get, list, watch, patch. Rights of the
-// hook: in the install namespace configmaps create (which cannot be limited to a name) and, by
-// resourceName, get, patch; on the spoke clusterclaims.cluster.open-cluster-management.io list,
-// delete.
+// hook: in the install namespace, for the same ConfigMap, configmaps get, patch; on the spoke
+// clusterclaims.cluster.open-cluster-management.io list, delete.
 package cleanup

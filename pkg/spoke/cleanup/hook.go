@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -30,12 +29,13 @@ type Hook struct {
 	// Addon is the UID of the ManagedClusterAddOn that is being removed.
 	Addon types.UID
 
-	// AgentTimeout is how long the running agent has to acknowledge. When it
-	// passes there is no agent, or one that cannot be reached, and the claims go all the same.
+	// AgentTimeout is how long it is tried to reach the running agent, until it
+	// acknowledges. When it passes there is none, or none that can be reached,
+	// and the claims go all the same.
 	AgentTimeout time.Duration
 
-	// Timeout is how long each of the other two steps, writing the marker and
-	// deleting the claims, is tried.
+	// Timeout is how long the claims are tried to be deleted, each of at most two
+	// times.
 	Timeout time.Duration
 
 	// Settle is the pause after which the hook looks again when no agent
@@ -46,17 +46,16 @@ type Hook struct {
 // pollInterval is how often the hook looks for what it waits for.
 const pollInterval = 200 * time.Millisecond
 
-var errClaimsLeft = errors.New("marked ClusterClaims are still there")
+var (
+	errNoAnswer   = errors.New("the marker is written but not answered")
+	errClaimsLeft = errors.New("marked ClusterClaims are still there, or made anew by an agent that did not stop")
+)
 
 // Run stops the agent and deletes the claims. It returns nil when no claim of
 // this addon is left.
 func (h *Hook) Run(ctx context.Context) error {
-	reachable, err := h.request(ctx)
-	if err != nil {
-		return err
-	}
-	acknowledged := reachable && h.awaitAgent(ctx)
-	if err := h.deleteClaims(ctx); err != nil || acknowledged {
+	stopped := h.stopAgent(ctx)
+	if err := h.deleteClaims(ctx); err != nil || stopped {
 		return err
 	}
 	select {
@@ -66,75 +65,41 @@ func (h *Hook) Run(ctx context.Context) error {
 	return h.deleteClaims(ctx)
 }
 
-// request writes the marker. It returns false when the install namespace is
-// going or gone, so that no agent can be told, nor starts again.
-func (h *Hook) request(ctx context.Context) (bool, error) {
-	reachable := true
-	err := h.retry(ctx, func(ctx context.Context) error {
-		err := h.writeMarker(ctx)
-		if namespaceGoes(err) {
-			reachable = false
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("writing ConfigMap %s: %w", MarkerKey(h.InstallNamespace), err)
-	}
-	return reachable, nil
-}
-
-func (h *Hook) writeMarker(ctx context.Context) error {
-	key := MarkerKey(h.InstallNamespace)
-	marker := &corev1.ConfigMap{}
-	err := h.Client.Get(ctx, key, marker)
-	if apierrors.IsNotFound(err) {
-		marker.ObjectMeta = metav1.ObjectMeta{
-			Namespace: key.Namespace,
-			Name:      key.Name,
-			Labels:    map[string]string{contract.LabelManagedBy: contract.ManagedBy},
-		}
-		return h.Client.Create(ctx, withRequest(marker, h.Addon))
-	}
-	if err != nil || addressed(marker, h.Addon) {
-		return err
-	}
-	return h.Client.Patch(ctx, withRequest(marker, h.Addon), client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{}))
-}
-
-// namespaceGoes says whether a write failed because its namespace is gone or
-// terminating.
-func namespaceGoes(err error) bool {
-	var status apierrors.APIStatus
-	if apierrors.IsNotFound(err) && errors.As(err, &status) {
-		details := status.Status().Details
-		return details != nil && details.Kind == "namespaces"
-	}
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
-
-// awaitAgent says whether the agent acknowledged in time.
-func (h *Hook) awaitAgent(ctx context.Context) bool {
+// stopAgent tells the agent to stop and says whether it acknowledged in time. If
+// not, there may be no agent; one that is there after all makes its claims anew, and
+// so keeps the hook from succeeding.
+func (h *Hook) stopAgent(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, h.AgentTimeout, true, func(ctx context.Context) (bool, error) {
-		marker := &corev1.ConfigMap{}
-		if err := h.Client.Get(ctx, MarkerKey(h.InstallNamespace), marker); err != nil {
-			logger.V(1).Info("The marker cannot be read", "reason", err.Error())
-			return false, nil
-		}
-		return acknowledged(marker, h.Addon), nil
-	})
-	if err != nil {
-		logger.Info("No agent acknowledged in time", "timeout", h.AgentTimeout)
+	if err := retry(ctx, h.AgentTimeout, h.request); err != nil {
+		logger.Info("No agent acknowledged that it stopped; going on", "timeout", h.AgentTimeout, "reason", err.Error())
 		return false
 	}
 	logger.Info("The agent has stopped publishing")
 	return true
 }
 
+// request puts the request into the marker, which is shipped with the agent, and
+// returns nil once it is acknowledged.
+func (h *Hook) request(ctx context.Context) error {
+	marker := &corev1.ConfigMap{}
+	if err := h.Client.Get(ctx, MarkerKey(h.InstallNamespace), marker); err != nil {
+		return fmt.Errorf("reading the marker: %w", err)
+	}
+	if acknowledged(marker, h.Addon) {
+		return nil
+	}
+	if !addressed(marker, h.Addon) {
+		err := h.Client.Patch(ctx, withRequest(marker, h.Addon), client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return fmt.Errorf("writing the marker: %w", err)
+		}
+	}
+	return errNoAnswer
+}
+
 // deleteClaims deletes marked claims until none is left.
 func (h *Hook) deleteClaims(ctx context.Context) error {
-	return h.retry(ctx, func(ctx context.Context) error {
+	return retry(ctx, h.Timeout, func(ctx context.Context) error {
 		claims := &clusterv1alpha1.ClusterClaimList{}
 		err := h.Client.List(ctx, claims, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -166,9 +131,9 @@ func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterCl
 
 // retry repeats an attempt until it succeeds or the timeout passes, and returns
 // the last error.
-func (h *Hook) retry(ctx context.Context, attempt func(context.Context) error) error {
+func retry(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, h.Timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := attempt(ctx); err != nil {
 			// An attempt cut short by the deadline says less than the one before.
 			if last == nil || ctx.Err() == nil {

@@ -100,13 +100,14 @@ func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 }
 
 // Grant gives the shipped rights of a file to the service account of that name
-// in a namespace, in objects of their own. Clients of the user
+// in a namespace, in objects of their own, with whatever else the file puts into
+// that namespace. Clients of the user
 // system:serviceaccount:<namespace>:<account> then have them.
 func Grant(tb testing.TB, c client.Client, file, namespace string) {
 	tb.Helper()
 	for _, obj := range manifest(tb, file) {
 		switch obj.GetKind() {
-		case "ServiceAccount", "Role", "RoleBinding":
+		case "ConfigMap", "ServiceAccount", "Role", "RoleBinding":
 			obj.SetNamespace(namespace)
 		case "ClusterRole", "ClusterRoleBinding":
 			obj.SetName(obj.GetName() + ":" + namespace)
