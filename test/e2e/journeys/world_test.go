@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -225,7 +226,7 @@ func says(t *testing.T, cluster, conditionType string, status metav1.ConditionSt
 	})
 }
 
-// make creates an object and deletes it when the story ends.
+// create makes an object and deletes it when the story ends.
 func create[T client.Object](t *testing.T, c client.Client, object T) T {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
@@ -243,7 +244,21 @@ func create[T client.Object](t *testing.T, c client.Client, object T) T {
 
 func namespace(t *testing.T, prefix string) string {
 	t.Helper()
-	return create(t, hub(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}).Name
+	c := hub(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
+	// Runs after the deletion. What the namespace controller then deletes would
+	// be counted in the next story.
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), eventually)
+		defer cancel()
+		err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
+			return gone(ctx, c, ns) == nil, nil
+		})
+		if err != nil {
+			t.Errorf("namespace %s does not go: %v", ns.Name, err)
+		}
+	})
+	return create(t, c, ns).Name
 }
 
 // set makes an exclusive ManagedClusterSet.
