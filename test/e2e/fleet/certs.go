@@ -19,9 +19,6 @@ import (
 // that are set back.
 const certValidity = 5 * 365 * 24 * time.Hour
 
-// frontProxy is the name by which an API server calls an aggregated one.
-const frontProxy = "front-proxy-client"
-
 // authority signs the certificates of one cluster.
 type authority struct {
 	cert *x509.Certificate
@@ -159,18 +156,14 @@ func (p pki) write(cluster string) error {
 	if err := add("controller-manager", made, err); err != nil {
 		return err
 	}
-	// Aggregated requests have an authority of their own, as kubeadm makes it;
-	// OCM's servers complain every second where there is none.
+	// Nothing is aggregated, but OCM's servers complain again and again where
+	// there is no authority for it.
 	front, err := newAuthority("fleet-front-proxy-" + cluster)
 	if err != nil {
 		return err
 	}
 	frontPair, err := front.pair()
 	if err := add("front-proxy-ca", frontPair, err); err != nil {
-		return err
-	}
-	made, err = front.client(frontProxy)
-	if err := add("front-proxy", made, err); err != nil {
 		return err
 	}
 	if err := addTokenKey(files); err != nil {

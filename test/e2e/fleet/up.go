@@ -29,6 +29,11 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err := f.checkSandbox(ctx); err != nil {
 		return nil, err
 	}
+	if _, err := f.Processes(ctx); errors.Is(err, errNoSupervisor) {
+		if err := checkWatches(o.Spokes, syscall.InotifyInit1); err != nil {
+			return nil, err
+		}
+	}
 	kube, err := f.toolPath(ctx, kubeTool, report)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/tls"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -36,6 +39,12 @@ func newWebhooks() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Given to the server as it is: the server would watch the files
+			// for changes, and how many a user may watch is limited.
+			cert, err := tls.LoadX509KeyPair(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+			if err != nil {
+				return err
+			}
 			scheme := runtime.NewScheme()
 			for _, install := range []func(*runtime.Scheme) error{
 				clientgoscheme.AddToScheme, clusterv1.Install, registrationv1beta2.Install,
@@ -49,7 +58,7 @@ func newWebhooks() *cobra.Command {
 				Scheme:                 scheme,
 				HealthProbeBindAddress: probes,
 				Metrics:                metricsserver.Options{BindAddress: "0"},
-				WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, CertDir: certDir}),
+				WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){serve(cert)}}),
 			})
 			if err != nil {
 				return err
@@ -77,4 +86,10 @@ func newWebhooks() *cobra.Command {
 	cmd.Flags().StringVar(&certDir, "certdir", "", "Directory that holds tls.crt and tls.key.")
 	cmd.Flags().StringVar(&probes, "health-probe-bind-address", "127.0.0.1:8000", "Address of /healthz and /readyz.")
 	return cmd
+}
+
+func serve(cert tls.Certificate) func(*tls.Config) {
+	return func(cfg *tls.Config) {
+		cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+	}
 }

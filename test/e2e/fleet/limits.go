@@ -1,0 +1,29 @@
+package fleet
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// What the servers use to notice that a certificate changed: seen are 16 on a
+// hub and 9 on a spoke. The kernel's stock limit is 128 for a user, and whoever
+// comes too late only says "too many open files".
+const (
+	watchesOfHub   = 18
+	watchesOfSpoke = 10
+)
+
+// checkWatches tells before anything starts when the kernel would not let this
+// user watch enough files for a fleet.
+func checkWatches(spokes int, open func(flags int) (int, error)) error {
+	need := watchesOfHub + watchesOfSpoke*spokes
+	for have := range need {
+		fd, err := open(syscall.IN_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("%d spokes need %d inotify instances and this user may have only %d more (%w): "+
+				"stop another fleet, or raise the limit: sysctl fs.inotify.max_user_instances=512", spokes, need, have, err)
+		}
+		defer func() { _ = syscall.Close(fd) }()
+	}
+	return nil
+}
