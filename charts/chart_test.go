@@ -50,12 +50,20 @@ func load(t *testing.T) *chart.Chart {
 // error it shows.
 func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
 	t.Helper()
+	return renderOn(t, values)
+}
+
+// renderOn does it for a hub that serves the given versions, too.
+func renderOn(t *testing.T, values string, versions ...string) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, versions)
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
 	c := load(t)
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: namespace}, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: namespace}, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -334,6 +342,25 @@ func TestSchemaRejects(t *testing.T) {
 	}
 }
 
+func TestOldHubIsTold(t *testing.T) {
+	tests := map[string]struct {
+		versions []string
+		want     string
+	}{
+		"a hub whose addons are too old": {versions: []string{"addon.open-cluster-management.io/v1alpha1"}, want: "1.2.1 or later"},
+		"a hub that serves both":         {versions: []string{"addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1"}},
+		"nothing known, as offline":      {},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := renderOn(t, "", test.versions...)
+			if (err != nil) != (test.want != "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
 // TestRights holds every role of the chart to naming what it gives: no
 // wildcards, no Secrets, no way to give or take more.
 func TestRights(t *testing.T) {
@@ -419,5 +446,45 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 	}
 	if !bytes.HasSuffix(crds[0].File.Data, original) {
 		t.Errorf("%s is not the API's own definition; run make generate", crds[0].Filename)
+	}
+}
+
+// TestEveryValueIsDocumented holds the README to naming each value of
+// values.yaml, and values.yaml to having each one that the README names.
+func TestEveryValueIsDocumented(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	_, table, _ := strings.Cut(string(readme), "## Values")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for line := range strings.Lines(table) {
+		cell, isRow := strings.CutPrefix(line, "| `")
+		if !isRow {
+			continue
+		}
+		cell, _, _ = strings.Cut(cell, " |")
+		for name := range strings.SplitSeq(cell, ",") {
+			documented[strings.Trim(name, "` ")] = true
+		}
+	}
+	values := map[string]bool{}
+	flatten("", load(t).Values, values)
+	if diff := cmp.Diff(values, documented); diff != "" {
+		t.Errorf("values (-in values.yaml +in README.md):\n%s", diff)
+	}
+}
+
+// flatten collects the paths of all leaves; an empty map and the manager's
+// resources are leaves.
+func flatten(prefix string, values map[string]any, into map[string]bool) {
+	for name, value := range values {
+		nested, isMap := value.(map[string]any)
+		if !isMap || len(nested) == 0 || name == "resources" {
+			into[prefix+name] = true
+			continue
+		}
+		flatten(prefix+name+".", nested, into)
 	}
 }

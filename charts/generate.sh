@@ -8,6 +8,7 @@ tree=$1
 module=sigs.k8s.io/cluster-inventory-api
 crd=multicluster.x-k8s.io_clusterprofiles.yaml
 
+(cd "$tree" && go mod download "$module")
 read -r version dir < <(cd "$tree" && go list -m -f '{{.Version}} {{.Dir}}' "$module")
 out=$tree/charts/cluster-inventory/crds
 mkdir -p "$out"

@@ -60,6 +60,8 @@ type shell struct {
 	c    client.Client // the administrator's
 	wire *apitest.Wire // what the manager sends
 	stop func()
+
+	image string // the agent's
 }
 
 func newShell(t *testing.T) *shell {
@@ -74,7 +76,7 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shell{t: t, c: c, stop: func() {}}
+	s := &shell{t: t, c: c, stop: func() {}, image: "example.com/inventory:v1"}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	for _, object := range mustRender(t, "") {
 		if _, hook := object.GetAnnotations()["helm.sh/hook"]; !hook && object.GetKind() != "Deployment" {
@@ -103,7 +105,7 @@ func (s *shell) start() {
 		s.t.Fatal(err)
 	}
 	err = addon.Add(mgr, addon.Options{
-		AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
+		AgentImage: s.image, AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
 		ClaimLimit: 20, CleanupTimeout: time.Second,
 	})
 	if err != nil {
@@ -276,6 +278,7 @@ func TestAddonShell(t *testing.T) {
 	})
 	s.quiet("after a restart")
 
+	s.checkUpgrade(a)
 	s.checkRepair(a)
 	s.checkRemoval(a)
 
@@ -419,6 +422,24 @@ func (s *shell) ask(a *addonv1beta1.ManagedClusterAddOn, user, requester string)
 		s.t.Fatal(err)
 	}
 	return request
+}
+
+// checkUpgrade starts a manager of another version.
+func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
+	s.t.Helper()
+	s.image = "example.com/inventory:v2"
+	s.start()
+	s.eventually("the agent to be upgraded", func() error {
+		for _, manifest := range s.work(a, "addon-cluster-inventory-deploy-0").Spec.Workload.Manifests {
+			if bytes.Contains(manifest.Raw, []byte(`"Deployment"`)) && bytes.Contains(manifest.Raw, []byte(s.image)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Deployment with image %s", s.image)
+	})
+	if writes := s.wire.Writes("manifestworks"); len(writes) != 1 {
+		s.t.Errorf("%d writes of works, want one", len(writes))
+	}
 }
 
 // checkRepair takes the agent's rights away behind the manager's back.

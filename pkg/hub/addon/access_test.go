@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestGrant(t *testing.T) {
 	wire.Reset()
 	grant()
 	check()
-	if writes := wire.Writes(); len(writes) != 2 || writes[0].Method != "PATCH" || writes[1].Method != "PATCH" {
+	if writes := wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch || writes[1].Method != http.MethodPatch {
 		t.Errorf("writes to repair both: %v", writes)
 	}
 	if role.Labels["example.com/theirs"] != "stays" {
@@ -116,7 +117,7 @@ func TestGrantBelievesTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 		}
 	}
 	for _, call := range wire.Writes("roles", "rolebindings") {
-		if call.Method != "POST" {
+		if call.Method != http.MethodPost {
 			t.Errorf("%s although nothing changed", call.Method)
 		}
 	}
@@ -161,7 +162,7 @@ func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, test.problem)
 			}
 			for _, call := range wire.Writes() {
-				if call.Method != "POST" {
+				if call.Method != http.MethodPost {
 					t.Errorf("%s %s", call.Method, call.Path)
 				}
 			}
@@ -169,7 +170,7 @@ func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestGrantReturnsConflictsAndComesRound(t *testing.T) {
+func TestGrantReturnsErrorsAndComesRound(t *testing.T) {
 	c, wire := newClient(t)
 	addon := newAddon(t, c)
 	a := &access{reader: c, live: c, writer: c}

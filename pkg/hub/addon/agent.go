@@ -129,7 +129,8 @@ func wellKnownStatus() []workv1.FeedbackRule {
 }
 
 // health judges what the spoke reported of the agent's Deployment; its error is
-// the message of the addon's condition Available.
+// in the message of the addon's condition Available. It is not asked before there is a
+// report.
 func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn) error {
 	for _, result := range results {
 		for _, value := range result.FeedbackResult.Values {
@@ -138,10 +139,7 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 			}
 		}
 	}
-	if len(results) == 0 {
-		return fmt.Errorf("the spoke has not reported the Deployment %s yet", agentName)
-	}
-	return fmt.Errorf("no pod of the Deployment %s/%s on the spoke is ready", results[0].ResourceIdentifier.Namespace, agentName)
+	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", agentName)
 }
 
 // approve is the framework's question; the answer is in judge.

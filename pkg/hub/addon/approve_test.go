@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestJudge(t *testing.T) {
 		return der
 	}
 	const grpcServer = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
-	const uninteresting = "system:open-cluster-management:addon:cluster-inventory"
+	const addonGroup = "system:open-cluster-management:addon:cluster-inventory"
 
 	tests := map[string]struct {
 		spoil   func(*request)
@@ -159,7 +160,7 @@ func TestJudge(t *testing.T) {
 			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:open-cluster-management:c1")
 		}, refusal: "organizations"},
 		"a group missing":        {spoil: func(r *request) { r.x509.Subject.Organization = r.x509.Subject.Organization[:1] }, refusal: "organizations"},
-		"a group twice":          {spoil: func(r *request) { r.x509.Subject.Organization[0] = uninteresting }, refusal: "organizations"},
+		"a group twice":          {spoil: func(r *request) { r.x509.Subject.Organization[0] = addonGroup }, refusal: "organizations"},
 		"no group":               {spoil: func(r *request) { r.x509.Subject.Organization = nil }, refusal: "organizations"},
 		"an organizational unit": {spoil: func(r *request) { r.x509.Subject.OrganizationalUnit = []string{"x"} }, refusal: "subject attribute 2.5.4.11"},
 		"a country":              {spoil: func(r *request) { r.x509.Subject.Country = []string{"XX"} }, refusal: "subject attribute 2.5.4.6"},
@@ -177,8 +178,10 @@ func TestJudge(t *testing.T) {
 		"not PEM":           {spoil: func(r *request) { r.raw = []byte("hello") }, refusal: "PEM block"},
 		"a certificate":     {spoil: func(r *request) { r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1}}) }, refusal: "PEM block"},
 		"two requests": {spoil: func(r *request) {
-			good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(*x509.CertificateRequest) {})})
-			r.raw = append(good, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(c *x509.CertificateRequest) { c.Subject.CommonName = "system:admin" })})...)
+			r.raw = slices.Concat(
+				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(*x509.CertificateRequest) {})}),
+				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(c *x509.CertificateRequest) { c.Subject.CommonName = "system:admin" })}),
+			)
 		}, refusal: "PEM block"},
 		"not a request": {spoil: func(r *request) {
 			r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte{1, 2, 3}})
