@@ -95,8 +95,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 			Override:                upstream.Override(opts.UpstreamGates),
 		}},
 		GuardObjects: guardObjects(),
-		LabelAllow: opts.LabelAllow,
-		Clock:      clock.RealClock{},
+		LabelAllow:   opts.LabelAllow,
+		Clock:        clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
