@@ -12,7 +12,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -21,6 +20,10 @@ import (
 // concern: only the ManagedClusterAddOns of this addon, and of every object only
 // what is read. Whoever else reads these kinds from the same cache sees them cut
 // down in the same way. Namespaces and CRDs are read as metadata only.
+//
+// ClusterProfiles are not among them: a cache cannot be told about a kind that
+// may not be served yet. They are needed whole but for managed fields, which the
+// manager's default transform is to strip.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}:                {Transform: trimCluster},
@@ -32,9 +35,8 @@ func CacheOptions() map[client.Object]cache.ByObject {
 			Field:     fields.OneTermEqualSelector("metadata.name", contract.AddonName),
 			Transform: trimAddon,
 		},
-		&inventoryv1alpha1.ClusterProfile{}: {Transform: cache.TransformStripManagedFields()},
-		&corev1.Namespace{}:                 {Transform: trimMetadata},
-		partial(crdKind):                    {Transform: trimMetadata},
+		&corev1.Namespace{}: {Transform: trimMetadata},
+		partial(crdKind):    {Transform: trimMetadata},
 	}
 }
 

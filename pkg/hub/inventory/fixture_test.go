@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -34,7 +36,10 @@ var (
 	atomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
 )
 
-func TestMain(m *testing.M) { apitest.Main(m, mapHub, atomicHub) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	apitest.Main(m, mapHub, atomicHub)
+}
 
 // patience is how long a test waits for what must happen.
 const patience = 30 * time.Second

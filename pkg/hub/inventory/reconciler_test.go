@@ -122,6 +122,12 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	s.ns = w.namespace(nil)
 	s.members = w.exclusive("set")
 	w.bind(s.ns, s.members.Name)
+	// A set that a test makes invalid would concern the clusters of all others.
+	t.Cleanup(func() {
+		if err := w.DeleteAllOf(context.WithoutCancel(t.Context()), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace(s.ns)); err != nil {
+			t.Errorf("unbind: %v", err)
+		}
+	})
 	labels := inSet(s.members.Name)
 	labels["env"] = "prod"
 	s.c = w.cluster("c", labels, claim("b", "2"), claim("a", "1"))

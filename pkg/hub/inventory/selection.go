@@ -78,6 +78,9 @@ type selection struct {
 	// none of them nobody expects a profile.
 	bindings []string
 
+	// member is true when some binding's set is known to select the cluster.
+	member bool
+
 	// undecided are the names of the Placements that keep the answer from being
 	// known.
 	undecided []string
@@ -91,7 +94,8 @@ type selection struct {
 // in a namespace with a bound and publishing set binding that selects it, if the
 // namespace's publishing Placements agree.
 func selectPair(o observed) selection {
-	s := selection{bindings: interestedBindings(o)}
+	var s selection
+	s.bindings, s.member = interestedBindings(o)
 	if len(o.unserved) > 0 {
 		s.why = "the hub does not serve " + strings.Join(o.unserved, ", ")
 		return s
@@ -200,15 +204,18 @@ func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error)
 }
 
 // interestedBindings names the bindings because of which somebody may ask where
-// the profile is.
-func interestedBindings(o observed) []string {
-	var names []string
+// the profile is, and tells whether the set of one of them is known to select the
+// cluster.
+func interestedBindings(o observed) (names []string, member bool) {
 	for _, b := range o.bindings {
-		if selects, _ := setAnswer(b, o.cluster); selects != no && b.binding.Labels[contract.LabelPublish] != "false" {
-			names = append(names, b.binding.Name)
+		selects, _ := setAnswer(b, o.cluster)
+		if selects == no || b.binding.Labels[contract.LabelPublish] == "false" {
+			continue
 		}
+		names = append(names, b.binding.Name)
+		member = member || selects == yes
 	}
-	return names
+	return names, member
 }
 
 // placementsAnswer is the union over the namespace's publishing Placements.

@@ -105,7 +105,7 @@ func TestSelectPair(t *testing.T) {
 		want selection
 	}{
 		"bound, selected, in the inventory: published": {
-			o: situation(), want: selection{answer: yes, bindings: s},
+			o: situation(), want: selection{answer: yes, bindings: s, member: true},
 		},
 
 		// 1: the inventory
@@ -115,19 +115,19 @@ func TestSelectPair(t *testing.T) {
 		},
 		"cluster being deleted: withheld": {
 			o:    situation(func(o *observed) { o.cluster.DeletionTimestamp = &now }),
-			want: selection{answer: no, why: "is being detached from the hub", bindings: s},
+			want: selection{answer: no, why: "is being detached from the hub", bindings: s, member: true},
 		},
 		"cluster not accepted: withheld": {
 			o:    situation(func(o *observed) { o.cluster.Spec.HubAcceptsClient = false }),
-			want: selection{answer: no, why: "is not accepted by the hub (spec.hubAcceptsClient)", bindings: s},
+			want: selection{answer: no, why: "is not accepted by the hub (spec.hubAcceptsClient)", bindings: s, member: true},
 		},
 		"no addon: withheld": {
 			o:    situation(func(o *observed) { o.addon = nil }),
-			want: selection{answer: no, why: "does not have the addon cluster-inventory", bindings: s},
+			want: selection{answer: no, why: "does not have the addon cluster-inventory", bindings: s, member: true},
 		},
 		"addon being deleted: withheld": {
 			o:    situation(func(o *observed) { o.addon.DeletionTimestamp = &now }),
-			want: selection{answer: no, why: "is having the addon cluster-inventory removed", bindings: s},
+			want: selection{answer: no, why: "is having the addon cluster-inventory removed", bindings: s, member: true},
 		},
 		"no addon and an unknown set: still a positive no": {
 			o:    situation(func(o *observed) { o.addon = nil; o.bindings[0].set = nil }),
@@ -143,17 +143,17 @@ func TestSelectPair(t *testing.T) {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "False", "R", "")}
 			})),
-			want: selection{answer: no, why: unbound, bindings: s},
+			want: selection{answer: no, why: unbound, bindings: s, member: true},
 		},
 		"a binding without the condition: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
-			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s},
+			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "Unknown", "R", "")}
 			})),
-			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s},
+			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
 		},
 		"a binding without the condition to a set that does not select: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
@@ -163,7 +163,7 @@ func TestSelectPair(t *testing.T) {
 		},
 		"a binding being deleted: withheld": {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = &now })),
-			want: selection{answer: no, why: unbound, bindings: s},
+			want: selection{answer: no, why: unbound, bindings: s, member: true},
 		},
 		"a binding labelled not to publish: withheld, and nobody asks": {
 			o: situation(withBinding(func(b *observedBinding) {
@@ -175,7 +175,7 @@ func TestSelectPair(t *testing.T) {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "no"}
 			})),
-			want: selection{answer: yes, bindings: s},
+			want: selection{answer: yes, bindings: s, member: true},
 		},
 		"the set is not there: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = nil })),
@@ -196,11 +196,11 @@ func TestSelectPair(t *testing.T) {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}})
 			})),
-			want: selection{answer: yes, bindings: s},
+			want: selection{answer: yes, bindings: s, member: true},
 		},
 		"the empty selector, as of the global set: published": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("global", &metav1.LabelSelector{}) })),
-			want: selection{answer: yes, bindings: s},
+			want: selection{answer: yes, bindings: s, member: true},
 		},
 		"no selector at all: withheld": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", nil) })),
@@ -214,13 +214,13 @@ func TestSelectPair(t *testing.T) {
 			o: situation(func(o *observed) {
 				o.bindings = []observedBinding{bound("other", exclusiveSet("other")), bound("s", exclusiveSet("s"))}
 			}),
-			want: selection{answer: yes, bindings: s},
+			want: selection{answer: yes, bindings: s, member: true},
 		},
 		"one binding is unknown, one says yes: published": {
 			o: situation(func(o *observed) {
 				o.bindings = []observedBinding{bound("gone", nil), bound("s", exclusiveSet("s"))}
 			}),
-			want: selection{answer: yes, bindings: []string{"gone", "s"}},
+			want: selection{answer: yes, bindings: []string{"gone", "s"}, member: true},
 		},
 		"one binding is unknown, one says no: unknown": {
 			o: situation(func(o *observed) {
@@ -231,35 +231,35 @@ func TestSelectPair(t *testing.T) {
 
 		// 3: Placements
 		"a Placement decides for it: published": {
-			o: situation(placed(chooser("p", true, 3))), want: selection{answer: yes, bindings: s},
+			o: situation(placed(chooser("p", true, 3))), want: selection{answer: yes, bindings: s, member: true},
 		},
 		"a Placement decides for others: withheld by the Placement alone": {
-			o: situation(placed(chooser("p", false, 3))), want: selection{answer: no, why: notChosen, bindings: s, byPlacement: true},
+			o: situation(placed(chooser("p", false, 3))), want: selection{answer: no, why: notChosen, bindings: s, member: true, byPlacement: true},
 		},
 		"a Placement that selects nothing: withheld": {
-			o: situation(placed(chooser("p", false, 0))), want: selection{answer: no, why: notChosen, bindings: s, byPlacement: true},
+			o: situation(placed(chooser("p", false, 0))), want: selection{answer: no, why: notChosen, bindings: s, member: true, byPlacement: true},
 		},
 		"one of two Placements decides for it: published": {
-			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: selection{answer: yes, bindings: s},
+			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: selection{answer: yes, bindings: s, member: true},
 		},
 		"a Placement decides for it though its decisions are incomplete: published": {
-			o: situation(placed(chooser("p", true, 3, incomplete))), want: selection{answer: yes, bindings: s},
+			o: situation(placed(chooser("p", true, 3, incomplete))), want: selection{answer: yes, bindings: s, member: true},
 		},
 		"a Placement not scheduled: unknown": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" has not been scheduled`, bindings: s, undecided: []string{"p"}},
+			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" has not been scheduled`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"a misconfigured Placement: unknown": {
 			o:    situation(placed(chooser("p", false, 0, misconfigured))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" is misconfigured`, bindings: s, undecided: []string{"p"}},
+			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" is misconfigured`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"decisions that do not add up: unknown": {
 			o:    situation(placed(chooser("p", false, 3, incomplete))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, bindings: s, undecided: []string{"p"}},
+			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"one Placement says no, one is undecided: unknown": {
 			o:    situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "q" has not been scheduled`, bindings: s, undecided: []string{"q"}},
+			want: selection{answer: unknown, why: `is not decided for yet: Placement "q" has not been scheduled`, bindings: s, member: true, undecided: []string{"q"}},
 		},
 		"a Placement is undecided, but no binding selects: a positive no": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
@@ -271,14 +271,14 @@ func TestSelectPair(t *testing.T) {
 		},
 		"a Placement is required and there is none: withheld at once": {
 			o:    situation(requiring),
-			want: selection{answer: no, why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", bindings: s},
+			want: selection{answer: no, why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", bindings: s, member: true},
 		},
 		"a Placement is required and decides: published": {
-			o: situation(requiring, placed(chooser("p", true, 1))), want: selection{answer: yes, bindings: s},
+			o: situation(requiring, placed(chooser("p", true, 1))), want: selection{answer: yes, bindings: s, member: true},
 		},
 		"the Namespace has not been seen, so it is not known whether it requires a Placement": {
 			o:    situation(func(o *observed) { o.namespace = nil }),
-			want: selection{answer: unknown, why: "cannot be published: the Namespace has not been seen yet", bindings: s},
+			want: selection{answer: unknown, why: "cannot be published: the Namespace has not been seen yet", bindings: s, member: true},
 		},
 
 		// What the rule rests on

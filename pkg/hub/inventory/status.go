@@ -29,6 +29,10 @@ const (
 	inPlace
 	// undecided: it cannot be told whether there is to be a profile.
 	undecided
+	// doubtful: undecided, but there is no profile and no set that is known to
+	// select the cluster. One set that cannot be understood makes this so of every cluster of the hub, and says
+	// nothing about any of them: it is reported where the set is bound.
+	doubtful
 	// foreign: the profile belongs to another cluster manager.
 	foreign
 	// leftAlone: a profile of our cluster manager, not made by this addon, that
@@ -71,6 +75,8 @@ func outcomeOf(o observed, s selection, properties []string) outcome {
 		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " + strings.Join(o.profile.Finalizers, ", ")
 	case s.answer == yes:
 		out = outcome{result: inPlace, properties: properties}
+	case s.answer == unknown && o.profile == nil && !s.member:
+		out.result = doubtful
 	case s.answer == unknown:
 		out.result, out.properties = undecided, properties
 	case o.profile != nil && !isMarked(o.profile):

@@ -42,6 +42,14 @@ func TestOutcomeOf(t *testing.T) {
 			o: situation(have(ours, true)), s: selection{answer: unknown, why: "w", bindings: s, undecided: []string{"p"}},
 			want: outcome{result: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
 		},
+		"unknown, a member without a profile": {
+			o: situation(), s: selection{answer: unknown, why: "w", bindings: s, member: true},
+			want: outcome{result: undecided, why: "w", bindings: s, properties: []string{"p"}},
+		},
+		"unknown, and nothing says that it is a member": {
+			o: situation(), s: selection{answer: unknown, why: "w", bindings: s},
+			want: outcome{result: doubtful, why: "w", bindings: s},
+		},
 		"wanted, but another manager's is there": {
 			o: situation(have("gke", false)), s: selection{answer: yes, bindings: s},
 			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
@@ -114,6 +122,10 @@ func TestProfilesSynced(t *testing.T) {
 			outcomes: map[string]outcome{"a": good, "b": {result: undecided, why: "is not decided for"}},
 			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for. Profiles in place in: a.",
 		},
+		"doubtful somewhere: not said of the cluster": {
+			outcomes: map[string]outcome{"a": good, "b": {result: doubtful, why: "cannot be selected"}},
+			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
+		},
 		"a foreign profile": {
 			outcomes: map[string]outcome{"a": good, "b": {result: foreign, why: "has theirs"}},
 			status:   "False", reason: "ForeignProfile", message: "In b: the cluster has theirs. Profiles in place in: a.",
@@ -173,6 +185,10 @@ func TestNotes(t *testing.T) {
 				{aboutBinding, "b"}:   {corev1.EventTypeWarning, "c is unknown"},
 				{aboutPlacement, "p"}: {corev1.EventTypeWarning, "c is unknown"},
 			},
+		},
+		"doubtful: a warning": {
+			outcomes: map[string]outcome{"c": {result: doubtful, why: "cannot be selected", bindings: b}},
+			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeWarning, "c cannot be selected"}},
 		},
 		"foreign and failed: a warning": {
 			outcomes: map[string]outcome{"c": {result: foreign, why: "has theirs", bindings: b}, "d": {result: failed, why: "was refused", bindings: []string{"e"}}},

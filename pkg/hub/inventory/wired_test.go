@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,20 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -80,9 +81,9 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 	byObject[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{"default": {}}}
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:     testScheme(),
-		Logger:     klog.Background(),
+		Logger:     logr.Discard(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ReaderFailOnMissingInformer: true, ByObject: byObject},
+		Cache:      cache.Options{ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
@@ -139,14 +140,14 @@ func (w *world) exists(namespace, cluster string, want bool) {
 }
 
 func TestInventoryFollowsTheHub(t *testing.T) {
-	log.SetLogger(logr.Discard())
-	w := newWorld(t, mapHub.Config(t))
+	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	w := newWorld(t, server.Config(t))
 	wire := &apitest.Wire{}
 	guard := &switchGuard{}
 	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
 	// The guard's object in this test is a ConfigMap, which doc.go does not list.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
-	cfg := asManager(t, mapHub, w)
+	cfg := asManager(t, server, w)
 	w.create(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
@@ -343,4 +344,70 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		w.exists(ns, c1.Name, false)
 		w.says(c1.Name, "True", "NotSelected", "No namespace is to hold a profile. In "+ns+": the cluster is in no ManagedClusterSet that is bound and published here.")
 	})
+}
+
+func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
+	server := apitest.Start(t, apitest.Hub())
+	w := newWorld(t, server.Config(t))
+	set := w.exclusive("s")
+	ns := w.namespace(nil)
+	w.bind(ns, set.Name)
+	c := w.cluster("c", inSet(set.Name), claim("a", "1"))
+	startManager(t, asManager(t, server, w), Options{Guard: &switchGuard{}})
+
+	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io is missing."
+	w.says(c.Name, "False", "ClusterProfileAPIMissing", missing)
+
+	server.Install(t, apitest.ClusterProfile())
+	w.says(c.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+	first := w.profile(ns, c.Name)
+
+	// Somebody deletes the CRD, and with it every profile, and brings it back.
+	crd := partial(crdKind)
+	crd.Name = "clusterprofiles.multicluster.x-k8s.io"
+	w.delete(crd)
+	w.says(c.Name, "False", "ClusterProfileAPIMissing", missing)
+	w.eventually(func() string {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), partial(crdKind)); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the profiles' CRD is still there: %v", err)
+		}
+		return ""
+	})
+	server.Install(t, apitest.AtomicClusterProfile())
+	w.eventually(func() string {
+		list := &inventoryv1alpha1.ClusterProfileList{}
+		if err := w.List(t.Context(), list); err != nil {
+			return err.Error()
+		}
+		if len(list.Items) != 1 || list.Items[0].UID == first.UID || len(list.Items[0].Status.Properties) != 1 {
+			return fmt.Sprintf("profiles: %d", len(list.Items))
+		}
+		return ""
+	})
+	w.says(c.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+
+	// Somebody deletes the addons' CRD, and with it every addon: nothing is known
+	// of the inventory then, so nothing is deleted.
+	quiet := w.namespace(nil)
+	w.bind(quiet, set.Name)
+	w.exists(quiet, c.Name, true)
+	second := w.profile(quiet, c.Name)
+	addons := partial(crdKind)
+	addons.Name = "managedclusteraddons.addon.open-cluster-management.io"
+	w.delete(addons)
+	w.eventually(func() string {
+		list := &eventsv1.EventList{}
+		if err := w.List(t.Context(), list, client.InNamespace(quiet)); err != nil {
+			return err.Error()
+		}
+		for _, event := range list.Items {
+			if strings.Contains(event.Note, "the hub does not serve managedclusteraddons.addon.open-cluster-management.io") {
+				return ""
+			}
+		}
+		return "no event says that the addons are not served"
+	})
+	if got := w.profile(quiet, c.Name); got == nil || got.UID != second.UID {
+		t.Errorf("the profile was deleted: %+v", got)
+	}
 }

@@ -1,0 +1,221 @@
+package inventory
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// reporting is the status reconciler over a stepper's hub and outcomes.
+type reporting struct {
+	*stepper
+	status *StatusReconciler
+}
+
+func newReporting(t *testing.T) *reporting {
+	s := newStepper(t, mapHub)
+	started := &atomic.Bool{}
+	started.Store(true)
+	routes := routes{reader: s.cache, outcomes: s.r.outcomes, settling: s.r.settling}
+	return &reporting{stepper: s, status: newStatusReconciler(routes, s.r.writer, Options{Guard: s.guard, Clock: s.time}, started)}
+}
+
+// report reconciles the condition once and checks what was written.
+func (r *reporting) report(want ...string) reconcile.Result {
+	r.t.Helper()
+	r.wire.Reset()
+	result, err := r.status.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: r.c.Name}})
+	if err != nil {
+		r.t.Fatalf("reconcile: %v", err)
+	}
+	if diff := cmp.Diff(want, sent(r.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+		r.t.Fatalf("writes (-want +got):\n%s", diff)
+	}
+	return result
+}
+
+func (r *reporting) reads(status, reason, message string) {
+	r.t.Helper()
+	got := r.synced(r.c.Name)
+	if diff := cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message}); diff != "" {
+		r.t.Errorf("condition (-want +got):\n%s", diff)
+	}
+}
+
+const patchAddon = "PATCH managedclusteraddons/status"
+
+func TestTheConditionIsWrittenFromFullKnowledgeOnly(t *testing.T) {
+	r := newReporting(t)
+	second := r.namespace(nil)
+	r.bind(second, r.members.Name)
+
+	r.status.started.Store(false)
+	if result := r.report(); result.RequeueAfter == 0 {
+		t.Error("before the pairs' controller runs, nobody will tell: it must look again")
+	}
+	r.status.started.Store(true)
+	r.report() // no pair has been looked at
+	r.mustStep(post, patchStatus)
+	r.report() // only one has
+	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{result: foreign, why: "has theirs", bindings: []string{"b"}})
+	r.report(patchAddon)
+	r.reads("False", "ForeignProfile", "In "+second+": the cluster has theirs. Profiles in place in: "+r.ns+".")
+	r.report()
+}
+
+func TestTheConditionLeavesOthersAlone(t *testing.T) {
+	r := newReporting(t)
+	r.mustStep(post, patchStatus)
+	theirs := []metav1.Condition{condition("Available", "True", "R", "theirs"), condition("PropertiesPublished", "True", "Published", "")}
+	edit(r.world, addon(r.c.Name), nil, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs })
+	r.report(patchAddon)
+	written := condition("ProfilesSynced", "True", "Synced", "Profiles in place in: "+r.ns+".")
+	written.LastTransitionTime = metav1.NewTime(r.time.Now().Truncate(time.Second))
+	check := func(want ...metav1.Condition) {
+		t.Helper()
+		got := addon(r.c.Name)
+		if err := r.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Status.Conditions); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
+	}
+	check(append(theirs, written)...)
+
+	// Another text, the same status: since when stays.
+	r.later(time.Hour)
+	second := r.namespace(nil)
+	r.bind(second, r.members.Name)
+	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{result: inPlace})
+	r.report(patchAddon)
+	written.Message = "Profiles in place in: " + min(r.ns, second) + ", " + max(r.ns, second) + "."
+	check(append(theirs, written)...)
+	r.report()
+
+	// Somebody else drops it: it comes back.
+	edit(r.world, addon(r.c.Name), nil, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs[:1] })
+	r.report(patchAddon)
+}
+
+func TestTheConditionSaysWhatStopsAllWrites(t *testing.T) {
+	r := newReporting(t)
+	r.guard.blocked.Store(true)
+	r.report(patchAddon, "POST events")
+	r.reads("False", "UpstreamGateOn", "upstream writes profiles")
+	r.report()
+	list := &eventsv1.EventList{}
+	if err := r.List(t.Context(), list, client.InNamespace(r.c.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 1 || list.Items[0].Note != "upstream writes profiles" || list.Items[0].Regarding.Kind != "ManagedClusterAddOn" {
+		t.Errorf("events = %+v", list.Items)
+	}
+	r.guard.blocked.Store(false)
+	r.mustStep(post, patchStatus)
+	r.report(patchAddon)
+	r.reads("True", "Synced", "Profiles in place in: "+r.ns+".")
+}
+
+func TestTheConditionIsNotWrittenOnAnAddonThatGoes(t *testing.T) {
+	r := newReporting(t)
+	r.mustStep(post, patchStatus)
+	edit(r.world, addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/hold"} }, nil)
+	r.delete(addon(r.c.Name))
+	r.report()
+	edit(r.world, addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil }, nil)
+	r.report()
+}
+
+func TestAConflictOnTheConditionIsReturned(t *testing.T) {
+	r := newReporting(t)
+	r.mustStep(post, patchStatus)
+	r.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusConflict, Reason: "Conflict"})
+	_, err := r.status.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: r.c.Name}})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("reconcile = %v, want the conflict", err)
+	}
+	r.report(patchAddon)
+	r.report()
+}
+
+func TestEventsSayWhatIsNew(t *testing.T) {
+	s := newStepper(t, mapHub)
+	reporter := newReporter(s.cache, s.r.writer, s.time, s.r.outcomes)
+	step := func(want ...string) reconcile.Result {
+		t.Helper()
+		s.wire.Reset()
+		result, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.ns}})
+		if err != nil {
+			t.Fatalf("reconcile: %v", err)
+		}
+		if diff := cmp.Diff(want, sent(s.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("writes (-want +got):\n%s", diff)
+		}
+		return result
+	}
+	set := func(cluster string, r result, why string) {
+		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster}, outcome{result: r, why: why, bindings: []string{s.members.Name}})
+	}
+	const postEvent = "POST events"
+
+	step() // nothing to say
+	set("c1", withheld, "is out")
+	step(postEvent)
+	step()
+	set("c2", withheld, "is out")
+	if result := step(); result.RequeueAfter != 30*time.Second {
+		t.Errorf("result = %+v: a second event within half a minute must wait", result)
+	}
+	s.later(10 * time.Second)
+	set("c3", failed, "was refused")
+	if result := step(); result.RequeueAfter != 20*time.Second {
+		t.Errorf("result = %+v, want to wait what is left", result)
+	}
+	s.later(20 * time.Second)
+	step(postEvent)
+	step()
+	// In place again, and out again later: said again.
+	for _, cluster := range []string{"c1", "c2", "c3"} {
+		s.r.outcomes.forget(types.NamespacedName{Namespace: s.ns, Name: cluster})
+	}
+	step()
+	s.later(time.Minute)
+	set("c1", withheld, "is out")
+	step(postEvent)
+	// Of a binding that is gone nothing is said, and it is no error.
+	set("c1", withheld, "is away")
+	s.later(time.Minute)
+	s.delete(s.binding())
+	step()
+
+	list := &eventsv1.EventList{}
+	if err := s.List(t.Context(), list, client.InNamespace(s.ns)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, event := range list.Items {
+		got[event.Note] = event.Type + " " + event.Reason + " " + event.Regarding.Kind + " " + event.ReportingController
+	}
+	want := map[string]string{
+		"c1 is out":                     "Normal ProfilesWithheld ManagedClusterSetBinding hub.inventory",
+		"c1, c2 is out; c3 was refused": "Warning ProfilesWithheld ManagedClusterSetBinding hub.inventory",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
