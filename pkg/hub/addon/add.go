@@ -22,11 +22,23 @@ import (
 // addon whose spoke does not come back.
 const ControllerName = "hub.cleanup-timeout"
 
-// Add adds addon-framework, which runs on the elected leader, and the controller
-// hub.cleanup-timeout. The manager's cache must hold the deletion times of the
+// Add adds addon-framework, which runs on the elected leader, and the controllers
+// hub.cleanup-timeout and hub.detach. The manager's cache must hold the deletion times of the
 // ManagedClusterAddOns and the Available condition of the ManagedClusters.
 func Add(mgr manager.Manager, opts Options) error {
 	if err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()}); err != nil {
+		return err
+	}
+	err := builder.ControllerManagedBy(mgr).
+		Named(DetachControllerName).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.NewPredicateFuncs(beingDetached))).
+		Complete(&DetachReconciler{
+			Client:  mgr.GetClient(),
+			Live:    mgr.GetAPIReader(),
+			Clock:   clock.RealClock{},
+			Timeout: opts.CleanupTimeout,
+		})
+	if err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).
@@ -46,6 +58,11 @@ func Add(mgr manager.Manager, opts Options) error {
 // clean-up.
 func beingRemoved(object client.Object) bool {
 	return object.GetName() == contract.AddonName && !object.GetDeletionTimestamp().IsZero()
+}
+
+// beingDetached is true for a cluster that is being deleted from the hub.
+func beingDetached(object client.Object) bool {
+	return !object.GetDeletionTimestamp().IsZero()
 }
 
 // reachabilityChanged is true when a cluster's Available condition changed, or

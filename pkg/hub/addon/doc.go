@@ -9,7 +9,9 @@
 //
 // What addon-framework does not do is let go: it waits for the clean-up Job on the
 // spoke for ever, even if the spoke never comes back. The controller
-// hub.cleanup-timeout ends that wait.
+// hub.cleanup-timeout ends that wait. A cluster that is detached while its spoke
+// is away would wait in the same way for our ManifestWorks, which only the spoke's
+// work agent releases; the controller hub.detach ends that one.
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and

@@ -28,7 +28,17 @@ type verdict struct {
 // and the moment the spoke became unreachable. A nil cluster is one that is no longer
 // on the hub: nobody is left to run the clean-up.
 func decide(addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time) verdict {
-	if addon.DeletionTimestamp.IsZero() {
+	return decideRemoval(addon.DeletionTimestamp, cluster, timeout, now)
+}
+
+// decideDetach lets go of what is on a cluster that is being deleted from the
+// hub, by the same rule.
+func decideDetach(cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time) verdict {
+	return decideRemoval(cluster.DeletionTimestamp, cluster, timeout, now)
+}
+
+func decideRemoval(deleted *metav1.Time, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time) verdict {
+	if deleted.IsZero() {
 		return verdict{}
 	}
 	since, unreachable := unreachableSince(cluster)
@@ -36,8 +46,8 @@ func decide(addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedC
 		return verdict{}
 	}
 	// A time to come is a spoke's clock that is wrong; it must not hold up anything.
-	if since.Before(addon.DeletionTimestamp.Time) || since.After(now) {
-		since = addon.DeletionTimestamp.Time
+	if since.Before(deleted.Time) || since.After(now) {
+		since = deleted.Time
 	}
 	if left := since.Add(timeout).Sub(now); left > 0 {
 		return verdict{wait: left}

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -187,4 +188,7 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 		return gone(ctx, hub(t), addonOf(lost))
 	})
 	within(t, soon, "an event names what stays", func(ctx context.Context) error { return letGoEvent(ctx, hub(t), lost) })
+	within(t, eventually, "the detached cluster goes", func(ctx context.Context) error {
+		return gone(ctx, hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: lost}})
+	})
 }

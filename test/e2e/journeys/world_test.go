@@ -147,7 +147,7 @@ func enable(t *testing.T, cluster string) {
 	// What clusteradm sends: v1alpha1, with the install namespace, and no owner.
 	object := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName},
-		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: agentNS},
+		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: agentNS}, //nolint:staticcheck // deprecated, and what clusteradm sends
 	}
 	if err := hub(t).Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
