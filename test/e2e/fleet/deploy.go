@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // imageMode lets the users that pods run as execute what the image holds.
@@ -50,6 +53,10 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 		"--set-string", "image.tag=" + tag,
 		"--wait", "--timeout", "2m",
 	}, helmArgs...)
+	// Wrong values are the caller's: they need one line, and no look at the pods.
+	if said, err := f.helmSays(ctx, helm, append(slices.Clone(args), "--dry-run=client")...); err != nil {
+		return fmt.Errorf("helm upgrade: %w: %s", err, said)
+	}
 	if err := f.helm(ctx, out, helm, args...); err != nil {
 		f.Diagnose(ctx, out)
 		return fmt.Errorf("helm upgrade: %w", err)
@@ -78,15 +85,26 @@ func (f *Fleet) Undeploy(ctx context.Context, out io.Writer, helmArgs ...string)
 }
 
 func (f *Fleet) helm(ctx context.Context, out io.Writer, helm string, args ...string) error {
-	if out == nil {
-		out = io.Discard
-	}
+	cmd := f.helmCommand(ctx, helm, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+// helmSays runs Helm and returns its complaints.
+func (f *Fleet) helmSays(ctx context.Context, helm string, args ...string) (string, error) {
+	var said bytes.Buffer
+	cmd := f.helmCommand(ctx, helm, args...)
+	cmd.Stderr = &said
+	err := cmd.Run()
+	return strings.TrimSpace(said.String()), err
+}
+
+func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, helm, append(args, "--kubeconfig", f.Kubeconfig(HubName))...)
 	cmd.Dir = f.Root
 	home := f.path("tmp", "helm")
 	cmd.Env = append(baseEnv(os.Environ()), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	cmd.Stdout, cmd.Stderr = out, out
-	return cmd.Run()
+	return cmd
 }
 
 // buildImage puts the binaries where the nodes find the image's content, and

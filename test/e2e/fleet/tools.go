@@ -93,6 +93,8 @@ func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string,
 	}
 	binary := filepath.Join(cache, t.name+"-"+key)
 	if exists(binary) {
+		now := time.Now()
+		_ = os.Chtimes(binary, now, now) // only keeps it from being tidied away
 		return binary, nil
 	}
 	unlock, err := lockFile(ctx, binary+".lock")
@@ -137,7 +139,21 @@ func (t tool) build(ctx context.Context, dir string, args []string, binary strin
 		return fmt.Errorf("build %s in %s: %w\n%s", t.name, dir, err, problems)
 	}
 	report.line("built %s in %s", t.name, time.Since(started).Round(time.Second))
+	t.tidy(filepath.Dir(binary), time.Now().Add(-unused))
 	return os.Rename(tmp, binary)
+}
+
+// unused is how long a build stays cached that no fleet asks for.
+const unused = 30 * 24 * time.Hour
+
+// tidy removes the builds of a tool that nobody has asked for since.
+func (t tool) tidy(cache string, since time.Time) {
+	builds, _ := filepath.Glob(filepath.Join(cache, t.name+"-*")) // the pattern is valid
+	for _, build := range builds {
+		if info, err := os.Stat(build); err == nil && info.ModTime().Before(since) {
+			_ = os.Remove(build) // it only takes up room
+		}
+	}
 }
 
 // countPackages reads what "go build -v" says: a package per line, downloads,

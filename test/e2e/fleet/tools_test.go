@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestToolKeyChangesWithSourcesAndArguments(t *testing.T) {
@@ -62,5 +65,27 @@ func TestStampKubernetes(t *testing.T) {
 		" -X=k8s.io/component-base/version.gitMinor=35 -X=k8s.io/component-base/version.gitCommit= -X=k8s.io/component-base/version.gitTreeState=clean"
 	if got != want {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestTidyKeepsWhatIsUsedAndWhatIsOfOthers(t *testing.T) {
+	cache := t.TempDir()
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"kube-old": 2 * unused, "kube-new": 0, "ocm-old": 2 * unused} {
+		path := filepath.Join(cache, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now, now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubeTool.tidy(cache, now.Add(-unused))
+	left, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(cache, "kube-new"), filepath.Join(cache, "ocm-old")}, left); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,7 +101,12 @@ func downCommand(o *options) *cobra.Command {
 		Short: "Stop the fleet and remove every file of it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return fleet.Down(cmd.Context(), o.name, cmd.OutOrStdout())
+			err := fleet.Down(cmd.Context(), o.name, cmd.OutOrStdout())
+			if errors.Is(err, fleet.ErrNoFleet) {
+				cmd.Println(err) // what was asked for is so already
+				return nil
+			}
+			return err
 		},
 	}
 }
