@@ -48,27 +48,34 @@ func Down(ctx context.Context, name string, out io.Writer) error {
 	return nil
 }
 
+// shutdownTimeout is how long an orderly end may take before it is forced.
+const shutdownTimeout = 45 * time.Second
+
 // shutdown ends the supervisor, which ends everything else, and makes sure.
 func (f *Fleet) shutdown(ctx context.Context, report *progress) error {
-	err := f.call(ctx, http.MethodPost, "/shutdown", nil, nil)
-	switch {
-	case errors.Is(err, errNoSupervisor):
-		report.line("fleet %s: the supervisor does not run, ending what it recorded", f.Name)
-	case err != nil:
+	recorded, err := f.recorded()
+	if err != nil {
 		return err
-	default:
-		report.line("fleet %s: stopping", f.Name)
-		recorded, err := f.recorded()
-		if err != nil {
-			return err
-		}
-		gone := func(context.Context) (bool, error) { return !recorded.Supervisor.alive(), nil }
-		if err := wait(ctx, "the supervisor to end", 20*time.Millisecond, gone); err != nil {
-			return err
-		}
 	}
-	f.killRecorded()
-	return nil
+	report.line("fleet %s: stopping", f.Name)
+	err = f.askToEnd(ctx, recorded.Supervisor)
+	if errors.Is(err, errNoSupervisor) {
+		report.line("fleet %s: the supervisor does not run, ending what it recorded", f.Name)
+	} else if err != nil {
+		report.line("fleet %s: %v, ending it by force", f.Name, err)
+	}
+	return f.killRecorded(ctx)
+}
+
+func (f *Fleet) askToEnd(ctx context.Context, supervisor identity) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if err := f.call(ctx, http.MethodPost, "/shutdown", nil, nil); err != nil {
+		return err
+	}
+	return wait(ctx, "the supervisor to end", 20*time.Millisecond, func(context.Context) (bool, error) {
+		return !supervisor.alive(), nil
+	})
 }
 
 func (f *Fleet) recorded() (records, error) {
@@ -85,16 +92,23 @@ func (f *Fleet) recorded() (records, error) {
 
 // killRecorded ends whatever of the last recorded processes still runs, by
 // number and start time: a number that went to another process is left alone.
-func (f *Fleet) killRecorded() {
+func (f *Fleet) killRecorded(ctx context.Context) error {
 	recorded, err := f.recorded()
 	if err != nil {
-		return // a record that cannot be read names nobody
+		return err
 	}
 	slices.SortFunc(recorded.Processes, func(a, b ProcessStatus) int { return int(b.Tier - a.Tier) })
+	// The supervisor first, so that it starts nothing again.
 	for _, id := range append([]identity{recorded.Supervisor}, identities(recorded.Processes)...) {
-		// Already gone is the usual and the wanted answer.
-		_ = id.kill()
+		if err := id.kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("kill process %d: %w", id.PID, err)
+		}
+		gone := func(context.Context) (bool, error) { return !id.alive(), nil }
+		if err := wait(ctx, fmt.Sprintf("process %d to end", id.PID), time.Millisecond, gone); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func identities(processes []ProcessStatus) []identity {

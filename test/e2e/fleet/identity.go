@@ -76,5 +76,8 @@ func (id identity) kill() error {
 	if group, err := syscall.Getpgid(id.PID); err == nil && group == id.PID {
 		target = -id.PID
 	}
-	return syscall.Kill(target, syscall.SIGKILL)
+	if err := syscall.Kill(target, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
 }

@@ -184,7 +184,9 @@ func started(before, after []ProcessStatus) []string {
 
 // startSupervisor starts the process that outlives this one.
 func (f *Fleet) startSupervisor(ctx context.Context) error {
-	f.killRecorded() // of a supervisor that was killed
+	if err := f.killRecorded(ctx); err != nil { // of a supervisor that was killed
+		return err
+	}
 	self, err := f.ownBinary(ctx)
 	if err != nil {
 		return err
