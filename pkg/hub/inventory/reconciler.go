@@ -87,11 +87,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // before anything follows from it.
 func (r *Reconciler) settle(ctx context.Context, pair types.NamespacedName, o observed, s selection) (time.Duration, error) {
 	left := r.settling.see(o.placements, r.clock.Now())
-	if s.byPlacement && nextStep(o, s) == remove {
+	switch {
+	case s.byPlacement && nextStep(o, s) == remove:
 		return left, nil
-	}
-	if len(s.undecided) == 0 || left > 0 {
-		return left * time.Duration(min(len(s.undecided), 1)), nil
+	case len(s.undecided) == 0:
+		return 0, nil
+	case left > 0:
+		return left, nil
 	}
 	for _, placement := range s.undecided {
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})

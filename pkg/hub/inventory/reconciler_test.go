@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	testingclock "k8s.io/utils/clock/testing"
@@ -38,6 +39,10 @@ type indexedReader struct {
 
 	// stale, if set, is what the cache still holds of a profile (nil: nothing).
 	stale func() (profile *inventoryv1alpha1.ClusterProfile, on bool)
+
+	// missing and going are the names of CRDs that are not there, or are being
+	// deleted.
+	missing, going string
 }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
@@ -47,6 +52,16 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj c
 				return apierrors.NewNotFound(inventoryv1alpha1.GroupVersion.WithResource("clusterprofiles").GroupResource(), key.Name)
 			}
 			old.DeepCopyInto(profile)
+			return nil
+		}
+	}
+	if crd, ok := obj.(*metav1.PartialObjectMetadata); ok && crd.GroupVersionKind() == crdKind {
+		switch key.Name {
+		case r.missing:
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		case r.going:
+			now := metav1.Now()
+			crd.Name, crd.DeletionTimestamp = key.Name, &now
 			return nil
 		}
 	}
@@ -531,6 +546,21 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		})
 	}
 
+	t.Run("after half a birth", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		frozen(s)
+		s.wire.FailNthWrite(2, apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"})
+		if _, err := s.step(); err == nil {
+			t.Fatal("the status was to be refused")
+		}
+		if result := s.mustStep(); result.RequeueAfter != 5*time.Second {
+			t.Errorf("result = %+v, want to wait for the cache", result)
+		}
+		s.cache.stale = nil
+		s.mustStep(patchStatus)
+		s.settled()
+	})
+
 	t.Run("a cache that never catches up does not stop the work for ever", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		frozen(s)
@@ -749,12 +779,35 @@ func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
 		s.came(inPlace, "")
 		s.mustStep(patchStatus)
 	})
-	t.Run("an unserved source says nothing, and nothing is written", func(t *testing.T) {
-		o := situation(func(o *observed) { o.unserved = []string{"managedclusters"}; o.cluster = nil })
-		if got := nextStep(o, selectPair(o)); got != leave {
-			t.Errorf("step = %d, want leave", got)
+}
+
+func TestWithoutAnAPINothingIsKnown(t *testing.T) {
+	sources := append([]string{"clusterprofiles.multicluster.x-k8s.io"}, sourceCRDs...)
+	for _, crd := range sources {
+		for how, set := range map[string]func(*indexedReader, string){
+			"missing": func(r *indexedReader, name string) { r.missing = name },
+			"going":   func(r *indexedReader, name string) { r.going = name },
+		} {
+			t.Run(crd+" is "+how, func(t *testing.T) {
+				s := newStepper(t, mapHub)
+				s.mustStep(post, patchStatus)
+				// What disappears with the API's objects looks like this.
+				s.delete(addon(s.c.Name))
+				withdraw(s)
+				set(s.cache, crd)
+				s.settled()
+				got, ok := s.r.outcomes.get(s.pair)
+				switch {
+				case crd == profileCRD && ok:
+					t.Errorf("there is no profile to have an outcome about: %+v", got)
+				case crd != profileCRD:
+					s.came(undecided, "the hub does not serve "+crd)
+				}
+				set(s.cache, "")
+				s.mustStep(del)
+			})
 		}
-	})
+	}
 }
 
 // TestEveryWriteMayFail makes each write of each scenario fail in each way, once,
