@@ -52,8 +52,8 @@
 //	cluster.open-cluster-management.io  managedclusters, managedclustersets,
 //	                                    managedclustersetbindings, placements,
 //	                                    placementdecisions       list, watch
-//	addon.open-cluster-management.io    managedclusteraddons     list, watch
-//	addon.open-cluster-management.io    managedclusteraddons/status  patch
+//	addon.open-cluster-management.io    managedclusteraddons     list, watch  (of the one name)
+//	addon.open-cluster-management.io    managedclusteraddons/status  patch    (of the one name)
 //	multicluster.x-k8s.io               clusterprofiles          list, watch, create, patch, delete
 //	multicluster.x-k8s.io               clusterprofiles/status   patch
 //	(core)                              namespaces               list, watch

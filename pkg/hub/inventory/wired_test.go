@@ -36,10 +36,14 @@ func rights() []rbacv1.PolicyRule {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
+	named := func(name string, r rbacv1.PolicyRule) rbacv1.PolicyRule {
+		r.ResourceNames = []string{name}
+		return r
+	}
 	return []rbacv1.PolicyRule{
 		rule("cluster.open-cluster-management.io", []string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"}, "list", "watch"),
-		rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch"),
-		rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch"),
+		named("cluster-inventory", rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch")),
+		named("cluster-inventory", rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch")),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles/status"}, "patch"),
 		rule("", []string{"namespaces"}, "list", "watch"),
