@@ -22,7 +22,7 @@ build: ## Build the manager and the agent into bin/
 	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
 
 .PHONY: image
-image: build ## Build the container image IMAGE with docker (needs docker and its base image)
+image: build ## Build the container image IMAGE with docker, which you need to have
 	docker build -t $(IMAGE) .
 
 .PHONY: chart

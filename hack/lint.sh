@@ -9,12 +9,9 @@ echo "lint: the addon"
 $tool run --config "$config" ./...
 echo "lint: the fleet"
 (cd test/e2e && $tool run --config "$config" ./...)
-for dir in test/e2e/tools/*/; do
-	if compgen -G "$dir*.go" >/dev/null; then
-		echo "lint: $dir"
-		(cd "$dir" && gofmt -l . | { ! grep .; } && go vet ./...)
-	fi
-done
+echo "lint: the programs the fleet is built from"
+# Analysing them means analysing all of Kubernetes; building them is check enough.
+[ -z "$(gofmt -l test/e2e/tools)" ] || { gofmt -d test/e2e/tools; exit 1; }
 echo "lint: the chart"
 go -C test/e2e run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"
 echo "lint: scripts"

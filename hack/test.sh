@@ -11,6 +11,9 @@ args=(-json -count=1)
 # The tests of the packages run against a real API server.
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/e2e run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
+# The fleet and its node run the same binary.
+[ -n "${FLEET_KUBE_BINARY:-}" ] || FLEET_KUBE_BINARY=$(readlink -f "$KUBEBUILDER_ASSETS/etcd")
+export FLEET_KUBE_BINARY
 
 unit() {
 	go test "${args[@]}" ./... || failed=1
