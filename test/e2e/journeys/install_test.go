@@ -43,9 +43,12 @@ func TestInstallByPlacement(t *testing.T) {
 	available(t, cluster2)
 	hasProfile(t, ns, cluster2)
 
-	moveTo(t.Context(), t, cluster2, defaultSet)
-	within(t, eventually, "the addon leaves with the cluster", func(ctx context.Context) error { return gone(ctx, hub(t), addonOf(cluster2)) })
-	within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, clientOf(t, cluster2)) })
+	for _, cluster := range []string{cluster2, cluster1} {
+		moveTo(t.Context(), t, cluster, defaultSet)
+		within(t, eventually, "the addon leaves with "+cluster, func(ctx context.Context) error { return gone(ctx, hub(t), addonOf(cluster)) })
+		within(t, eventually, cluster+" is clean", func(ctx context.Context) error { return clean(ctx, clientOf(t, cluster)) })
+		hasNoProfile(t, ns, cluster)
+	}
 }
 
 // Uninstalling takes the addon from every cluster first and then itself: nothing

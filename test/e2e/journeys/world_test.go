@@ -149,9 +149,20 @@ func enable(t *testing.T, cluster string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName},
 		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: agentNS}, //nolint:staticcheck // deprecated, and what clusteradm sends
 	}
-	if err := hub(t).Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	within(t, eventually, "enabling the addon on "+cluster, func(ctx context.Context) error {
+		err := hub(t).Create(ctx, object.DeepCopy())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		there := addonOf(cluster)
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(there), there); err != nil {
+			return err
+		}
+		if there.DeletionTimestamp != nil {
+			return errors.New("an earlier one is still being removed")
+		}
+		return nil
+	})
 }
 
 func available(t *testing.T, cluster string) {
