@@ -26,9 +26,8 @@ import (
 const ControllerName = "spoke.report"
 
 const (
-	// settleTime is how long events are collected before they are reported:
-	// long enough for a claim to follow its property, so that the steps in between are not
-	// reported.
+	// settleTime is how long events are collected before they are reported, so
+	// that the steps in between are not.
 	settleTime = 500 * time.Millisecond
 
 	firstRetry = 100 * time.Millisecond
@@ -59,7 +58,9 @@ type Options struct {
 // outlive what the options say.
 func Add(mgr manager.Manager, opts Options) error {
 	c, err := controller.New(ControllerName, mgr, controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		// There is one object, and the reconciler remembers what it waits for.
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		// The hub may be unreachable for as long as it likes.
 		CacheSyncTimeout: math.MaxInt64,
 		Reconciler: &Reconciler{
@@ -68,6 +69,7 @@ func Add(mgr manager.Manager, opts Options) error {
 			limit:    opts.Limit,
 			addonUID: opts.AddonUID,
 			clock:    clock.RealClock{},
+			awaited:  awaited{},
 			spoke:    mgr.GetCache(),
 			hub:      opts.Hub.GetCache(),
 			status:   client.WithFieldOwner(opts.Hub.GetClient(), ControllerName).Status(),

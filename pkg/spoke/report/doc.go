@@ -16,11 +16,12 @@
 //
 // Reads, from caches: ClusterProperties and ClusterClaims of the spoke, the one
 // ManagedClusterAddOn of the hub. Events within settleTime are reported
-// together.
+// together, and a claim that has not followed its property yet counts as
+// published until lateTime has passed.
 //
-// Requeue: only errors, conflicts and an unreachable hub among them, with a
-// backoff of up to a minute. The hub's cache may take forever; nothing else
-// waits for it.
+// Requeue: errors, conflicts and an unreachable hub among them, with a backoff
+// of up to a minute; and when a claim that is awaited would be late. The hub's
+// cache may take forever; nothing else waits for it.
 //
 // Rights on the hub, in the cluster's namespace, for the ManagedClusterAddOn
 // cluster-inventory by resourceName: managedclusteraddons get, list, watch;

@@ -28,6 +28,9 @@ type Reconciler struct {
 	addonUID types.UID
 	clock    clock.PassiveClock
 
+	// awaited is only used by the one worker there is.
+	awaited awaited
+
 	spoke client.Reader
 	hub   client.Reader
 	// status writes the hub's status subresources.
@@ -49,7 +52,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.apply(ctx, addon, desiredCondition(seen))
+	late := r.awaited.count(&seen, r.clock.Now())
+	if err := r.apply(ctx, addon, desiredCondition(seen)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: late}, nil
 }
 
 func (r *Reconciler) observe(ctx context.Context) (observed, error) {

@@ -57,7 +57,7 @@ func newBench(t *testing.T) *bench {
 	b.addon = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t, nil), Name: "cluster-inventory"}}
 	b.must(b.admin.Create(t.Context(), b.addon))
 	b.reconciler = &Reconciler{
-		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID, clock: b.clock,
+		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID, clock: b.clock, awaited: awaited{},
 		spoke: wired, hub: wired, status: wired.Status(),
 	}
 	return b
@@ -136,6 +136,37 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 	}
 	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// New properties whose claims are about to follow do not turn the condition; one
+// whose claim never comes does.
+func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
+	b := newBench(t)
+	b.must(b.reconcile())
+	slow := spoketest.Property("v1alpha1", "slow", "v", nil)
+	b.must(b.admin.Create(t.Context(), slow))
+	defer func() { b.must(b.admin.Delete(t.Context(), slow)) }()
+
+	result, err := b.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
+	b.must(err)
+	if result.RequeueAfter != 5*time.Second {
+		t.Errorf("looks again after %s", result.RequeueAfter)
+	}
+	want := empty
+	want.Message = "1 property published."
+	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
+		t.Errorf("conditions while it is awaited (-want +got):\n%s", diff)
+	}
+
+	b.clock.SetTime(later.Time)
+	b.must(b.reconcile())
+	want = metav1.Condition{
+		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: later,
+		Message: "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; the agent's log says why).",
+	}
+	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
+		t.Errorf("conditions when it is late (-want +got):\n%s", diff)
 	}
 }
 

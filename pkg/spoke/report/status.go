@@ -98,7 +98,7 @@ func whyNot(p property.Property, claims map[string]claim) string {
 	c, made := claims[p.Name]
 	switch {
 	case !made:
-		return "its ClusterClaim is not written yet; the agent's log says why if this stays"
+		return "its ClusterClaim could not be written yet; the agent's log says why"
 	case !c.ours:
 		return "a ClusterClaim of that name was made by someone else"
 	case c.spokeOnly:

@@ -53,7 +53,7 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "False", reason: "PartiallyPublished",
 			message: "1 of 5 properties published. Left out: empty (its value is empty), long (its value is longer than 1024 bytes), " +
-				"slow (its ClusterClaim is not written yet; the agent's log says why if this stays), " +
+				"slow (its ClusterClaim could not be written yet; the agent's log says why), " +
 				"taken (a ClusterClaim of that name was made by someone else).",
 		},
 		"a claim of ours that somebody labelled to stay": {
@@ -119,8 +119,8 @@ func TestMessageStaysWithinItsBound(t *testing.T) {
 		digits int
 		left   string
 	}{
-		"many short names": {digits: 6, left: "w000000 (its ClusterClaim is not written yet; the agent's log says why if this stays), w000001 ("},
-		"long names":       {digits: 252, left: "stays), and 19999 more."},
+		"many short names": {digits: 6, left: "w000000 (its ClusterClaim could not be written yet; the agent's log says why), w000001 ("},
+		"long names":       {digits: 252, left: "why), and 19999 more."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := observed{api: property.API{Version: "v1"}, limit: Limit{Custom: 10_000}}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// lateTime is how long a claim may take to follow its property before that is
+// reported. Usually it takes milliseconds; reported at once, every burst of new properties
+// would turn the condition False and True again.
+const lateTime = 5 * time.Second
+
+// awaited is since when the claims have been missing that are to follow a
+// property.
+type awaited map[string]time.Time
+
+// count adds the claims that are missing but not late to those that are seen, and
+// returns how soon the first of them is late; zero when none is awaited.
+func (a awaited) count(seen *observed, now time.Time) time.Duration {
+	missing := map[string]bool{}
+	for _, p := range seen.properties {
+		missing[p.Name] = p.Obstacle() == property.ObstacleNone
+	}
+	for _, c := range seen.claims {
+		delete(missing, c.name)
+	}
+	for name := range a {
+		if !missing[name] {
+			delete(a, name)
+		}
+	}
+	var soonest time.Duration
+	for name, wanted := range missing {
+		if !wanted {
+			continue
+		}
+		since, known := a[name]
+		if !known {
+			since = now
+			a[name] = now
+		}
+		left := since.Add(lateTime).Sub(now)
+		if left <= 0 {
+			continue
+		}
+		seen.claims = append(seen.claims, claim{name: name, ours: true})
+		if soonest == 0 || left < soonest {
+			soonest = left
+		}
+	}
+	return soonest
+}
