@@ -86,7 +86,7 @@ type selection struct {
 	undecided []string
 
 	// byPlacement is true when nothing but the absence of the cluster from
-	// Placements' decisions speaks against a profile.
+	// Placements' decisions is known to speak against a profile.
 	byPlacement bool
 }
 
@@ -113,7 +113,7 @@ func selectPair(o observed) selection {
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == no {
 		s.answer, s.why = no, whyUnplaced
-		s.byPlacement = bound == yes && len(o.placements) > 0
+		s.byPlacement = len(o.placements) > 0
 		return s
 	}
 	switch {

@@ -265,9 +265,9 @@ func TestSelectPair(t *testing.T) {
 			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
 			want: selection{answer: no, why: unbound},
 		},
-		"an unknown set, but the Placement says no: a no that does not rest on the Placement alone": {
+		"an unknown set, but the Placement says no: a no that rests on the Placement alone": {
 			o:    situation(placed(chooser("p", false, 3)), withBinding(func(b *observedBinding) { b.set = nil })),
-			want: selection{answer: no, why: notChosen, bindings: s},
+			want: selection{answer: no, why: notChosen, bindings: s, byPlacement: true},
 		},
 		"a Placement is required and there is none: withheld at once": {
 			o:    situation(requiring),
