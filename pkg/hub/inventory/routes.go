@@ -310,9 +310,20 @@ func (r routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterS
 	return names, err
 }
 
-// setsOf names the sets that select a cluster of the given labels, or may.
+// setsOf names the sets that select a cluster of the given labels, or may: the
+// one its label names, unless that one selects by other labels, and those that
+// do.
 func (r routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]string, error) {
 	names := nonEmpty(clusterLabels[clusterv1beta2.ClusterSetLabel])
+	for _, name := range names {
+		set, err := get(ctx, r.reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
+		if err != nil {
+			return nil, err
+		}
+		if set != nil && !isExclusive(set) {
+			names = nil
+		}
+	}
 	sets := &clusterv1beta2.ManagedClusterSetList{}
 	err := r.reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, uncopied)
 	for i := range sets.Items {

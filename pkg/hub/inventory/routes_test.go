@@ -97,6 +97,12 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"nb/new", "ng/new"},
 		},
+		"a cluster labelled with a set that selects by other labels: not that set's": {
+			find: func(r routes) []reconcile.Request {
+				return r.profilesForCluster(t.Context(), aCluster("new", inSet("prod")))
+			},
+			want: []string{"nb/new"},
+		},
 		"an addon: like its cluster": {
 			find: func(r routes) []reconcile.Request { return r.profilesForAddon(t.Context(), addon("c1")) },
 			want: []string{"nb/c1", "np/c1", "ns/c1", "old/c1", "quiet/c1"},

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -74,6 +76,25 @@ func TestTheConditionIsWrittenFromFullKnowledgeOnly(t *testing.T) {
 	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{result: foreign, why: "has theirs", bindings: []string{"b"}})
 	r.report(patchAddon)
 	r.reads("False", "ForeignProfile", "In "+second+": the cluster has theirs. Profiles in place in: "+r.ns+".")
+	r.report()
+}
+
+// TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels: the set's name as
+// the cluster's label makes it no member, so no pair will ever have an outcome
+// there.
+func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
+	r := newReporting(t)
+	other := r.set("other", clusterv1beta2.ManagedClusterSelector{
+		SelectorType:  clusterv1beta2.LabelSelector,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"in": "nothing"}},
+	})
+	r.bind(r.namespace(nil), other.Name)
+	edit(r.world, r.c, func(c *clusterv1.ManagedCluster) {
+		c.Labels["cluster.open-cluster-management.io/clusterset"] = other.Name
+	}, nil)
+	r.mustStep()
+	r.report(patchAddon)
+	r.reads("True", "NotSelected", "No namespace is to hold a profile.")
 	r.report()
 }
 
