@@ -65,9 +65,9 @@ type Options struct {
 	// Guard says whether profiles may be written. Required.
 	Guard Guard
 
-	// GuardObjects are of the kinds whose every change may change the guard's
-	// verdict; after one, every pair is looked at again. The manager's cache is to be restricted to the
-	// objects that matter.
+	// GuardObjects are of the kinds that the guard's verdict is made of, but for
+	// their status: after a change every pair is looked at again. The manager's
+	// cache is to be restricted to the objects that matter.
 	GuardObjects []client.Object
 
 	// LabelAllow are patterns, as of path.Match, of the ManagedCluster label
@@ -233,7 +233,7 @@ func (i *inventory) addPairs(ctx context.Context) error {
 		WatchesMetadata(partial(namespaceKind), route(i.routes.profilesForNamespace), when(onChange(requirementChanged))).
 		WatchesMetadata(partial(crdKind), route(i.routes.allProfiles), when(isRelevantCRD(), afterStart(onChange(never))))
 	for _, obj := range i.opts.GuardObjects {
-		b = b.Watches(obj, route(i.routes.allProfiles), when(afterStart(onChange(versionChanged))))
+		b = b.Watches(obj, route(i.routes.allProfiles), when(afterStart(onChange(guardChanged))))
 	}
 	return b.Complete(i.pairs)
 }
@@ -250,7 +250,7 @@ func (i *inventory) addStatus() error {
 		WatchesMetadata(partial(crdKind), route(i.status.allClusters), when(isRelevantCRD(), afterStart(onChange(never)))).
 		WatchesRawSource(&i.pairs.outcomes.clusters)
 	for _, obj := range i.opts.GuardObjects {
-		b = b.Watches(obj, route(i.status.allClusters), when(afterStart(onChange(versionChanged))))
+		b = b.Watches(obj, route(i.status.allClusters), when(afterStart(onChange(guardChanged))))
 	}
 	return b.Complete(i.status)
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"maps"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -145,6 +146,19 @@ func requirementChanged(before, after client.Object) bool {
 // versionChanged: anything at all, but for resyncs.
 func versionChanged(before, after client.Object) bool {
 	return before.GetResourceVersion() != after.GetResourceVersion()
+}
+
+// guardChanged: anything but the status of an object that the guard asks. The
+// ClusterManagementAddOn's counts the progress of every rollout, and each count
+// would have every pair looked at again. Only a spec is counted in generations; a
+// kind without them has no status either.
+func guardChanged(before, after client.Object) bool {
+	if before.GetGeneration() == 0 || after.GetGeneration() == 0 {
+		return versionChanged(before, after)
+	}
+	return before.GetGeneration() != after.GetGeneration() ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
 // reportChanged: somebody changed our condition on a ManagedClusterAddOn.

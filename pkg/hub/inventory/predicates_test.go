@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +62,7 @@ func TestOnChangePassesComingAndGoing(t *testing.T) {
 }
 
 func TestAfterStart(t *testing.T) {
-	p := afterStart(onChange(versionChanged))
+	p := afterStart(onChange(guardChanged))
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
 	if p.Create(event.CreateEvent{Object: obj, IsInInitialList: true}) {
 		t.Error("the initial list must not pass")
@@ -228,6 +229,21 @@ func TestRequirementChanged(t *testing.T) {
 		"the requirement": {before: namespace, want: true, edit: edit(func(n *metav1.PartialObjectMetadata) {
 			n.Annotations["inventory.open-cluster-management.io/require-placement"] = "true"
 		})},
+	})
+}
+
+func TestGuardChanged(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1, Annotations: map[string]string{"a": "b"}}}
+	edit := as[*addonv1beta1.ClusterManagementAddOn]
+	checkUpdates(t, onChange(guardChanged), map[string]change{
+		"a kind without generations": {before: role, want: true},
+		"the progress of a rollout": {before: definition, want: false, edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) {
+			d.Status.InstallProgressions = []addonv1beta1.InstallProgression{{Conditions: []metav1.Condition{condition("Progressing", "True", "R", "7/3500")}}}
+		})},
+		"the spec":      {before: definition, want: true, edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Generation = 2 })},
+		"an annotation": {before: definition, want: true, edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Annotations["a"] = "c" })},
+		"a label":       {before: definition, want: true, edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Labels = map[string]string{"a": "b"} })},
 	})
 }
 
