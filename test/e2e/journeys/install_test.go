@@ -7,11 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -33,11 +36,11 @@ func TestInstallByPlacement(t *testing.T) {
 	installed(t, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet=sandbox-fleet")
 	available(t, cluster1)
 	stays(t, quiet, "no addon outside the set", func(ctx context.Context) error { return gone(ctx, hub(t), addonOf(cluster2)) })
-	hasNoProfile(t, managerNS, cluster1)
 
 	ns := namespace(t, "consumer")
 	bind(t, ns, sandboxFleet.Name)
 	hasProfile(t, ns, cluster1)
+	noProfileComes(t, managerNS, cluster1)
 
 	inSet(t, cluster2, sandboxFleet.Name)
 	available(t, cluster2)
@@ -70,7 +73,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 		for _, list := range []client.ObjectList{
 			&addonv1beta1.ManagedClusterAddOnList{}, &addonv1beta1.ClusterManagementAddOnList{}, &workv1.ManifestWorkList{},
 			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
-			&corev1.PodList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{}, &coordinationv1.LeaseList{}, &clusterv1beta1.PlacementList{}, &clusterv1beta2.ManagedClusterSetBindingList{},
+			&appsv1.DeploymentList{}, &batchv1.JobList{}, &corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{}, &coordinationv1.LeaseList{}, &clusterv1beta1.PlacementList{}, &clusterv1beta2.ManagedClusterSetBindingList{},
 		} {
 			if err := hub(t).List(ctx, list); err != nil {
 				return err
@@ -78,6 +81,13 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			if err := noneOfOurs(list); err != nil {
 				return err
 			}
+		}
+		profiles := &inventoryv1alpha1.ClusterProfileList{}
+		if err := hub(t).List(ctx, profiles, client.MatchingLabels{markLabel: markValue}); err != nil {
+			return err
+		}
+		if n := len(profiles.Items); n > 0 {
+			return fmt.Errorf("%d marked profiles are left", n)
 		}
 		return nil
 	})
@@ -99,6 +109,9 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 	if err := hub(t).Get(t.Context(), client.ObjectKeyFromObject(kept), now); err != nil || now.UID != kept.UID {
 		t.Fatalf("the profile that was to stay: UID %s, %v", now.UID, err)
 	}
+	if mark, marked := now.Labels[markLabel]; marked {
+		t.Errorf("the profile that was let go is marked %q", mark)
+	}
 
 	installed(t)
 	stays(t, quiet, "the profile of a cluster that has no addon yet", func(ctx context.Context) error {
@@ -106,17 +119,31 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 		return err
 	})
 	enabled(t, cluster1)
-	if now := hasProfile(t, ns, cluster1); now.UID != kept.UID {
-		t.Error("the profile was made anew")
-	}
+	within(t, soon, "the profile is taken over", func(ctx context.Context) error {
+		now, err := profileOf(ctx, hub(t), ns, cluster1)
+		if err != nil {
+			return err
+		}
+		if now.UID != kept.UID {
+			t.Fatal("the profile was made anew")
+		}
+		if now.Labels[markLabel] != markValue {
+			return fmt.Errorf("its labels are %v", now.Labels)
+		}
+		return nil
+	})
 }
 
 // Wrong values are refused by the chart, before anything changes, in words that
 // name them.
 func TestWrongValuesAreRefused(t *testing.T) {
 	installed(t)
+	before := &addonv1beta1.ClusterManagementAddOn{}
+	if err := hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, before); err != nil {
+		t.Fatal(err)
+	}
 	for value, names := range map[string]string{
-		"installStrategy.type=Sometimes":  "type",
+		"installStrategy.type=Sometimes":  "installStrategy",
 		"installStrategy.type=Placements": "clusterSet",
 		"upstreamGates=on":                "upstreamGates",
 		"cleanupTimeout=soon":             "cleanupTimeout",
@@ -134,5 +161,12 @@ func TestWrongValuesAreRefused(t *testing.T) {
 				t.Errorf("does not name %s: %s", names, told)
 			}
 		})
+	}
+	after := &addonv1beta1.ClusterManagementAddOn{}
+	if err := hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, after); err != nil {
+		t.Fatal(err)
+	}
+	if after.UID != before.UID || after.Generation != before.Generation {
+		t.Errorf("the ClusterManagementAddOn was changed from generation %d to %d", before.Generation, after.Generation)
 	}
 }

@@ -23,7 +23,7 @@ func TestClusterJoins(t *testing.T) {
 	s := set(t, "join")
 	ns := namespace(t, "join")
 	bind(t, ns, s)
-	hasNoProfile(t, ns, cluster1)
+	noProfileComes(t, ns, cluster1)
 
 	inSet(t, cluster1, s)
 	profile := hasProfile(t, ns, cluster1)
@@ -105,7 +105,7 @@ func TestBindingDecides(t *testing.T) {
 		Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: s},
 	})
 	hasProfile(t, bound, cluster1)
-	hasNoProfile(t, silent, cluster1)
+	noProfileComes(t, silent, cluster1)
 
 	if err := hub(t).Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestNamespaceRequiresPlacement(t *testing.T) {
 	open := namespace(t, "open")
 	bind(t, open, s)
 	hasProfile(t, open, cluster1)
-	hasNoProfile(t, ns, cluster1)
+	noProfileComes(t, ns, cluster1)
 
 	create(t, hub(t), placing(ns, cluster1))
 	hasProfile(t, ns, cluster1)

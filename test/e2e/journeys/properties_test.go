@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,10 +29,17 @@ func TestPropertyIsEditedAndDeleted(t *testing.T) {
 		t.Error("a property without the time its value was first seen")
 	}
 
+	// The times in a profile are whole seconds.
+	within(t, soon, "the next second", func(context.Context) error {
+		if now := time.Now(); now.Unix() <= first.LastObservedTime.Unix() {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
+	})
 	sets(t, cluster1, "region.example", "south")
 	second := shows(t, ns, cluster1, "region.example", "south")
-	if second.LastObservedTime.Before(&first.LastObservedTime) {
-		t.Errorf("time went back from %s to %s", first.LastObservedTime, second.LastObservedTime)
+	if !first.LastObservedTime.Before(&second.LastObservedTime) {
+		t.Errorf("the time of the edited property was %s and is %s", first.LastObservedTime, second.LastObservedTime)
 	}
 	if now := shows(t, ns, cluster1, "zone.example", "a"); now != neighbour {
 		t.Errorf("the other property changed from %+v to %+v", neighbour, now)
@@ -48,6 +56,9 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 	enabled(t, cluster1)
 	ns := sandbox(t, "home", cluster1)
 	hasProfile(t, ns, cluster1)
+	homebody := property("homebody.example", "unknown")
+	homebody.SetLabels(map[string]string{spokeOnly: ""})
+	create(t, clientOf(t, cluster1), homebody)
 	sets(t, cluster1, "secretish.example", "known")
 	shows(t, ns, cluster1, "secretish.example", "known")
 
@@ -56,6 +67,17 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	lacks(t, ns, cluster1, "secretish.example")
+	says(t, cluster1, conditionPP, metav1.ConditionTrue, "Published", "homebody.example", "secretish.example")
+	stays(t, quiet, "the property that never was to leave", func(ctx context.Context) error {
+		profile, err := profileOf(ctx, hub(t), ns, cluster1)
+		if err != nil {
+			return err
+		}
+		if found, ok := propertyOf(profile, "homebody.example"); ok {
+			return fmt.Errorf("the hub shows %+v", found)
+		}
+		return nil
+	})
 }
 
 // A value no hub would take is left out by itself and named; the others go on.

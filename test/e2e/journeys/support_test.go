@@ -169,15 +169,15 @@ func addonOf(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName}}
 }
 
-// letGoEvent is an error until an event about the cluster's addon tells that the
-// spoke was let go and what stays on it.
+// letGoEvent is an error until an event about the cluster tells that it was let go
+// and what stays on it.
 func letGoEvent(ctx context.Context, c client.Client, cluster string) error {
 	events := &eventsv1.EventList{}
 	if err := c.List(ctx, events); err != nil {
 		return err
 	}
 	for _, event := range events.Items {
-		if event.Regarding.Kind == "ManagedCluster" && event.Regarding.Name == cluster && strings.Contains(event.Note, "ClusterClaim") {
+		if event.Reason == "CleanupAbandoned" && event.Regarding.Kind == "ManagedCluster" && event.Regarding.Name == cluster && strings.Contains(event.Note, "ClusterClaim") {
 			return nil
 		}
 	}

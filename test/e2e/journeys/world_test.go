@@ -348,6 +348,14 @@ func hasNoProfile(t *testing.T, namespace, cluster string) {
 	})
 }
 
+// noProfileComes checks that there is no profile and that none appears.
+func noProfileComes(t *testing.T, namespace, cluster string) {
+	t.Helper()
+	stays(t, quiet, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
+		return gone(ctx, hub(t), &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}})
+	})
+}
+
 func propertyOf(profile *inventoryv1alpha1.ClusterProfile, name string) (inventoryv1alpha1.Property, bool) {
 	at := slices.IndexFunc(profile.Status.Properties, func(p inventoryv1alpha1.Property) bool { return p.Name == name })
 	if at < 0 {
