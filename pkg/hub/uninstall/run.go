@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +23,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// lookEvery is how often the hub is looked at.
-const lookEvery = time.Second
+const (
+	// lookEvery is how often the hub is looked at.
+	lookEvery = time.Second
+
+	// pageSize is how many objects are asked for at a time: what thousands of
+	// clusters have at once would not fit into the hook's memory.
+	pageSize = 250
+)
 
 // Options say how to uninstall.
 type Options struct {
@@ -45,13 +52,14 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	return (&uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: lookEvery}).run(ctx, opts.Timeout)
+	return (&uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: lookEvery, pageSize: pageSize}).run(ctx, opts.Timeout)
 }
 
 type uninstaller struct {
 	client       client.Client
 	keepProfiles bool
 	every        time.Duration
+	pageSize     int64
 
 	// told is the last line of progress.
 	told string
@@ -123,32 +131,73 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if err != nil {
 		return observed{}, fmt.Errorf("reading ClusterManagementAddOn %s: %w", contract.AddonName, err)
 	}
-	addons := &addonv1beta1.ManagedClusterAddOnList{}
-	if err := u.client.List(ctx, addons, client.MatchingFields{metav1.ObjectNameField: contract.AddonName}); err != nil {
+	if o.addons, err = u.observeAddons(ctx); err != nil {
 		return observed{}, fmt.Errorf("listing ManagedClusterAddOns %s: %w", contract.AddonName, err)
 	}
-	o.addons = addons.Items
 	o.profiles, err = u.observeProfiles(ctx)
 	return o, err
+}
+
+// observeAddons returns this addon on every cluster, cut down to what is looked
+// at.
+func (u *uninstaller) observeAddons(ctx context.Context) ([]addonv1beta1.ManagedClusterAddOn, error) {
+	var addons []addonv1beta1.ManagedClusterAddOn
+	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
+	err := eachPage(ctx, u, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) {
+		for i := range page.Items {
+			addons = append(addons, trimAddon(&page.Items[i]))
+		}
+	}, client.MatchingFields{metav1.ObjectNameField: contract.AddonName})
+	return addons, err
+}
+
+func trimAddon(full *addonv1beta1.ManagedClusterAddOn) addonv1beta1.ManagedClusterAddOn {
+	addon := addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: full.Namespace, Name: full.Name, UID: full.UID, DeletionTimestamp: full.DeletionTimestamp,
+	}}
+	if condition := apimeta.FindStatusCondition(full.Status.Conditions, contract.ConditionProfilesSynced); condition != nil {
+		addon.Status.Conditions = []metav1.Condition{*condition}
+	}
+	return addon
+}
+
+// eachPage lists objects a page at a time. Each page is new: what is decoded into
+// a used one joins what is in it.
+func eachPage[L client.ObjectList](ctx context.Context, u *uninstaller, newPage func() L, take func(L), opts ...client.ListOption) error {
+	for token := ""; ; {
+		page := newPage()
+		if err := u.client.List(ctx, page, append(slices.Clone(opts), client.Limit(u.pageSize), client.Continue(token))...); err != nil {
+			return err
+		}
+		take(page)
+		if token = page.GetContinue(); token == "" {
+			return nil
+		}
+	}
 }
 
 // observeProfiles returns the marked profiles that nobody is deleting yet; one
 // that waits for a finalizer of somebody else is theirs. A hub without the API has none.
 func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
-	err := u.client.List(ctx, list, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
+	var profiles []metav1.PartialObjectMetadata
+	newPage := func() *metav1.PartialObjectMetadataList {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
+		return page
+	}
+	err := eachPage(ctx, u, newPage, func(page *metav1.PartialObjectMetadataList) {
+		for _, profile := range page.Items {
+			if profile.DeletionTimestamp.IsZero() {
+				profile.ManagedFields = nil
+				profiles = append(profiles, profile)
+			}
+		}
+	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing ClusterProfiles: %w", err)
-	}
-	var profiles []metav1.PartialObjectMetadata
-	for _, profile := range list.Items {
-		if profile.DeletionTimestamp.IsZero() {
-			profiles = append(profiles, profile)
-		}
 	}
 	return profiles, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,7 +86,7 @@ func (f *fixture) create(object client.Object) {
 }
 
 func (f *fixture) uninstaller(keep bool) *uninstaller {
-	return &uninstaller{client: f.c, keepProfiles: keep, every: 10 * time.Millisecond}
+	return &uninstaller{client: f.c, keepProfiles: keep, every: 10 * time.Millisecond, pageSize: 1}
 }
 
 // look takes one step and returns what it says it waits for.
@@ -225,6 +226,43 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("again", f.look(again), "")
 	f.expect("again, twice", f.look(again), "done")
 	f.expect("profiles", f.profiles(first), "ours theirs")
+}
+
+// TestUninstallHoldsLittle: the hook's memory is bounded, and a hub may have
+// thousands of clusters.
+func TestUninstallHoldsLittle(t *testing.T) {
+	f := newFixture(t)
+	for _, cluster := range f.clusters {
+		f.answers(cluster)
+	}
+	f.wire.Reset()
+	o, err := f.uninstaller(false).observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range f.wire.Calls() {
+		if (call.Resource == "managedclusteraddons" || call.Resource == "clusterprofiles") && call.Query.Get("limit") != "1" {
+			t.Errorf("%s %s?%s is not for one page", call.Method, call.Path, call.Query.Encode())
+		}
+	}
+	if len(o.addons) != 2 || len(o.profiles) != 2 {
+		t.Errorf("%d addons and %d profiles, want two of each", len(o.addons), len(o.profiles))
+	}
+	for _, addon := range o.addons {
+		whole := f.addon(addon.Namespace)
+		want := addonv1beta1.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID},
+			Status:     addonv1beta1.ManagedClusterAddOnStatus{Conditions: whole.Status.Conditions},
+		}
+		if diff := cmp.Diff(want, addon); diff != "" {
+			t.Errorf("addon (-want +got):\n%s", diff)
+		}
+	}
+	for _, profile := range o.profiles {
+		if len(profile.ManagedFields) > 0 {
+			t.Errorf("profile %s/%s is held with its managed fields", profile.Namespace, profile.Name)
+		}
+	}
 }
 
 func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
