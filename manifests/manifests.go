@@ -2,7 +2,8 @@
 // it by hand but for the values that differ per cluster; pkg/hub/addon puts these in.
 //
 // The ClusterProperty CRD and the install namespace are shared with whoever else
-// needs them: they are created where missing, and never owned, changed or deleted.
+// needs them: they are created where missing, and never owned or deleted. The CRD
+// is never changed; the namespace gets a label.
 // Everything else is this addon's alone and goes when the addon goes. The clean-up
 // Job runs once, when the addon is being removed; its rights and the marker it
 // sets are shipped with the agent, because they must be there before it starts.
