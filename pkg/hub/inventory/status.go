@@ -58,6 +58,10 @@ type outcome struct {
 	placements []string
 }
 
+// nobodyAsks is true when there is to be no profile, and nothing in the namespace
+// because of which somebody may ask for one.
+func (o outcome) nobodyAsks() bool { return o.result == withheld && len(o.bindings) == 0 }
+
 // outcomeOf puts the rule's answer for a pair, and the profile that nothing is
 // left to be done about, into words.
 func outcomeOf(o observed, s selection, properties []string) outcome {

@@ -122,6 +122,11 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 		if !ok {
 			return nil, nil
 		}
+		if out.nobodyAsks() {
+			// Its profile is going. Named here, it would be one more write when it
+			// has gone.
+			continue
+		}
 		byNamespace[namespace] = out
 	}
 	condition := profilesSynced(byNamespace)

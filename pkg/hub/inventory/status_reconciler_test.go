@@ -18,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -95,6 +96,22 @@ func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
 	r.mustStep()
 	r.report(patchAddon)
 	r.reads("True", "NotSelected", "No namespace is to hold a profile.")
+	r.report()
+}
+
+// TestTheConditionIsWrittenOnceWhenAProfileGoes: not when it is deleted and again
+// when the cache has seen it go.
+func TestTheConditionIsWrittenOnceWhenAProfileGoes(t *testing.T) {
+	r := newReporting(t)
+	r.mustStep(post, patchStatus)
+	r.report(patchAddon)
+	edit(r.world, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} }, nil)
+	edit(r.world, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" }, nil)
+	r.mustStep(del)
+	r.report(patchAddon)
+	r.reads("True", "NotSelected", "No namespace is to hold a profile.")
+	edit(r.world, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = nil }, nil)
+	r.mustStep()
 	r.report()
 }
 
