@@ -53,6 +53,20 @@ func (a *access) apply(ctx context.Context, desired client.Object) error {
 	if err != nil {
 		return err
 	}
+	err = a.correct(ctx, current, desired)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	// What the cache had may be from before our own last patch. Returned, the
+	// conflict would stand in the addon's condition.
+	if err := a.live.Get(ctx, client.ObjectKeyFromObject(desired), current); err != nil {
+		return err
+	}
+	return a.correct(ctx, current, desired)
+}
+
+// correct patches what is different in current.
+func (a *access) correct(ctx context.Context, current, desired client.Object) error {
 	changed, err := merge(current, desired)
 	if err != nil || equality.Semantic.DeepEqual(current, changed) {
 		return err

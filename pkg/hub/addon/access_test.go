@@ -123,6 +123,50 @@ func TestGrantBelievesTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 	}
 }
 
+// TestGrantTriesOnceMoreWhereTheCacheHasAnOlderState: between our patch and its
+// coming round, the framework may ask again.
+func TestGrantTriesOnceMoreWhereTheCacheHasAnOlderState(t *testing.T) {
+	c, wire := newClient(t)
+	addon := newAddon(t, c)
+	if err := (&access{reader: c, live: c, writer: c}).grant(t.Context(), clusterOf(addon), addon); err != nil {
+		t.Fatal(err)
+	}
+	before := older{Reader: c}
+	for _, object := range []client.Object{&before.role, &before.binding} {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: addon.Namespace, Name: "cluster-inventory-agent"}, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addon.UID = "another-installation"
+	a := &access{reader: before, live: c, writer: c}
+	for n := range 2 { // the second time, both are refused
+		wire.Reset()
+		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+			t.Errorf("grant %d: %v", n+1, err)
+		}
+		if writes := wire.Writes(); len(writes) != 2 {
+			t.Errorf("grant %d: writes %v, want 2", n+1, writes)
+		}
+	}
+}
+
+// older is a cache that does not come on.
+type older struct {
+	client.Reader
+	role    rbacv1.Role
+	binding rbacv1.RoleBinding
+}
+
+func (o older) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	switch into := object.(type) {
+	case *rbacv1.Role:
+		o.role.DeepCopyInto(into)
+	case *rbacv1.RoleBinding:
+		o.binding.DeepCopyInto(into)
+	}
+	return nil
+}
+
 // empty is a cache that has not seen anything yet.
 type empty struct{ client.Reader }
 
