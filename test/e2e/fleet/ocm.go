@@ -153,8 +153,22 @@ func (f *Fleet) startHubOCM(ctx context.Context, ocm string, m manifests, report
 			return err
 		}
 	}
+	if err := admits(ctx, c); err != nil {
+		return err
+	}
 	report.line("hub: Open Cluster Management ready")
 	return nil
+}
+
+// admits waits till the hub admits a ManagedCluster. The first request through
+// the webhooks takes a second, and a registration agent that is accepted meanwhile
+// gives its own up.
+func admits(ctx context.Context, c client.Client) error {
+	trial := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "fleet-admission-trial"}}
+	return wait(ctx, "the hub to admit a ManagedCluster", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, trial.DeepCopy(), client.DryRunAll)
+		return err == nil, err
+	})
 }
 
 // spokeOCM describes OCM's agents on a spoke.
@@ -184,7 +198,7 @@ func (s spokeOCM) registrationAgent() Process {
 		Args: append([]string{s.ocm, "registration", "agent"}, append(s.common(s.registration),
 			"--cluster-name="+s.cluster,
 			"--bootstrap-kubeconfig="+s.bootstrap,
-			"--hub-kubeconfig-secret=hub-kubeconfig-secret",
+			"--hub-kubeconfig-secret="+hubAccessSecret,
 			"--cluster-healthcheck-period=10s",
 			"--spoke-external-server-urls="+s.server,
 		)...),
@@ -236,19 +250,13 @@ func (f *Fleet) startSpokeOCM(ctx context.Context, ocm, name string, m manifests
 	if err := f.writeBootstrap(ctx, spoke.bootstrap); err != nil {
 		return err
 	}
-	if err := f.Ensure(ctx, spoke.registrationAgent()); err != nil {
-		return err
-	}
-	// The work agent ends at once without access to the hub, which the
-	// registration agent receives when the cluster is accepted.
-	accepted := func(context.Context) (bool, error) { return exists(filepath.Join(spoke.hubAccess, "kubeconfig")), nil }
-	if err := wait(ctx, name+" to be accepted", 50*time.Millisecond, accepted); err != nil {
+	if err := f.register(ctx, spoke, c, report); err != nil {
 		return err
 	}
 	if err := f.Ensure(ctx, spoke.workAgent()); err != nil {
 		return err
 	}
-	if err := f.waitJoined(ctx, name); err != nil {
+	if err := f.waitManaged(ctx, name, joined); err != nil {
 		return err
 	}
 	for _, p := range []Process{spoke.registrationAgent(), spoke.workAgent()} {
@@ -258,6 +266,51 @@ func (f *Fleet) startSpokeOCM(ctx context.Context, ocm, name string, m manifests
 	}
 	report.line("%s: joined and available", name)
 	return nil
+}
+
+// hubAccessSecret is the Secret, on the spoke, of the registration agent's access
+// to the hub.
+const hubAccessSecret = "hub-kubeconfig-secret"
+
+// registrationPatience is how long an accepted agent may take to have its
+// ManagedCluster on the hub.
+const registrationPatience = 3 * time.Second
+
+// register starts the registration agent and waits till it has access to the hub,
+// without which the work agent would end at once. An agent whose certificate
+// arrives before its ManagedCluster is created never creates it (it tries again
+// after an hour); such a one starts over.
+func (f *Fleet) register(ctx context.Context, spoke spokeOCM, c client.Client, report *progress) error {
+	agent := spoke.registrationAgent()
+	accepted := func(context.Context) (bool, error) { return exists(filepath.Join(spoke.hubAccess, "kubeconfig")), nil }
+	for {
+		if err := f.Ensure(ctx, agent); err != nil {
+			return err
+		}
+		if err := wait(ctx, spoke.cluster+" to be accepted", 50*time.Millisecond, accepted); err != nil {
+			return err
+		}
+		patient, cancel := context.WithTimeout(ctx, registrationPatience)
+		err := f.waitManaged(patient, spoke.cluster, func(*clusterv1.ManagedCluster) bool { return true })
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		report.line("%s: was accepted before it was on the hub, registering again", spoke.cluster)
+		if err := f.Stop(ctx, agent.Name); err != nil {
+			return err
+		}
+		access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: hubAccessSecret}}
+		if err := client.IgnoreNotFound(c.Delete(ctx, access)); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(spoke.hubAccess); err != nil {
+			return err
+		}
+		if err := f.Start(ctx, agent.Name); err != nil {
+			return err
+		}
+	}
 }
 
 // writeBootstrap gives a spoke what a hub administrator hands out: the token
@@ -287,7 +340,8 @@ func (f *Fleet) writeBootstrap(ctx context.Context, path string) error {
 	return writeFile(path, content, fileMode)
 }
 
-func (f *Fleet) waitJoined(ctx context.Context, name string) error {
+// waitManaged waits till a cluster is on the hub, and as it should be.
+func (f *Fleet) waitManaged(ctx context.Context, name string, asItShould func(*clusterv1.ManagedCluster) bool) error {
 	c, err := f.Client(HubName)
 	if err != nil {
 		return err
@@ -297,7 +351,7 @@ func (f *Fleet) waitJoined(ctx context.Context, name string) error {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, managed); err != nil {
 			return false, err
 		}
-		return joined(managed), nil
+		return asItShould(managed), nil
 	})
 }
 
