@@ -15,7 +15,9 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
 var spokeOnly = map[string]string{"open-cluster-management.io/spoke-only": ""}
@@ -377,4 +379,33 @@ func (w *world) serveUnreadable() {
 	later.Name, later.Served, later.Storage = "v1", true, false
 	crd.Spec.Versions = append(crd.Spec.Versions, *later)
 	must(w.t, w.spoke.Update(context.Background(), crd))
+}
+
+// A version that is gone before it was ever read must not keep the session for
+// the next one from beginning, nor the agent from stopping.
+func TestSessionEndsThoughItsCachesWereNeverFilled(t *testing.T) {
+	w := newWorld(t, "")
+	cfg, err := kube.Config(w.opts.Kubeconfig)
+	must(t, err)
+	hub, err := kube.Config(w.opts.HubKubeconfig)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		now := situation{api: property.API{Version: "v1beta1"}, hub: hub}
+		ended <- (&session{cfg: cfg, opts: w.opts}).Run(ctx, now, func() { t.Error("ready without having read a property") })
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended before it was told to: %v", err)
+	case <-time.After(quiet):
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(soon):
+		t.Fatal("it does not end")
+	}
 }

@@ -43,6 +43,18 @@ func (s situation) publishes() bool {
 	return !s.removed && (s.api.Served() || s.api.Absent)
 }
 
+// watched are the kinds of the spoke that a session's controllers read.
+func (s situation) watched() []client.Object {
+	if !s.publishes() {
+		return nil
+	}
+	watched := []client.Object{&clusterv1alpha1.ClusterClaim{}}
+	if s.api.Served() {
+		watched = append(watched, property.New(s.api.Version))
+	}
+	return watched
+}
+
 // session runs the controllers for one situation.
 type session struct {
 	cfg  *rest.Config
@@ -57,21 +69,36 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 		return err
 	}
 	if now.publishes() {
-		if err := s.addPublish(ctx, mgr, now.api); err != nil {
+		if err := publish.Add(mgr, now.api); err != nil {
 			return err
 		}
 	}
 	if err := s.addReport(mgr, now); err != nil {
 		return err
 	}
-	err = mgr.Add(manager.RunnableFunc(func(context.Context) error {
-		ready()
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if filled(ctx, mgr.GetCache(), now.watched()) {
+			ready()
+		}
 		return nil
 	}))
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// filled waits for the caches of these kinds, and says whether they were filled
+// before ctx ended. No informer may be asked for earlier: a manager waits for those
+// it finds when it starts, and while it waits it cannot be stopped
+// (controller-runtime, pkg/manager, runnableGroup.Start).
+func filled(ctx context.Context, informers cache.Informers, kinds []client.Object) bool {
+	for _, kind := range kinds {
+		if _, err := informers.GetInformer(ctx, kind); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
@@ -94,21 +121,6 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 		// timeout of their own.
 		GracefulShutdownTimeout: ptr.To(neverGiveUp),
 	})
-}
-
-func (s *session) addPublish(ctx context.Context, mgr manager.Manager, api property.API) error {
-	watched := []client.Object{&clusterv1alpha1.ClusterClaim{}}
-	if api.Served() {
-		watched = append(watched, property.New(api.Version))
-	}
-	for _, obj := range watched {
-		// An informer known before the start is waited for without a time limit,
-		// before any controller starts.
-		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
-			return err
-		}
-	}
-	return publish.Add(mgr, api)
 }
 
 func (s *session) addReport(mgr manager.Manager, now situation) error {

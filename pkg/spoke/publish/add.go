@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,9 @@ func Add(mgr manager.Manager, api property.API) error {
 	return controlled.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			// What cannot be read may become readable at any time.
+			CacheSyncTimeout: math.MaxInt64,
+			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(&Reconciler{
 			api:    api,
