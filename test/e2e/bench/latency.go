@@ -156,9 +156,6 @@ func (b *bench) setUp(ctx context.Context) error {
 		return err
 	}
 	b.before = managed.Labels[setLabel]
-	if err := b.spoke.Create(ctx, newProperty()); err != nil {
-		return err
-	}
 	for _, object := range b.objects() {
 		if err := b.hub.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
@@ -178,6 +175,10 @@ func (b *bench) setUp(ctx context.Context) error {
 		}); err != nil {
 			return fmt.Errorf("enabling the addon on %s: %w", cluster, err)
 		}
+	}
+	// The addon brings the API.
+	if err := b.retry(ctx, func(ctx context.Context) error { return b.spoke.Create(ctx, newProperty()) }); err != nil {
+		return fmt.Errorf("making a property: %w", err)
 	}
 	for _, cluster := range []string{b.cluster, published} {
 		profile := &inventoryv1alpha1.ClusterProfile{}
@@ -236,6 +237,14 @@ func (b *bench) moveCluster(ctx context.Context, set string) error {
 	return b.hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: b.cluster}}, client.RawPatch(types.MergePatchType, patch))
 }
 
+// ignoreMissing ignores that an object, or its kind, is not there.
+func ignoreMissing(err error) error {
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
 func addonOf(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
 }
@@ -243,7 +252,7 @@ func addonOf(cluster string) *addonv1beta1.ManagedClusterAddOn {
 func (b *bench) tearDown(ctx context.Context) error {
 	problems := []error{
 		b.moveCluster(ctx, b.before),
-		client.IgnoreNotFound(b.spoke.Delete(ctx, newProperty())),
+		ignoreMissing(b.spoke.Delete(ctx, newProperty())),
 	}
 	for _, cluster := range []string{published, bare} {
 		// No klusterlet will ever clean these up.
