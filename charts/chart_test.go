@@ -319,6 +319,7 @@ func TestSchemaRejects(t *testing.T) {
 		"a limit in words":                     {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
 		"an unknown pull policy":               {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
 		"a digest in place of a tag":           {values: `image: {repository: "example.com/a@sha256:00"}`, want: "image/repository"},
+		"a timeout of no time":                 {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
 		"a timeout without unit":               {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
 		"a timeout that is a number":           {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
 		"gates said to be on":                  {values: "upstreamGates: on", want: "upstreamGates"},

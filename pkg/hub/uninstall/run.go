@@ -192,7 +192,7 @@ func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObje
 				profiles = append(profiles, profile)
 			}
 		}
-	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
+	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelClusterManager: contract.ClusterManagerName})
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}

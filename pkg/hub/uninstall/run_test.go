@@ -60,10 +60,15 @@ func newFixture(t *testing.T) *fixture {
 		f.create(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "another-addon"}})
 		for name, label := range map[string]string{"ours": "cluster-inventory-addon", "theirs": "somebody"} {
 			f.create(&inventoryv1alpha1.ClusterProfile{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": label, "example.com/other": "stays"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": label, "x-k8s.io/cluster-manager": "open-cluster-management", "example.com/other": "stays"}},
 				Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
 			})
 		}
+		// Marked by a mistake of somebody's, but of another cluster manager.
+		f.create(&inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "another-managers", Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon", "x-k8s.io/cluster-manager": "another"}},
+			Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "another"}},
+		})
 	}
 	f.wire.Reset()
 	return f
@@ -180,7 +185,7 @@ func TestUninstall(t *testing.T) {
 	f.cleanedUp(second)
 	f.expect("both are clean", f.look(u)[:2], "2 ") // ClusterProfiles to go
 	for _, cluster := range f.clusters {
-		f.expect("profiles of "+cluster, f.profiles(cluster), "theirs")
+		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
 	}
 	f.expect("nothing left", f.look(u), "")
 	f.expect("nothing left, twice", f.look(u), "done")
@@ -211,7 +216,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("nothing left", f.look(u), "")
 	f.expect("nothing left, twice", f.look(u), "done")
 	for _, cluster := range f.clusters {
-		f.expect("profiles of "+cluster, f.profiles(cluster), "ours theirs")
+		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers ours theirs")
 		profile := &inventoryv1alpha1.ClusterProfile{}
 		if err := f.c.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: "ours"}, profile); err != nil {
 			t.Fatal(err)
@@ -225,7 +230,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	again := f.uninstaller(false)
 	f.expect("again", f.look(again), "")
 	f.expect("again, twice", f.look(again), "done")
-	f.expect("profiles", f.profiles(first), "ours theirs")
+	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
 // TestUninstallHoldsLittle: the hook's memory is bounded, and a hub may have
@@ -297,7 +302,7 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	if len(failed) != 5 {
 		t.Errorf("%d writes failed once, want 5: strategy, two addons, two profiles", len(failed))
 	}
-	f.expect("profiles", f.profiles(f.clusters[0]), "theirs")
+	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
 }
 
 func TestUninstallGivesUpWhenItMayNot(t *testing.T) {

@@ -3,6 +3,7 @@ package journeys
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,49 @@ func TestInstallByPlacement(t *testing.T) {
 		within(t, eventually, cluster+" is clean", func(ctx context.Context) error { return clean(ctx, clientOf(t, cluster)) })
 		hasNoProfile(t, ns, cluster)
 	}
+}
+
+// Clusters that have the addon are not handed over to a Placement that has not
+// decided yet: OCM would take the addon, and so the profiles, from all of them.
+func TestStrategyIsNotChangedUnderTheClusters(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "strategy", cluster1)
+	profile := hasProfile(t, ns, cluster1)
+	s := profile.Labels["multicluster.x-k8s.io/clusterset"]
+
+	out := &bytes.Buffer{}
+	err := world.Deploy(t.Context(), out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+s)
+	if told := fmt.Sprint(err, out); err == nil || !strings.Contains(told, "would lose it") || !strings.Contains(told, cluster1) {
+		installedWith = nil
+		t.Fatalf("upgrade to a Placement that is not there yet: %s", told)
+	}
+
+	placement := &clusterv1beta1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: managerNS, Name: "handover"},
+		Spec:       clusterv1beta1.PlacementSpec{ClusterSets: []string{s}},
+	}
+	create(t, hub(t), placement)
+	bind(t, managerNS, s)
+	within(t, soon, "the Placement decides", func(ctx context.Context) error {
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(placement), placement); err != nil {
+			return err
+		}
+		if placement.Status.NumberOfSelectedClusters != 1 {
+			return fmt.Errorf("it selects %d clusters", placement.Status.NumberOfSelectedClusters)
+		}
+		return nil
+	})
+	// The clusters that it does not decide for lose the addon, as they should.
+	installed(t, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.create=false", "--set", "installStrategy.placement.name=handover")
+	stays(t, quiet, "the profile under the new strategy", func(ctx context.Context) error {
+		now, err := profileOf(ctx, hub(t), ns, cluster1)
+		if err == nil && now.UID != profile.UID {
+			err = errors.New("the profile was made anew")
+		}
+		return err
+	})
+	installed(t)
 }
 
 // Uninstalling takes the addon from every cluster first and then itself: nothing
