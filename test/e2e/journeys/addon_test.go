@@ -117,6 +117,10 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	installed(t)
 	spoke := clientOf(t, lost)
+	// The story of the foreign CRD, if it was told before, has left it there.
+	if err := client.IgnoreAlreadyExists(spoke.Create(t.Context(), foreignPropertyCRD())); err != nil {
+		t.Fatal(err)
+	}
 	enabled(t, lost)
 	ns := sandbox(t, "versions", lost)
 	hasProfile(t, ns, lost)
