@@ -1,9 +1,6 @@
 package hub
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"os"
 	"path"
 	"slices"
@@ -109,59 +106,36 @@ func (o *Options) complete() {
 
 // validate returns every mistake, each naming its flag.
 func (o *Options) validate() error {
-	var problems []error
-	report := func(flag, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
-	}
-	if o.AgentImage == "" {
-		report("agent-image", "is required")
-	}
+	var mistakes kube.Mistakes
+	mistakes.Required("agent-image", o.AgentImage)
 	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
-		report("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
+		mistakes.Add("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
 	}
-	if mistakes := validation.IsDNS1123Label(o.AgentInstallNamespace); len(mistakes) > 0 {
-		report("agent-install-namespace", "%q is not a namespace name: %s", o.AgentInstallNamespace, mistakes[0])
+	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {
+		mistakes.Add("agent-install-namespace", "%q is not a namespace name: %s", o.AgentInstallNamespace, problems[0])
 	}
 	if o.AgentClaimLimit < 0 {
-		report("agent-claim-limit", "%d is negative", o.AgentClaimLimit)
+		mistakes.Add("agent-claim-limit", "%d is negative", o.AgentClaimLimit)
 	}
 	if o.AgentLogLevel < 0 {
-		report("agent-log-level", "%d is negative", o.AgentLogLevel)
+		mistakes.Add("agent-log-level", "%d is negative", o.AgentLogLevel)
 	}
 	if o.CleanupTimeout <= 0 {
-		report("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
+		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
 	}
 	if gates := upstream.Override(o.UpstreamGates); gates != upstream.OverrideNone && gates != upstream.OverrideOff {
-		report("upstream-gates", "%q is neither %q nor %q", o.UpstreamGates, upstream.OverrideNone, upstream.OverrideOff)
+		mistakes.Add("upstream-gates", "%q is neither %q nor %q", o.UpstreamGates, upstream.OverrideNone, upstream.OverrideOff)
 	}
-	if o.UpstreamRegistrationClusterRole == "" {
-		report("upstream-registration-clusterrole", "is required")
-	}
+	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
 	for _, pattern := range o.LabelAllow {
 		if _, err := path.Match(pattern, ""); err != nil {
-			report("label-allow", "%q is not a pattern: %v", pattern, err)
+			mistakes.Add("label-allow", "%q is not a pattern: %v", pattern, err)
 		}
 	}
-	for flag, address := range map[string]string{"health-probe-bind-address": o.HealthProbeBindAddress, "metrics-bind-address": o.MetricsBindAddress} {
-		if _, _, err := net.SplitHostPort(address); address != "0" && err != nil {
-			report(flag, "%q is not host:port: %v", address, err)
-		}
-	}
+	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
+	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
-		report("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
+		mistakes.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
 	}
-	return oneLine(problems)
-}
-
-// oneLine joins the mistakes, so that a person reads them in one line of a log.
-func oneLine(problems []error) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	texts := make([]string, 0, len(problems))
-	for _, problem := range problems {
-		texts = append(texts, problem.Error())
-	}
-	slices.Sort(texts)
-	return errors.New(strings.Join(texts, "; "))
+	return mistakes.Err()
 }

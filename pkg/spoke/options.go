@@ -1,11 +1,6 @@
 package spoke
 
 import (
-	"errors"
-	"fmt"
-	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -76,17 +71,17 @@ func (o *Options) complete() {
 
 // Validate returns every mistake in one line, each naming its flag.
 func (o *Options) Validate() error {
-	var mistakes mistakes
-	mistakes.namespace("cluster-name", o.ClusterName)
-	mistakes.namespace("install-namespace", o.InstallNamespace)
-	mistakes.required("addon-uid", o.AddonUID)
-	mistakes.required("hub-kubeconfig", o.HubKubeconfig)
-	mistakes.address("health-probe-bind-address", o.HealthProbeBindAddress)
-	mistakes.address("metrics-bind-address", o.MetricsBindAddress)
+	var mistakes kube.Mistakes
+	checkNamespace(&mistakes, "cluster-name", o.ClusterName)
+	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
+	mistakes.Required("addon-uid", o.AddonUID)
+	mistakes.Required("hub-kubeconfig", o.HubKubeconfig)
+	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
+	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
 	if o.ClaimLimit < 0 {
-		mistakes.add("claim-limit", "%d is negative", o.ClaimLimit)
+		mistakes.Add("claim-limit", "%d is negative", o.ClaimLimit)
 	}
-	return mistakes.err()
+	return mistakes.Err()
 }
 
 // CleanupOptions is the command line of the hook.
@@ -114,46 +109,19 @@ func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
 
 // Validate returns every mistake in one line, each naming its flag.
 func (o *CleanupOptions) Validate() error {
-	var mistakes mistakes
-	mistakes.namespace("install-namespace", o.InstallNamespace)
-	mistakes.required("addon-uid", o.AddonUID)
+	var mistakes kube.Mistakes
+	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
+	mistakes.Required("addon-uid", o.AddonUID)
 	if o.Timeout < 0 {
-		mistakes.add("timeout", "%s is negative", o.Timeout)
+		mistakes.Add("timeout", "%s is negative", o.Timeout)
 	}
-	return mistakes.err()
+	return mistakes.Err()
 }
 
-// mistakes collects what is wrong with a command line.
-type mistakes []string
-
-func (m *mistakes) add(flag, format string, args ...any) {
-	*m = append(*m, "--"+flag+": "+fmt.Sprintf(format, args...))
-}
-
-func (m *mistakes) required(flag, value string) {
-	if value == "" {
-		m.add(flag, "is required")
+// checkNamespace notes a flag that does not name a namespace.
+func checkNamespace(mistakes *kube.Mistakes, flag, name string) {
+	mistakes.Required(flag, name)
+	if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
+		mistakes.Add(flag, "%q is not a name of a namespace: %s", name, problems[0])
 	}
-}
-
-func (m *mistakes) namespace(flag, name string) {
-	if name == "" {
-		m.add(flag, "is required")
-	} else if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		m.add(flag, "%q is not a name of a namespace: %s", name, problems[0])
-	}
-}
-
-func (m *mistakes) address(flag, address string) {
-	if _, _, err := net.SplitHostPort(address); address != "0" && err != nil {
-		m.add(flag, "%q is not host:port: %v", address, err)
-	}
-}
-
-func (m mistakes) err() error {
-	if len(m) == 0 {
-		return nil
-	}
-	slices.Sort(m)
-	return errors.New(strings.Join(m, "; "))
 }
