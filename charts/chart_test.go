@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -30,6 +29,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
 const (
@@ -91,7 +92,9 @@ func renderOn(t *testing.T, values string, versions ...string) ([]*unstructured.
 			}
 		}
 	}
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(identify(a), identify(b)) })
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(manifesttest.Identify(a), manifesttest.Identify(b))
+	})
 	return objects, nil
 }
 
@@ -104,33 +107,12 @@ func mustRender(t *testing.T, values string) []*unstructured.Unstructured {
 	return objects
 }
 
-func identify(u *unstructured.Unstructured) string {
-	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
-}
-
 func identifyAll(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, object := range objects {
-		all = append(all, identify(object))
+		all = append(all, manifesttest.Identify(object))
 	}
 	return all
-}
-
-// find decodes the one object of that kind and name, and fails on a field that
-// its API does not know.
-func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
-	t.Helper()
-	for _, object := range objects {
-		if object.GetKind() == kind && object.GetName() == name {
-			typed := new(T)
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-				t.Fatalf("%s: %v", identify(object), err)
-			}
-			return typed
-		}
-	}
-	t.Fatalf("no %s %s", kind, name)
-	return nil
 }
 
 const placements = `
@@ -197,7 +179,7 @@ func TestInstallStrategy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			addon := find[addonv1beta1.ClusterManagementAddOn](t, mustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
+			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, mustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
 			if diff := cmp.Diff(test.want, addon.Spec.InstallStrategy); diff != "" {
 				t.Errorf("install strategy (-want +got):\n%s", diff)
 			}
@@ -225,7 +207,7 @@ func placed(namespace, name string) addonv1beta1.PlacementStrategy {
 // OCM taints a cluster with that goes away: otherwise it would lose the addon.
 func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 	objects := mustRender(t, placements)
-	placement := find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
+	placement := manifesttest.Find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
 	var tolerated []string
 	for _, toleration := range placement.Spec.Tolerations {
 		tolerated = append(tolerated, toleration.Key)
@@ -236,7 +218,7 @@ func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 	if diff := cmp.Diff([]string{"sandbox-fleet"}, placement.Spec.ClusterSets); diff != "" {
 		t.Errorf("sets (-want +got):\n%s", diff)
 	}
-	binding := find[clusterv1beta2.ManagedClusterSetBinding](t, objects, "ManagedClusterSetBinding", "sandbox-fleet")
+	binding := manifesttest.Find[clusterv1beta2.ManagedClusterSetBinding](t, objects, "ManagedClusterSetBinding", "sandbox-fleet")
 	if binding.Spec.ClusterSet != "sandbox-fleet" || binding.Labels["inventory.open-cluster-management.io/publish"] != "false" {
 		t.Errorf("the chart's own binding publishes: %+v", binding)
 	}
@@ -255,7 +237,7 @@ uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
 `
 	objects := mustRender(t, values)
-	manager := find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
+	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 	want := []string{
 		"--agent-image=example.com/inventory:v9",
 		"--agent-image-pull-policy=Always",
@@ -278,11 +260,11 @@ podAnnotations: {a: b}
 	if manager.Annotations["a"] != "b" || manager.Spec.Containers[0].Image != "example.com/inventory:v9" {
 		t.Errorf("pod template %+v", manager)
 	}
-	uninstall := find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec.Containers[0]
+	uninstall := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec.Containers[0]
 	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
 	}
-	role := find[rbacv1.ClusterRole](t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager")
+	role := manifesttest.Find[rbacv1.ClusterRole](t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager")
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Equal(r.Resources, []string{"clusterroles"}) && slices.Equal(r.ResourceNames, []string{"other"})
 	}) {
@@ -291,7 +273,7 @@ podAnnotations: {a: b}
 }
 
 func TestDefaultImageIsTheChartsVersion(t *testing.T) {
-	manager := find[appsv1.Deployment](t, mustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	manager := manifesttest.Find[appsv1.Deployment](t, mustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
 	if want := "quay.io/open-cluster-management/cluster-inventory-addon:" + load(t).Metadata.AppVersion; manager.Image != want {
 		t.Errorf("image %s, want %s", manager.Image, want)
 	}
@@ -299,7 +281,7 @@ func TestDefaultImageIsTheChartsVersion(t *testing.T) {
 
 // TestGatesOffWithoutQuotes: YAML reads a bare off as false.
 func TestGatesOffWithoutQuotes(t *testing.T) {
-	manager := find[appsv1.Deployment](t, mustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	manager := manifesttest.Find[appsv1.Deployment](t, mustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
 	if !slices.Contains(manager.Args, "--upstream-gates=off") {
 		t.Errorf("arguments %v", manager.Args)
 	}
@@ -369,11 +351,11 @@ func TestRights(t *testing.T) {
 		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
 			continue
 		}
-		role := find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName())
+		role := manifesttest.Find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName())
 		for _, rule := range role.Rules {
 			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames) {
 				if strings.Contains(word, "*") || slices.Contains([]string{"secrets", "bind", "escalate", "impersonate", "deletecollection"}, word) {
-					t.Errorf("%s has a rule with %q: %+v", identify(object), word, rule)
+					t.Errorf("%s has a rule with %q: %+v", manifesttest.Identify(object), word, rule)
 				}
 			}
 		}
@@ -384,22 +366,12 @@ func TestRights(t *testing.T) {
 func TestPodsAreRestricted(t *testing.T) {
 	objects := mustRender(t, "")
 	pods := map[string]corev1.PodSpec{
-		"manager":   find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec,
-		"uninstall": find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
+		"manager":   manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec,
+		"uninstall": manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
 	}
 	for name, pod := range pods {
 		t.Run(name, func(t *testing.T) {
-			if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-				t.Errorf("pod security context %+v", pod.SecurityContext)
-			}
-			container := pod.Containers[0]
-			security := container.SecurityContext
-			if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-				t.Errorf("container security context %+v", security)
-			}
-			if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
-				t.Errorf("resources %+v", container.Resources)
-			}
+			manifesttest.CheckRestricted(t, pod)
 		})
 	}
 }
@@ -410,17 +382,17 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 	for _, object := range mustRender(t, "") {
 		isHook := object.GetAnnotations()["helm.sh/hook"] == "pre-delete"
 		if belongs := strings.HasSuffix(object.GetName(), "uninstall"); belongs != isHook {
-			t.Errorf("%s: is a hook: %t, want %t", identify(object), isHook, belongs)
+			t.Errorf("%s: is a hook: %t, want %t", manifesttest.Identify(object), isHook, belongs)
 		}
 		want := "-10"
 		if object.GetKind() == "Job" {
 			want = "0"
 		}
 		if weight := object.GetAnnotations()["helm.sh/hook-weight"]; isHook && weight != want {
-			t.Errorf("%s has weight %s, want %s", identify(object), weight, want)
+			t.Errorf("%s has weight %s, want %s", manifesttest.Identify(object), weight, want)
 		}
 		if policy := object.GetAnnotations()["helm.sh/hook-delete-policy"]; isHook && policy != "before-hook-creation,hook-succeeded" {
-			t.Errorf("%s is deleted %q", identify(object), policy)
+			t.Errorf("%s is deleted %q", manifesttest.Identify(object), policy)
 		}
 	}
 }
@@ -430,7 +402,7 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 func TestCRDsAreNotTemplates(t *testing.T) {
 	for _, object := range mustRender(t, placements) {
 		if object.GetKind() == "CustomResourceDefinition" {
-			t.Errorf("%s is a template", identify(object))
+			t.Errorf("%s is a template", manifesttest.Identify(object))
 		}
 	}
 	crds := load(t).CRDObjects()

@@ -3,7 +3,6 @@ package addon
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
 func values() Values {
@@ -45,30 +45,10 @@ func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
 	return all
 }
 
-func identify(u *unstructured.Unstructured) string {
-	return strings.TrimPrefix(u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName(), "/")
-}
-
-// find decodes the one object of that kind and name.
-func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
-	t.Helper()
-	for _, object := range objects {
-		if object.GetKind() == kind && object.GetName() == name {
-			typed := new(T)
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-				t.Fatal(err)
-			}
-			return typed
-		}
-	}
-	t.Fatalf("no %s %s", kind, name)
-	return nil
-}
-
 func TestRenderPutsEverythingInItsPlace(t *testing.T) {
 	var got []string
 	for _, object := range rendered(t, values()) {
-		got = append(got, identify(object))
+		got = append(got, manifesttest.Identify(object))
 	}
 	want := []string{
 		"CustomResourceDefinition /clusterproperties.about.k8s.io",
@@ -97,18 +77,18 @@ func TestRenderMarksWhatIsOursAndOrphansWhatIsShared(t *testing.T) {
 	for _, object := range rendered(t, values()) {
 		isShared := slices.Contains(shared, object.GetKind())
 		if _, orphaned := object.GetAnnotations()["addon.open-cluster-management.io/deletion-orphan"]; orphaned != isShared {
-			t.Errorf("%s: left behind is %t, want %t", identify(object), orphaned, isShared)
+			t.Errorf("%s: left behind is %t, want %t", manifesttest.Identify(object), orphaned, isShared)
 		}
 		if marked := object.GetLabels()["app.kubernetes.io/managed-by"] == "cluster-inventory-addon"; marked == isShared {
-			t.Errorf("%s: marked is %t, want %t", identify(object), marked, !isShared)
+			t.Errorf("%s: marked is %t, want %t", manifesttest.Identify(object), marked, !isShared)
 		}
 	}
 }
 
 func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
 	objects := rendered(t, values())
-	agent := find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec
-	cleanup := find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
+	agent := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec
+	cleanup := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
 	tests := map[string]struct {
 		pod  corev1.PodSpec
 		args []string
@@ -140,26 +120,12 @@ func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
 func TestRenderKeepsPodsRestricted(t *testing.T) {
 	objects := rendered(t, values())
 	pods := map[string]corev1.PodSpec{
-		"agent":   find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec,
-		"cleanup": find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec,
+		"agent":   manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec,
+		"cleanup": manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec,
 	}
 	for name, pod := range pods {
 		t.Run(name, func(t *testing.T) {
-			if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-				t.Errorf("pod security context %+v", pod.SecurityContext)
-			}
-			if pod.HostNetwork || pod.HostPID || pod.HostIPC {
-				t.Error("uses the host's namespaces")
-			}
-			for _, container := range pod.Containers {
-				security := container.SecurityContext
-				if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-					t.Errorf("container security context %+v", security)
-				}
-				if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
-					t.Errorf("resources %+v", container.Resources)
-				}
-			}
+			manifesttest.CheckRestricted(t, pod)
 		})
 	}
 }
@@ -194,7 +160,7 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 	objects := rendered(t, values())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := find[rbacv1.ClusterRole](t, objects, test.kind, test.name).Rules
+			got := manifesttest.Find[rbacv1.ClusterRole](t, objects, test.kind, test.name).Rules
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}
@@ -204,9 +170,9 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 		if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
 			continue
 		}
-		binding := find[rbacv1.RoleBinding](t, objects, object.GetKind(), object.GetName())
+		binding := manifesttest.Find[rbacv1.RoleBinding](t, objects, object.GetKind(), object.GetName())
 		if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != "agents" {
-			t.Errorf("%s has subjects %+v", identify(object), binding.Subjects)
+			t.Errorf("%s has subjects %+v", manifesttest.Identify(object), binding.Subjects)
 		}
 	}
 }
@@ -234,7 +200,7 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 			var changed []string
 			for i, after := range rendered(t, v) {
 				if wire(t, before[i]) != wire(t, after) {
-					changed = append(changed, identify(after))
+					changed = append(changed, manifesttest.Identify(after))
 				}
 			}
 			if diff := cmp.Diff(test.want, changed); diff != "" {
@@ -256,7 +222,7 @@ func wire(t *testing.T, object *unstructured.Unstructured) string {
 // TestPropertyCRDFitsTheKlusterlets holds the CRD to what the klusterlet's own
 // later install needs: its one version, v1alpha1, is what is stored.
 func TestPropertyCRDFitsTheKlusterlets(t *testing.T) {
-	crd := find[apiextensionsv1.CustomResourceDefinition](t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io")
+	crd := manifesttest.Find[apiextensionsv1.CustomResourceDefinition](t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io")
 	var versions []string
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
