@@ -11,6 +11,11 @@ const (
 	// the cluster's ClusterProfile is what it should be, and what keeps the
 	// others from it.
 	ConditionProfilesSynced = "ProfilesSynced"
+
+	// ConditionCredentialsSynced is set by the hub manager on clusters that have,
+	// or had, ManagedServiceAccounts to copy: which tokens are where they should
+	// be, and what keeps the others from it.
+	ConditionCredentialsSynced = "CredentialsSynced"
 )
 
 // Reasons of ConditionPropertiesPublished.
@@ -50,6 +55,11 @@ const (
 	// claims that were left out: empty, too long or duplicated (status False).
 	ReasonInvalidProperties = "InvalidProperties"
 
+	// ReasonAccessUnavailable: profiles are in place, but without an access
+	// provider that the cluster should have; the message says what is missing
+	// (status False).
+	ReasonAccessUnavailable = "AccessUnavailable"
+
 	// ReasonForeignProfile: a ClusterProfile of the cluster's name belongs to
 	// another cluster manager and was left alone (status False).
 	ReasonForeignProfile = "ForeignProfile"
@@ -78,4 +88,48 @@ const (
 	// ReasonProfileAPIMissing: the hub serves no ClusterProfile API; its
 	// arrival is followed (status False).
 	ReasonProfileAPIMissing = "ClusterProfileAPIMissing"
+)
+
+// Reasons of ConditionCredentialsSynced. With several, the one that comes first
+// here is the condition's; the message names all.
+const (
+	// ReasonCopied: every token is where it should be (status True).
+	ReasonCopied = "Copied"
+
+	// ReasonNoAccounts: no ManagedServiceAccount of the cluster is labelled to be
+	// copied any more (status True).
+	ReasonNoAccounts = "NoAccounts"
+
+	// ReasonDraining: the manager removes all copies, and makes none
+	// (status False).
+	ReasonDraining = "Draining"
+
+	// ReasonUpstreamSyncerOn: managed-serviceaccount's own syncer is on and writes
+	// the Secrets of the same names, so this addon writes none (status False).
+	ReasonUpstreamSyncerOn = "UpstreamSyncerOn"
+
+	// ReasonNameCollision: two accounts would be copied to Secrets of one name,
+	// so neither is (status False).
+	ReasonNameCollision = "NameCollision"
+
+	// ReasonForeignSecret: a Secret of the copy's name is somebody else's and was
+	// left alone (status False).
+	ReasonForeignSecret = "ForeignSecret"
+
+	// ReasonInvalidSource: the account's status names no Secret of its own, or
+	// that Secret holds no token that could be used (status False).
+	ReasonInvalidSource = "InvalidSource"
+
+	// ReasonNoTarget: an account names no namespaces to copy to, and the manager
+	// requires that (status False).
+	ReasonNoTarget = "NoTarget"
+
+	// ReasonTargetNotEntitled: an account names a namespace that has no
+	// ClusterProfile of the cluster by the rule of what is published where
+	// (status False).
+	ReasonTargetNotEntitled = "TargetNotEntitled"
+
+	// ReasonCopyFailed: the API server refused a read or a write; it is tried
+	// again (status False).
+	ReasonCopyFailed = "CopyFailed"
 )

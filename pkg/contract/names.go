@@ -62,6 +62,69 @@ const (
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
 )
 
+// Access providers of a ClusterProfile.
+const (
+	// AccessProviderName is the access provider through cluster-proxy's user
+	// server. Every published guide to Open Cluster Management's ClusterProfiles
+	// uses this name.
+	AccessProviderName = "open-cluster-management"
+
+	// DirectAccessProviderName is the access provider for clusters that the hub
+	// reaches without a proxy. Nothing publishes it unless the administrator
+	// says so.
+	DirectAccessProviderName = "direct"
+
+	// ExecExtensionName is the extension of an access provider's cluster whose
+	// content an exec plugin finds in its ExecCredential (client-go's exec
+	// plugins; KEP-4322).
+	ExecExtensionName = "client.authentication.k8s.io/exec"
+
+	// ExecClusterName is the one key of that extension: the cluster's name.
+	ExecClusterName = "clusterName"
+
+	// LabelDirectAccess with the value "true" on a ConfigMap in the manager's
+	// namespace makes it say how clusters are reached directly. Each key is a
+	// cluster's name.
+	LabelDirectAccess = KeyPrefix + "direct-access"
+)
+
+// Credentials: the tokens of ManagedServiceAccounts, copied to consumers.
+const (
+	// LabelSyncToProfile on a ManagedServiceAccount with the value "true" lets
+	// its token be copied. Upstream's syncer uses the same label.
+	LabelSyncToProfile = "authentication.open-cluster-management.io/sync-to-clusterprofile"
+
+	// AnnotationSyncToNamespaces on a ManagedServiceAccount names the namespaces,
+	// separated by commas, that its token is copied to.
+	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"
+
+	// LabelCredential with the value "true" is on every copy of a token, beside
+	// LabelManagedBy.
+	LabelCredential = KeyPrefix + "credential"
+
+	// AnnotationSourceCluster and AnnotationSourceAccount on a copy name the
+	// ManagedServiceAccount it was made from: its namespace, which is the
+	// cluster's name, and its name. Either may be longer than a label's value.
+	AnnotationSourceCluster = KeyPrefix + "source-cluster"
+	AnnotationSourceAccount = KeyPrefix + "source-account"
+
+	// AnnotationExpires on a copy is when its token expires (RFC 3339).
+	AnnotationExpires = KeyPrefix + "expires"
+
+	// CredentialTokenKey and CredentialCAKey are the keys of a copy, and of the
+	// account's own Secret.
+	CredentialTokenKey = "token"
+	CredentialCAKey    = "ca.crt"
+
+	// TokenSourceRole is the ClusterRole that lets the manager read a token in a
+	// cluster's namespace, and the name of the RoleBinding to it there.
+	TokenSourceRole = "open-cluster-management:cluster-inventory:token-source"
+
+	// TokenTargetRole is the ClusterRole that lets the manager keep copies in a
+	// consumer's namespace, and the name of the RoleBinding to it there.
+	TokenTargetRole = "open-cluster-management:cluster-inventory:token-target"
+)
+
 // What chart, uninstall hook and manager agree on, on the hub.
 const (
 	// LeaseName is the Lease, in the manager's namespace, by which replicas
