@@ -88,7 +88,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	err = inventory.Add(ctx, mgr, inventory.Options{
+	_, err = inventory.Add(ctx, mgr, inventory.Options{
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
 			Reader:                  mgr.GetClient(),
 			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,

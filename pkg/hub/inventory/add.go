@@ -75,6 +75,11 @@ type Options struct {
 	// never copied.
 	LabelAllow []string
 
+	// OnSelection is called when the rule's answer for a pair has changed, or the
+	// profile in its place has come, gone, or begun to go. It must return at once. Nil
+	// means that nobody wants to know.
+	OnSelection func(pair types.NamespacedName)
+
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -100,8 +105,8 @@ type GuardFunc func(ctx context.Context) (GuardVerdict, error)
 // Verdict calls the function.
 func (f GuardFunc) Verdict(ctx context.Context) (GuardVerdict, error) { return f(ctx) }
 
-// inventory is the controllers and what they share.
-type inventory struct {
+// Inventory is the controllers and what they share.
+type Inventory struct {
 	mgr      manager.Manager
 	opts     Options
 	pairs    *Reconciler
@@ -115,16 +120,16 @@ type inventory struct {
 // Add registers the controllers. The one that keeps the profiles starts when the
 // hub serves ClusterProfiles and all they are computed from, which may be long
 // after the manager has started.
-func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Inventory, error) {
 	if opts.Guard == nil {
-		return errors.New("inventory: no guard given")
+		return nil, errors.New("inventory: no guard given")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
 	reader, writer := client.Reader(mgr.GetCache()), mgr.GetClient()
 	pairs := newReconciler(reader, writer, opts)
-	i := &inventory{
+	i := &Inventory{
 		mgr:      mgr,
 		opts:     opts,
 		pairs:    pairs,
@@ -134,20 +139,20 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}
 	i.status = newStatusReconciler(i.routes, writer, opts, i.started)
 	if err := i.addStart(); err != nil {
-		return fmt.Errorf("adding %s: %w", StartControllerName, err)
+		return nil, fmt.Errorf("adding %s: %w", StartControllerName, err)
 	}
 	if err := i.addStatus(); err != nil {
-		return fmt.Errorf("adding %s: %w", StatusControllerName, err)
+		return nil, fmt.Errorf("adding %s: %w", StatusControllerName, err)
 	}
 	if err := i.addReport(); err != nil {
-		return fmt.Errorf("adding %s: %w", ReportControllerName, err)
+		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
 	log.FromContext(ctx).V(1).Info("Added the inventory", "labelAllow", opts.LabelAllow)
-	return nil
+	return i, nil
 }
 
 // addStart registers what starts the pairs' controller.
-func (i *inventory) addStart() error {
+func (i *Inventory) addStart() error {
 	return builder.ControllerManagedBy(i.mgr).
 		Named(StartControllerName).
 		WatchesMetadata(partial(crdKind), toOne(StartControllerName), builder.WithPredicates(isRelevantCRD(), onChange(never))).
@@ -155,7 +160,7 @@ func (i *inventory) addStart() error {
 }
 
 // start starts the pairs' controller if everything it watches is served.
-func (i *inventory) start(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (i *Inventory) start(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if i.started.Load() {
 		return reconcile.Result{}, nil
 	}
@@ -190,7 +195,7 @@ func (i *inventory) start(ctx context.Context, _ reconcile.Request) (reconcile.R
 
 // served tells whether the client can already map every kind: between a CRD's
 // creation and its being served there is a moment.
-func (i *inventory) served() (bool, error) {
+func (i *Inventory) served() (bool, error) {
 	for _, index := range indexes {
 		kind, err := apiutil.GVKForObject(index.object, i.mgr.GetScheme())
 		if err != nil {
@@ -208,7 +213,7 @@ func (i *inventory) served() (bool, error) {
 }
 
 // addPairs registers the controller of the pairs.
-func (i *inventory) addPairs(ctx context.Context) error {
+func (i *Inventory) addPairs(ctx context.Context) error {
 	// Every informer is there before the first event, because routes read other
 	// kinds than their own.
 	for _, obj := range []client.Object{partial(namespaceKind), partial(crdKind), &addonv1beta1.ManagedClusterAddOn{}} {
@@ -239,7 +244,7 @@ func (i *inventory) addPairs(ctx context.Context) error {
 }
 
 // addStatus registers the controller of the condition.
-func (i *inventory) addStatus() error {
+func (i *Inventory) addStatus() error {
 	b := builder.ControllerManagedBy(i.mgr).
 		Named(StatusControllerName).
 		WithOptions(controller.Options{
@@ -256,7 +261,7 @@ func (i *inventory) addStatus() error {
 }
 
 // addReport registers the controller of the events.
-func (i *inventory) addReport() error {
+func (i *Inventory) addReport() error {
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
 		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)}).

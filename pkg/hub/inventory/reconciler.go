@@ -32,7 +32,8 @@ type Reconciler struct {
 	clock      clock.PassiveClock
 
 	outcomes     *outcomes
-	expectations *expectations
+	answers      *answers
+	expectations *kube.Expectations
 	settling     *settling
 }
 
@@ -44,7 +45,8 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 		labelAllow:   opts.LabelAllow,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
-		expectations: newExpectations(),
+		answers:      newAnswers(opts.OnSelection),
+		expectations: kube.NewExpectations(),
 		settling:     newSettling(),
 	}
 }
@@ -56,28 +58,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if !o.profileAPI {
+		r.outcomes.forget(pair)
+		return reconcile.Result{}, nil
+	}
+	s := selectPair(o)
+	if wait, err := r.settle(ctx, pair, o, s); wait > 0 || err != nil {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	r.answers.tell(pair, s.answer, o.profile)
 	// Asked after observing: whatever was done because a verdict was known to hold
 	// is not acted upon under an older one.
 	verdict, err := r.guard.Verdict(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !verdict.Allowed || !o.profileAPI {
+	if !verdict.Allowed {
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
 	}
-	if wait := r.expectations.wait(pair, objectOrNil(o.profile), r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(pair, objectOrNil(o.profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
-	}
-	s := selectPair(o)
-	if wait, err := r.settle(ctx, pair, o, s); wait > 0 || err != nil {
-		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	left, err := r.act(ctx, &o, s)
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody was first, or the answer to our own request was lost: the cache
 		// will tell, and that is an event.
-		return reconcile.Result{RequeueAfter: staleAfter}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
 	r.record(pair, o, s, left, err)
 	return reconcile.Result{}, err
@@ -140,7 +147,7 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desired *inventory
 		return fmt.Errorf("creating ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
-	r.expectations.wrote(created, r.clock.Now())
+	r.expectations.Wrote(created, r.clock.Now())
 	o.profile = created
 	return nil
 }
@@ -165,7 +172,7 @@ func (r *Reconciler) patch(ctx context.Context, o *observed, changes map[string]
 		return fmt.Errorf("patching ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched ClusterProfile", "resourceVersion", written.ResourceVersion)
-	r.expectations.wrote(written, r.clock.Now())
+	r.expectations.Wrote(written, r.clock.Now())
 	o.profile = written
 	return nil
 }
@@ -179,7 +186,7 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.profile.UID)
-	r.expectations.deleted(o.profile, r.clock.Now())
+	r.expectations.Deleted(o.profile, r.clock.Now())
 	return nil
 }
 
@@ -194,7 +201,7 @@ func (r *Reconciler) record(pair types.NamespacedName, o observed, s selection, 
 			why:      "cannot be published: " + kube.Shorten(err.Error(), maxErrorBytes),
 			bindings: s.bindings,
 		})
-	case o.profile == nil && s.answer == no && len(s.bindings) == 0:
+	case o.profile == nil && s.answer == No && len(s.bindings) == 0:
 		r.outcomes.forget(pair)
 	default:
 		r.outcomes.set(pair, outcomeOf(o, s, left))

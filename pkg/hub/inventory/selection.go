@@ -18,15 +18,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// answer is what the rule of selection says of one pair. Only no deletes.
-type answer int
-
-const (
-	unknown answer = iota
-	no
-	yes
-)
-
 // observed is what the caches say of one pair of namespace and cluster.
 type observed struct {
 	// unserved are the resources the rule rests on that the hub does not
@@ -68,7 +59,7 @@ type observedPlacement struct {
 
 // selection is what the rule says of a pair, and why.
 type selection struct {
-	answer answer
+	answer Answer
 
 	// why says in a fragment of a sentence about the cluster what withholds its
 	// profile or keeps the answer from being known. Empty for yes.
@@ -101,98 +92,98 @@ func selectPair(o observed) selection {
 		return s
 	}
 	inInventory, whyNot := inventoryAnswer(o.cluster, o.addon)
-	if inInventory == no {
-		s.answer, s.why = no, whyNot
+	if inInventory == No {
+		s.answer, s.why = No, whyNot
 		return s
 	}
 	bound, whyUnbound := bindingsAnswer(o.bindings, o.cluster)
-	if bound == no {
-		s.answer, s.why = no, whyUnbound
+	if bound == No {
+		s.answer, s.why = No, whyUnbound
 		return s
 	}
 	placed, whyUnplaced, undecided := placementsAnswer(o)
-	if placed == no {
-		s.answer, s.why = no, whyUnplaced
+	if placed == No {
+		s.answer, s.why = No, whyUnplaced
 		s.byPlacement = len(o.placements) > 0
 		return s
 	}
 	switch {
-	case bound == unknown:
+	case bound == Unknown:
 		s.why = whyUnbound
-	case placed == unknown:
+	case placed == Unknown:
 		s.why, s.undecided = whyUnplaced, undecided
 	default:
-		s.answer = yes
+		s.answer = Yes
 	}
 	return s
 }
 
 // inventoryAnswer tells whether a cluster is in the inventory. A synced cache
 // without the cluster or its addon is an answer.
-func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (answer, string) {
+func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 	switch {
 	case cluster == nil:
-		return no, "is no ManagedCluster"
+		return No, "is no ManagedCluster"
 	case cluster.DeletionTimestamp != nil:
-		return no, "is being detached from the hub"
+		return No, "is being detached from the hub"
 	case !cluster.Spec.HubAcceptsClient:
-		return no, "is not accepted by the hub (spec.hubAcceptsClient)"
+		return No, "is not accepted by the hub (spec.hubAcceptsClient)"
 	case addon == nil:
-		return no, "does not have the addon " + contract.AddonName
+		return No, "does not have the addon " + contract.AddonName
 	case addon.DeletionTimestamp != nil:
-		return no, "is having the addon " + contract.AddonName + " removed"
+		return No, "is having the addon " + contract.AddonName + " removed"
 	default:
-		return yes, ""
+		return Yes, ""
 	}
 }
 
 // bindingsAnswer is the union over the namespace's bindings.
-func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
-	union, why := no, "is in no ManagedClusterSet that is bound and published here"
+func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	union, why := No, "is in no ManagedClusterSet that is bound and published here"
 	for _, b := range bindings {
 		one, whyOne := bindingAnswer(b, cluster)
 		switch {
-		case one == yes:
-			return yes, ""
-		case one == unknown && union == no:
-			union, why = unknown, whyOne
+		case one == Yes:
+			return Yes, ""
+		case one == Unknown && union == No:
+			union, why = Unknown, whyOne
 		}
 	}
 	return union, why
 }
 
-func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
+func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	if b.binding.Labels[contract.LabelPublish] == "false" || b.binding.DeletionTimestamp != nil {
-		return no, ""
+		return No, ""
 	}
 	bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	if bound != nil && bound.Status == metav1.ConditionFalse {
-		return no, ""
+		return No, ""
 	}
 	selects, why := setAnswer(b, cluster)
-	if selects == no {
-		return no, ""
+	if selects == No {
+		return No, ""
 	}
 	if bound == nil || bound.Status != metav1.ConditionTrue {
-		return unknown, fmt.Sprintf("cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound", b.binding.Name)
+		return Unknown, fmt.Sprintf("cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound", b.binding.Name)
 	}
 	return selects, why
 }
 
 // setAnswer tells whether the bound set selects the cluster. A set that is not
 // there, or whose selector cannot be understood, may select anything.
-func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (answer, string) {
+func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	if b.set == nil {
-		return unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
+		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
 	}
 	selector, err := setSelector(b.set)
 	switch {
 	case err != nil:
-		return unknown, fmt.Sprintf("cannot be selected: the selector of ManagedClusterSet %q is invalid: %v", b.set.Name, err)
+		return Unknown, fmt.Sprintf("cannot be selected: the selector of ManagedClusterSet %q is invalid: %v", b.set.Name, err)
 	case cluster != nil && selector.Matches(labels.Set(cluster.Labels)):
-		return yes, ""
+		return Yes, ""
 	default:
-		return no, ""
+		return No, ""
 	}
 }
 
@@ -209,30 +200,30 @@ func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error)
 func interestedBindings(o observed) (names []string, member bool) {
 	for _, b := range o.bindings {
 		selects, _ := setAnswer(b, o.cluster)
-		if selects == no || b.binding.Labels[contract.LabelPublish] == "false" {
+		if selects == No || b.binding.Labels[contract.LabelPublish] == "false" {
 			continue
 		}
 		names = append(names, b.binding.Name)
-		member = member || selects == yes
+		member = member || selects == Yes
 	}
 	return names, member
 }
 
 // placementsAnswer is the union over the namespace's publishing Placements.
-func placementsAnswer(o observed) (a answer, why string, undecided []string) {
+func placementsAnswer(o observed) (a Answer, why string, undecided []string) {
 	if o.namespace == nil {
-		return unknown, "cannot be published: the Namespace has not been seen yet", nil
+		return Unknown, "cannot be published: the Namespace has not been seen yet", nil
 	}
 	if len(o.placements) == 0 {
 		if requiresPlacement(o.namespace) {
-			return no, "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none", nil
+			return No, "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none", nil
 		}
-		return yes, "", nil
+		return Yes, "", nil
 	}
 	var reasons []string
 	for _, p := range o.placements {
 		if p.decides {
-			return yes, "", nil
+			return Yes, "", nil
 		}
 		if reason := undecidedReason(p); reason != "" {
 			undecided = append(undecided, p.placement.Name)
@@ -240,9 +231,9 @@ func placementsAnswer(o observed) (a answer, why string, undecided []string) {
 		}
 	}
 	if len(undecided) > 0 {
-		return unknown, "is not decided for yet: " + strings.Join(reasons, "; "), undecided
+		return Unknown, "is not decided for yet: " + strings.Join(reasons, "; "), undecided
 	}
-	return no, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
+	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
 }
 
 // undecidedReason says why the absence of a cluster from a Placement's decisions
@@ -298,17 +289,17 @@ const (
 func nextStep(o observed, s selection) step {
 	switch {
 	case o.profile == nil:
-		if s.answer == yes && !isTerminating(o.namespace) {
+		if s.answer == Yes && !isTerminating(o.namespace) {
 			return create
 		}
 	case !isOurs(o.profile), o.profile.DeletionTimestamp != nil, isTerminating(o.namespace):
-	case s.answer == yes:
+	case s.answer == Yes:
 		return update
 	case !isMarked(o.profile):
-	case s.answer == no:
+	case s.answer == No:
 		return remove
 	default:
-		if in, _ := inventoryAnswer(o.cluster, o.addon); in == yes {
+		if in, _ := inventoryAnswer(o.cluster, o.addon); in == Yes {
 			return update
 		}
 	}

@@ -105,186 +105,186 @@ func TestSelectPair(t *testing.T) {
 		want selection
 	}{
 		"bound, selected, in the inventory: published": {
-			o: situation(), want: selection{answer: yes, bindings: s, member: true},
+			o: situation(), want: selection{answer: Yes, bindings: s, member: true},
 		},
 
 		// 1: the inventory
 		"no ManagedCluster: withheld": {
 			o:    situation(func(o *observed) { o.cluster = nil }),
-			want: selection{answer: no, why: "is no ManagedCluster"},
+			want: selection{answer: No, why: "is no ManagedCluster"},
 		},
 		"cluster being deleted: withheld": {
 			o:    situation(func(o *observed) { o.cluster.DeletionTimestamp = &now }),
-			want: selection{answer: no, why: "is being detached from the hub", bindings: s, member: true},
+			want: selection{answer: No, why: "is being detached from the hub", bindings: s, member: true},
 		},
 		"cluster not accepted: withheld": {
 			o:    situation(func(o *observed) { o.cluster.Spec.HubAcceptsClient = false }),
-			want: selection{answer: no, why: "is not accepted by the hub (spec.hubAcceptsClient)", bindings: s, member: true},
+			want: selection{answer: No, why: "is not accepted by the hub (spec.hubAcceptsClient)", bindings: s, member: true},
 		},
 		"no addon: withheld": {
 			o:    situation(func(o *observed) { o.addon = nil }),
-			want: selection{answer: no, why: "does not have the addon cluster-inventory", bindings: s, member: true},
+			want: selection{answer: No, why: "does not have the addon cluster-inventory", bindings: s, member: true},
 		},
 		"addon being deleted: withheld": {
 			o:    situation(func(o *observed) { o.addon.DeletionTimestamp = &now }),
-			want: selection{answer: no, why: "is having the addon cluster-inventory removed", bindings: s, member: true},
+			want: selection{answer: No, why: "is having the addon cluster-inventory removed", bindings: s, member: true},
 		},
 		"no addon and an unknown set: still a positive no": {
 			o:    situation(func(o *observed) { o.addon = nil; o.bindings[0].set = nil }),
-			want: selection{answer: no, why: "does not have the addon cluster-inventory", bindings: s},
+			want: selection{answer: No, why: "does not have the addon cluster-inventory", bindings: s},
 		},
 
 		// 2: bindings
 		"no binding: withheld": {
 			o:    situation(func(o *observed) { o.bindings = nil }),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"a binding found unbound: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "False", "R", "")}
 			})),
-			want: selection{answer: no, why: unbound, bindings: s, member: true},
+			want: selection{answer: No, why: unbound, bindings: s, member: true},
 		},
 		"a binding without the condition: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
-			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
+			want: selection{answer: Unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "Unknown", "R", "")}
 			})),
-			want: selection{answer: unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
+			want: selection{answer: Unknown, why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, bindings: s, member: true},
 		},
 		"a binding without the condition to a set that does not select: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions, b.set = nil, exclusiveSet("other")
 			})),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"a binding being deleted: withheld": {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = &now })),
-			want: selection{answer: no, why: unbound, bindings: s, member: true},
+			want: selection{answer: No, why: unbound, bindings: s, member: true},
 		},
 		"a binding labelled not to publish: withheld, and nobody asks": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			})),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"another value of that label means nothing": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "no"}
 			})),
-			want: selection{answer: yes, bindings: s, member: true},
+			want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"the set is not there: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = nil })),
-			want: selection{answer: unknown, why: `cannot be selected: ManagedClusterSet "s" is not there`, bindings: s},
+			want: selection{answer: Unknown, why: `cannot be selected: ManagedClusterSet "s" is not there`, bindings: s},
 		},
 		"an invalid selector: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", invalidSelector) })),
-			want: selection{answer: unknown, why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: "Sometimes" is not a valid label selector operator`, bindings: s},
+			want: selection{answer: Unknown, why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: "Sometimes" is not a valid label selector operator`, bindings: s},
 		},
 		"an unknown selector type: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.set = exclusiveSet("s")
 				b.set.Spec.ClusterSelector.SelectorType = "Oracle"
 			})),
-			want: selection{answer: unknown, why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`, bindings: s},
+			want: selection{answer: Unknown, why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`, bindings: s},
 		},
 		"a selector by labels that matches: published": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}})
 			})),
-			want: selection{answer: yes, bindings: s, member: true},
+			want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"the empty selector, as of the global set: published": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("global", &metav1.LabelSelector{}) })),
-			want: selection{answer: yes, bindings: s, member: true},
+			want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"no selector at all: withheld": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", nil) })),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"another set: withheld": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"one binding says no, one yes: published": {
 			o: situation(func(o *observed) {
 				o.bindings = []observedBinding{bound("other", exclusiveSet("other")), bound("s", exclusiveSet("s"))}
 			}),
-			want: selection{answer: yes, bindings: s, member: true},
+			want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"one binding is unknown, one says yes: published": {
 			o: situation(func(o *observed) {
 				o.bindings = []observedBinding{bound("gone", nil), bound("s", exclusiveSet("s"))}
 			}),
-			want: selection{answer: yes, bindings: []string{"gone", "s"}, member: true},
+			want: selection{answer: Yes, bindings: []string{"gone", "s"}, member: true},
 		},
 		"one binding is unknown, one says no: unknown": {
 			o: situation(func(o *observed) {
 				o.bindings = []observedBinding{bound("gone", nil), bound("other", exclusiveSet("other"))}
 			}),
-			want: selection{answer: unknown, why: `cannot be selected: ManagedClusterSet "gone" is not there`, bindings: []string{"gone"}},
+			want: selection{answer: Unknown, why: `cannot be selected: ManagedClusterSet "gone" is not there`, bindings: []string{"gone"}},
 		},
 
 		// 3: Placements
 		"a Placement decides for it: published": {
-			o: situation(placed(chooser("p", true, 3))), want: selection{answer: yes, bindings: s, member: true},
+			o: situation(placed(chooser("p", true, 3))), want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"a Placement decides for others: withheld by the Placement alone": {
-			o: situation(placed(chooser("p", false, 3))), want: selection{answer: no, why: notChosen, bindings: s, member: true, byPlacement: true},
+			o: situation(placed(chooser("p", false, 3))), want: selection{answer: No, why: notChosen, bindings: s, member: true, byPlacement: true},
 		},
 		"a Placement that selects nothing: withheld": {
-			o: situation(placed(chooser("p", false, 0))), want: selection{answer: no, why: notChosen, bindings: s, member: true, byPlacement: true},
+			o: situation(placed(chooser("p", false, 0))), want: selection{answer: No, why: notChosen, bindings: s, member: true, byPlacement: true},
 		},
 		"one of two Placements decides for it: published": {
-			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: selection{answer: yes, bindings: s, member: true},
+			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"a Placement decides for it though its decisions are incomplete: published": {
-			o: situation(placed(chooser("p", true, 3, incomplete))), want: selection{answer: yes, bindings: s, member: true},
+			o: situation(placed(chooser("p", true, 3, incomplete))), want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"a Placement not scheduled: unknown": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" has not been scheduled`, bindings: s, member: true, undecided: []string{"p"}},
+			want: selection{answer: Unknown, why: `is not decided for yet: Placement "p" has not been scheduled`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"a misconfigured Placement: unknown": {
 			o:    situation(placed(chooser("p", false, 0, misconfigured))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" is misconfigured`, bindings: s, member: true, undecided: []string{"p"}},
+			want: selection{answer: Unknown, why: `is not decided for yet: Placement "p" is misconfigured`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"decisions that do not add up: unknown": {
 			o:    situation(placed(chooser("p", false, 3, incomplete))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, bindings: s, member: true, undecided: []string{"p"}},
+			want: selection{answer: Unknown, why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, bindings: s, member: true, undecided: []string{"p"}},
 		},
 		"one Placement says no, one is undecided: unknown": {
 			o:    situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
-			want: selection{answer: unknown, why: `is not decided for yet: Placement "q" has not been scheduled`, bindings: s, member: true, undecided: []string{"q"}},
+			want: selection{answer: Unknown, why: `is not decided for yet: Placement "q" has not been scheduled`, bindings: s, member: true, undecided: []string{"q"}},
 		},
 		"a Placement is undecided, but no binding selects: a positive no": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
-			want: selection{answer: no, why: unbound},
+			want: selection{answer: No, why: unbound},
 		},
 		"an unknown set, but the Placement says no: a no that rests on the Placement alone": {
 			o:    situation(placed(chooser("p", false, 3)), withBinding(func(b *observedBinding) { b.set = nil })),
-			want: selection{answer: no, why: notChosen, bindings: s, byPlacement: true},
+			want: selection{answer: No, why: notChosen, bindings: s, byPlacement: true},
 		},
 		"a Placement is required and there is none: withheld at once": {
 			o:    situation(requiring),
-			want: selection{answer: no, why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", bindings: s, member: true},
+			want: selection{answer: No, why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", bindings: s, member: true},
 		},
 		"a Placement is required and decides: published": {
-			o: situation(requiring, placed(chooser("p", true, 1))), want: selection{answer: yes, bindings: s, member: true},
+			o: situation(requiring, placed(chooser("p", true, 1))), want: selection{answer: Yes, bindings: s, member: true},
 		},
 		"the Namespace has not been seen, so it is not known whether it requires a Placement": {
 			o:    situation(func(o *observed) { o.namespace = nil }),
-			want: selection{answer: unknown, why: "cannot be published: the Namespace has not been seen yet", bindings: s, member: true},
+			want: selection{answer: Unknown, why: "cannot be published: the Namespace has not been seen yet", bindings: s, member: true},
 		},
 
 		// What the rule rests on
 		"an API is not served: unknown, whatever the caches say": {
 			o:    situation(func(o *observed) { o.unserved = []string{"a", "b"}; o.cluster = nil }),
-			want: selection{answer: unknown, why: "the hub does not serve a, b"},
+			want: selection{answer: Unknown, why: "the hub does not serve a, b"},
 		},
 	}
 	for name, test := range tests {
@@ -330,7 +330,7 @@ func TestNextStep(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := []step{test.onYes, test.onNo, test.onUn}
-			got := []step{nextStep(test.o, selection{answer: yes}), nextStep(test.o, selection{answer: no}), nextStep(test.o, selection{answer: unknown})}
+			got := []step{nextStep(test.o, selection{answer: Yes}), nextStep(test.o, selection{answer: No}), nextStep(test.o, selection{answer: Unknown})}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("steps on yes, no, unknown (-want +got):\n%s", diff)
 			}

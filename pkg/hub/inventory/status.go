@@ -68,20 +68,20 @@ func outcomeOf(o observed, s selection, properties []string) outcome {
 	out := outcome{why: s.why, bindings: s.bindings, placements: s.undecided}
 	switch {
 	case o.profile != nil && !isOurs(o.profile):
-		if s.answer != no {
+		if s.answer != No {
 			out.result = foreign
 			out.why = fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", o.profile.Spec.ClusterManager.Name)
 		}
-	case s.answer == yes && isTerminating(o.namespace):
+	case s.answer == Yes && isTerminating(o.namespace):
 		out.result, out.why = failed, "cannot be published: the Namespace is being deleted"
-	case s.answer == yes && o.profile != nil && o.profile.DeletionTimestamp != nil:
+	case s.answer == Yes && o.profile != nil && o.profile.DeletionTimestamp != nil:
 		out.result = failed
 		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " + strings.Join(o.profile.Finalizers, ", ")
-	case s.answer == yes:
+	case s.answer == Yes:
 		out = outcome{result: inPlace, properties: properties}
-	case s.answer == unknown && o.profile == nil && !s.member:
+	case s.answer == Unknown && o.profile == nil && !s.member:
 		out.result = doubtful
-	case s.answer == unknown:
+	case s.answer == Unknown:
 		out.result, out.properties = undecided, properties
 	case o.profile != nil && !isMarked(o.profile):
 		out.result = leftAlone

@@ -34,7 +34,7 @@ type StatusReconciler struct {
 	clock        clock.PassiveClock
 	routes       routes
 	outcomes     *outcomes
-	expectations *expectations
+	expectations *kube.Expectations
 
 	// started becomes true when the controller of the pairs runs, so that the
 	// indexes are there and outcomes come.
@@ -49,7 +49,7 @@ func newStatusReconciler(routes routes, writer client.Client, opts Options, star
 		clock:        opts.Clock,
 		routes:       routes,
 		outcomes:     routes.outcomes,
-		expectations: newExpectations(),
+		expectations: kube.NewExpectations(),
 		started:      started,
 	}
 }
@@ -77,7 +77,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err != nil || addon == nil || addon.DeletionTimestamp != nil {
 		return reconcile.Result{}, err
 	}
-	if wait := r.expectations.wait(key, addon, r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(key, addon, r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	condition, err := r.condition(ctx, req.Name)
@@ -150,7 +150,7 @@ func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.Manage
 	if err != nil {
 		return fmt.Errorf("patching condition %s: %w", condition.Type, err)
 	}
-	r.expectations.wrote(written, now)
+	r.expectations.Wrote(written, now)
 	if condition.Reason != contract.ReasonUpstreamGateOn && condition.Reason != contract.ReasonUpstreamGateUnknown {
 		return nil
 	}

@@ -31,50 +31,50 @@ func TestOutcomeOf(t *testing.T) {
 		want outcome
 	}{
 		"published": {
-			o: situation(have(ours, true)), s: selection{answer: yes, bindings: s},
+			o: situation(have(ours, true)), s: selection{answer: Yes, bindings: s},
 			want: outcome{result: inPlace, properties: []string{"p"}},
 		},
 		"withheld": {
-			o: situation(), s: selection{answer: no, why: "w", bindings: s},
+			o: situation(), s: selection{answer: No, why: "w", bindings: s},
 			want: outcome{result: withheld, why: "w", bindings: s},
 		},
 		"unknown": {
-			o: situation(have(ours, true)), s: selection{answer: unknown, why: "w", bindings: s, undecided: []string{"p"}},
+			o: situation(have(ours, true)), s: selection{answer: Unknown, why: "w", bindings: s, undecided: []string{"p"}},
 			want: outcome{result: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
 		},
 		"unknown, a member without a profile": {
-			o: situation(), s: selection{answer: unknown, why: "w", bindings: s, member: true},
+			o: situation(), s: selection{answer: Unknown, why: "w", bindings: s, member: true},
 			want: outcome{result: undecided, why: "w", bindings: s, properties: []string{"p"}},
 		},
 		"unknown, and nothing says that it is a member": {
-			o: situation(), s: selection{answer: unknown, why: "w", bindings: s},
+			o: situation(), s: selection{answer: Unknown, why: "w", bindings: s},
 			want: outcome{result: doubtful, why: "w", bindings: s},
 		},
 		"wanted, but another manager's is there": {
-			o: situation(have("gke", false)), s: selection{answer: yes, bindings: s},
+			o: situation(have("gke", false)), s: selection{answer: Yes, bindings: s},
 			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
 		},
 		"perhaps wanted, and another manager's is there": {
-			o: situation(have("gke", false)), s: selection{answer: unknown, why: "w", bindings: s},
+			o: situation(have("gke", false)), s: selection{answer: Unknown, why: "w", bindings: s},
 			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
 		},
 		"not wanted, and another manager's is there: no matter": {
-			o: situation(have("gke", false)), s: selection{answer: no, why: "w"},
+			o: situation(have("gke", false)), s: selection{answer: No, why: "w"},
 			want: outcome{result: withheld, why: "w"},
 		},
 		"not wanted, but somebody made one in our manager's name": {
-			o: situation(have(ours, false)), s: selection{answer: no, why: "is not chosen"},
+			o: situation(have(ours, false)), s: selection{answer: No, why: "is not chosen"},
 			want: outcome{result: leftAlone, why: "has a ClusterProfile that this addon did not make and leaves alone, although the cluster is not chosen"},
 		},
 		"wanted, but the namespace is going": {
-			o: situation(func(o *observed) { o.namespace.DeletionTimestamp = &now }), s: selection{answer: yes, bindings: s},
+			o: situation(func(o *observed) { o.namespace.DeletionTimestamp = &now }), s: selection{answer: Yes, bindings: s},
 			want: outcome{result: failed, why: "cannot be published: the Namespace is being deleted", bindings: s},
 		},
 		"wanted, but somebody deletes it and somebody holds it": {
 			o: situation(have(ours, true), func(o *observed) {
 				o.profile.DeletionTimestamp, o.profile.Finalizers = &now, []string{"a", "b"}
 			}),
-			s:    selection{answer: yes, bindings: s},
+			s:    selection{answer: Yes, bindings: s},
 			want: outcome{result: failed, why: "cannot be published: its ClusterProfile is being deleted and held by finalizers a, b", bindings: s},
 		},
 	}

@@ -94,7 +94,7 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := Add(ctx, mgr, opts); err != nil {
+	if _, err := Add(ctx, mgr, opts); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

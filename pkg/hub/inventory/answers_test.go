@@ -1,0 +1,86 @@
+package inventory
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// selects checks what others are told of the pair.
+func (s *stepper) selects(want Answer, why string, again time.Duration) {
+	s.t.Helper()
+	got, err := s.r.selected(s.t.Context(), s.pair)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got.Answer != want || !strings.Contains(got.Why, why) || got.Again != again {
+		s.t.Errorf("selected: %+v, want answer %d, a reason with %q, again after %s", got, want, why, again)
+	}
+}
+
+// TestOthersAreToldWhatIsSelected: what rests on the rule besides the profile hears of
+// every change of its answer, and of nothing else.
+func TestOthersAreToldWhatIsSelected(t *testing.T) {
+	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	s := newStepper(t, server)
+	var told []types.NamespacedName
+	s.r.answers = newAnswers(func(pair types.NamespacedName) { told = append(told, pair) })
+	hears := func(what string, times int) {
+		t.Helper()
+		want := make([]types.NamespacedName, 0, times)
+		for range times {
+			want = append(want, s.pair)
+		}
+		if diff := cmp.Diff(want, append([]types.NamespacedName{}, told...)); diff != "" {
+			t.Errorf("%s: told (-want +got):\n%s", what, diff)
+		}
+		told = nil
+	}
+
+	s.selects(Yes, "", 0)
+	s.mustStep("POST clusterprofiles", "PATCH clusterprofiles/status")
+	hears("selected", 1)
+	s.settled()
+	hears("the profile is there", 1)
+	s.claims(claim("x", "2"))
+	s.mustStep("PATCH clusterprofiles/status")
+	s.settled()
+	hears("its content changed", 0)
+
+	s.guard.blocked.Store(true)
+	withdraw(s)
+	s.selects(No, "is in no ManagedClusterSet", 0)
+	s.mustStep()
+	hears("unbound while the guard keeps the profile", 1)
+	s.guard.blocked.Store(false)
+	s.mustStep("DELETE clusterprofiles")
+	s.settled()
+	hears("the profile went", 1)
+	s.settled()
+	hears("nothing more", 0)
+	if len(s.r.answers.pairs) != 0 {
+		t.Error("a pair without profile that is not selected must leave no memory")
+	}
+
+	unbindUnknown(s)
+	s.selects(Unknown, "has not been found bound or unbound", 0)
+	s.mustStep()
+	hears("unknown", 1)
+}
+
+// TestAnAbsenceIsNoAnswerBeforeItLasted: what is withdrawn because a Placement does
+// not name the cluster waits as long as the profile does.
+func TestAnAbsenceIsNoAnswerBeforeItLasted(t *testing.T) {
+	s := newStepper(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
+	placement, decision := s.placement(s.ns, "p", s.c.Name)
+	s.selects(Yes, "", 0)
+	s.decide(placement, decision)
+	s.selects(Unknown, "is not chosen", time.Second)
+	s.later(time.Second)
+	s.selects(No, "is not chosen", 0)
+}

@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestExpectations(t *testing.T) {
+	start := time.Unix(100, 0)
+	key := types.NamespacedName{Namespace: "ns", Name: "c"}
+	at := func(uid, version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version}}
+	}
+	going := at("u", "12")
+	going.DeletionTimestamp = &metav1.Time{Time: start}
+	wrote := func(e *Expectations) { e.Wrote(at("u", "10"), start) }
+	deleted := func(e *Expectations) { e.Deleted(at("u", "10"), start) }
+
+	tests := map[string]struct {
+		did    func(*Expectations)
+		cached client.Object
+		after  time.Duration
+		want   time.Duration
+	}{
+		"nothing written: no wait":                           {did: func(*Expectations) {}, cached: at("u", "1")},
+		"written, the cache is behind: wait":                 {did: wrote, cached: at("u", "9"), after: time.Second, want: 4 * time.Second},
+		"written, the cache has it":                          {did: wrote, cached: at("u", "10")},
+		"written, the cache is ahead":                        {did: wrote, cached: at("u", "11")},
+		"created, the cache has none yet: wait":              {did: wrote, want: 5 * time.Second},
+		"created, and the cache never has it: not for ever":  {did: wrote, after: 5 * time.Second},
+		"versions that cannot be compared: no wait":          {did: wrote, cached: at("u", "x")},
+		"deleted, the cache still has it: wait":              {did: deleted, cached: at("u", "10"), want: 5 * time.Second},
+		"deleted, the cache has none":                        {did: deleted},
+		"deleted, the cache has another of the name":         {did: deleted, cached: at("v", "13")},
+		"deleted, but somebody's finalizer holds it":         {did: deleted, cached: going},
+		"deleted, and the cache never sees it: not for ever": {did: deleted, cached: at("u", "10"), after: time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := NewExpectations()
+			test.did(e)
+			if got := e.Wait(key, test.cached, start.Add(test.after)); got != test.want {
+				t.Errorf("Wait = %s, want %s", got, test.want)
+			}
+			if test.want == 0 && len(e.pending) != 0 {
+				t.Error("a met expectation must not be kept")
+			}
+		})
+	}
+}
