@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// client-go logs bodies from some verbosity on; those of Secrets must not be there
+// at any, and everything else must.
+func TestSecretsAreLoggedAtNoVerbosity(t *testing.T) {
+	const secret = "a-token-nobody-may-see"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		err := json.NewEncoder(w).Encode(&corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			Data:     map[string][]byte{"token": []byte(secret)},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+
+	var logged bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&logged), textlogger.Verbosity(10)))
+	// As a controller's logger comes: with a name and values.
+	ctx := klog.NewContext(t.Context(), logger.WithName("test").WithValues("for", "nothing"))
+	c, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context) string {
+		logged.Reset()
+		if _, err := c.CoreV1().Secrets("ns").Create(ctx, &corev1.Secret{Data: map[string][]byte{"token": []byte(secret)}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		klog.FromContext(ctx).Info("Said")
+		return logged.String()
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+	if got := ask(ctx); !strings.Contains(got, encoded) {
+		t.Fatalf("client-go does not log bodies any more, so this test shows nothing:\n%s", got)
+	}
+	got := ask(WithoutBodies(ctx))
+	if strings.Contains(got, encoded) || strings.Contains(got, secret) {
+		t.Errorf("the Secret was logged:\n%s", got)
+	}
+	if !strings.Contains(got, "Said") || !strings.Contains(got, `for="nothing"`) {
+		t.Errorf("the rest was not logged:\n%s", got)
+	}
+}
