@@ -1,5 +1,5 @@
-# Both programs are static, so the image needs nothing else. Build them first:
+# The programs are static, so the image needs nothing else. Build them first:
 # make image does.
 FROM scratch
-COPY bin/manager bin/agent /
+COPY bin/manager bin/agent bin/cp-creds /
 USER 65532:65532

@@ -18,7 +18,7 @@ FLEET_CLI := go -C test/e2e run ./cmd/fleet
 ##@ Build
 
 .PHONY: build
-build: ## Build the manager and the agent into bin/
+build: ## Build manager, agent and cp-creds into bin/
 	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
 
 .PHONY: image

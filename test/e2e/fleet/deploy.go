@@ -15,6 +15,9 @@ import (
 	"strings"
 )
 
+// programs are what the image holds, as the Dockerfile has it.
+var programs = []string{"manager", "agent", "cp-creds"}
+
 // imageMode lets the users that pods run as execute what the image holds.
 const imageMode os.FileMode = 0o755
 
@@ -115,14 +118,18 @@ func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh+"/", "./cmd/manager", "./cmd/agent")
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
+	for _, program := range programs {
+		args = append(args, "./cmd/"+program)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = f.Root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build manager and agent: %w\n%s", err, output)
+		return "", fmt.Errorf("build %s: %w\n%s", strings.Join(programs, ", "), err, output)
 	}
 	hash := sha256.New()
-	for _, name := range []string{"manager", "agent"} {
+	for _, name := range programs {
 		content, err := os.ReadFile(filepath.Join(fresh, name))
 		if err != nil {
 			return "", err

@@ -1,0 +1,456 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	inventoryclient "sigs.k8s.io/cluster-inventory-api/client/clientset/versioned"
+	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+)
+
+const (
+	clusterName = "cluster1"
+	accountName = "argocd"
+	secretName  = clusterName + "-" + accountName
+
+	// accountNamespace is where managed-serviceaccount keeps accounts on a spoke.
+	accountNamespace = "open-cluster-management-agent-addon"
+
+	// soon is time enough for a busy machine; tests do not wait for it to pass.
+	soon = 30 * time.Second
+
+	// leeway is how far off a time may be that a busy machine tells.
+	leeway = 10 * time.Second
+)
+
+// A consumer configured as upstream's documentation says logs in with nothing
+// but a profile, its provider file and the right to get Secrets in its
+// namespace, and calls the program no more often than it needs to.
+func TestConsumerLogsInThroughProfile(t *testing.T) {
+	world := newWorld(t)
+	world.copyToken(world.token(t), nil)
+	for name, env := range map[string][2]string{
+		"in the namespace of its kubeconfig": {"NAMESPACE", ""},
+		"in the namespace of $NAMESPACE":     {"NAMESPACE", world.namespace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfigNamespace := world.namespace
+			if env[1] != "" {
+				kubeconfigNamespace = "kube-system" // where the consumer may read nothing
+			}
+			t.Setenv(env[0], env[1])
+			t.Setenv("KUBECONFIG", world.kubeconfig(t, world.user, kubeconfigNamespace))
+			if got := whoAmI(t, world.consumer(t)); got != "system:serviceaccount:"+accountNamespace+":"+accountName {
+				t.Errorf("the spoke sees %q", got)
+			}
+			list, err := kubernetes.NewForConfigOrDie(world.consumer(t)).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) == 0 {
+				t.Errorf("namespaces of the spoke: %d, %v", len(list.Items), err)
+			}
+		})
+	}
+}
+
+func TestAnswerSaysWhenToAskAgain(t *testing.T) {
+	world := newWorld(t)
+	token := world.token(t)
+	world.copyToken(token, nil)
+	for args, want := range map[string]time.Duration{
+		"":                5 * time.Minute,
+		"--max-cache=30s": 30 * time.Second,
+		"--max-cache=10h": 10*time.Minute - 30*time.Second,
+	} {
+		before := time.Now()
+		got := call(t, program(), world.env(t, clusterName), strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
+		var answer struct {
+			Kind, APIVersion string
+			Status           struct {
+				Token               string
+				ExpirationTimestamp time.Time
+			}
+		}
+		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 || got.stderr != "" {
+			t.Fatalf("%q: code %d, stderr %q, %v", args, got.code, got.stderr, err)
+		}
+		if answer.Kind != "ExecCredential" || answer.APIVersion != "client.authentication.k8s.io/v1" || answer.Status.Token != token {
+			t.Errorf("%q: a %s of %s, the token %t", args, answer.Kind, answer.APIVersion, answer.Status.Token == token)
+		}
+		if after := answer.Status.ExpirationTimestamp.Sub(before); after > want+leeway || after < want-leeway {
+			t.Errorf("%q: is to be asked again after %s, want about %s", args, after, want)
+		}
+	}
+}
+
+// What is withdrawn is withdrawn from those that run, too, though the token
+// they hold is good for minutes.
+func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
+	world := newWorld(t)
+	world.copyToken(world.token(t), nil)
+	t.Setenv("KUBECONFIG", world.kubeconfig(t, world.user, world.namespace))
+	client := kubernetes.NewForConfigOrDie(world.consumer(t, "--max-cache=1s"))
+	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := world.hub.CoreV1().Secrets(world.namespace).Delete(t.Context(), secretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) bool {
+		_, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		return err != nil && strings.Contains(err.Error(), "cp-creds failed with exit code 5")
+	})
+}
+
+// A rotated token is taken up without a request that fails: the client asks
+// again before the spoke turns the old one down.
+func TestRunningConsumerTakesUpRotatedToken(t *testing.T) {
+	world := newWorld(t)
+	world.copyToken(world.token(t), nil)
+	t.Setenv("KUBECONFIG", world.kubeconfig(t, world.user, world.namespace))
+	config := world.consumer(t, "--max-cache=1s")
+	answers := &statuses{seen: map[int]int{}}
+	config.Wrap(answers.wrap)
+	client := kubernetes.NewForConfigOrDie(config)
+	first := tokenID(t, client)
+	world.copyToken(world.token(t), nil)
+	eventually(t, func(context.Context) bool { return tokenID(t, client) != first })
+	if got := answers.all(); len(got) != 1 || got[http.StatusCreated] < 2 {
+		t.Errorf("answers by status = %v, want none but %d", got, http.StatusCreated)
+	}
+}
+
+func TestFailureSaysWhatToDo(t *testing.T) {
+	world := newWorld(t)
+	token := world.token(t)
+	world.copyToken(token, map[string]string{
+		"inventory.open-cluster-management.io/source-cluster": clusterName,
+		"inventory.open-cluster-management.io/source-account": accountName,
+	})
+	other := hub.Namespace(t, nil)
+	silent := silentServer(t)
+	flag := "--managed-serviceaccount=" + accountName
+
+	for name, test := range map[string]struct {
+		env  []string
+		args []string
+		code int
+		want []string
+	}{
+		"no account named":         {execInfo(clusterName), nil, 2, []string{"--managed-serviceaccount: is required"}},
+		"an account that is none":  {execInfo(clusterName), []string{"--managed-serviceaccount=a/b"}, 2, []string{`"a/b" is not the name of an account`}},
+		"an unknown flag":          {execInfo(clusterName), []string{flag, "--cluster=x"}, 2, []string{"unknown flag: --cluster"}},
+		"no time at all":           {execInfo(clusterName), []string{flag, "--timeout=0s"}, 2, []string{"--timeout: 0s is not positive"}},
+		"a namespace that is none": {append(execInfo(clusterName), "NAMESPACE=../x"), []string{flag}, 2, []string{`$NAMESPACE: "../x"`}},
+
+		"called by hand":              {nil, []string{flag}, 3, []string{"$KUBERNETES_EXEC_INFO is not set"}},
+		"called with v1beta1":         {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}`}, []string{flag}, 3, []string{"set execConfig.apiVersion to client.authentication.k8s.io/v1 in the provider file"}},
+		"called without cluster info": {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`}, []string{flag}, 3, []string{"set execConfig.provideClusterInfo to true in the provider file"}},
+		"a name that is a path":       {execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"}},
+
+		"no hub":       {append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4, []string{"cannot tell where the hub's API server is"}},
+		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+written(t, "}")), []string{flag}, 4, []string{"the kubeconfig is of no use"}},
+		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
+			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
+			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
+			"name " + world.namespace + " in its annotation inventory.open-cluster-management.io/sync-to-namespaces",
+			"condition CredentialsSynced of the ManagedClusterAddOn cluster2/cluster-inventory",
+		}},
+		"an unknown account": {world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"}},
+		"no rights there": {append(world.env(t, clusterName), "NAMESPACE="+other), []string{flag}, 6, []string{
+			"not allowed to read Secret " + other + "/cluster1-argocd (namespace from $NAMESPACE)", `User "` + world.name + `"`, `let a Role and a RoleBinding in namespace ` + other + ` give the consumer "get" on secrets`,
+		}},
+		"a hub that does not know the consumer":         {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)), []string{flag}, 6, []string{"system:anonymous"}},
+		"an account whose name runs into the cluster's": {world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7, []string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"}},
+		"a token that has expired":                      {world.env(t, "expired"), []string{flag}, 8, []string{"the token in Secret " + world.namespace + "/expired-argocd expired at 2026-01-01T00:00:00Z"}},
+		"a hub that is down":                            {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, world.namespace)), []string{flag}, 9, []string{"https://127.0.0.1:1", "connection refused"}},
+		"a hub that keeps silent":                       {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: silent}, world.namespace)), []string{flag, "--timeout=300ms"}, 9, []string{silent, "within --timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := call(t, program(), test.env, test.args...)
+			got.mustFail(t, test.code, test.want...)
+			if strings.Contains(got.stderr, token) || strings.Contains(got.stderr, "eyJ") {
+				t.Error("stderr has a token in it")
+			}
+		})
+	}
+}
+
+// world is a hub and a spoke, and a consumer on the hub who may get Secrets in
+// one namespace and nothing else.
+type world struct {
+	hub, spoke *kubernetes.Clientset
+	namespace  string
+	name       string
+	user       *rest.Config
+	copyToken  func(token string, annotations map[string]string)
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		hub:       kubernetes.NewForConfigOrDie(hub.Config(t)),
+		spoke:     kubernetes.NewForConfigOrDie(spoke.Config(t)),
+		namespace: hub.Namespace(t, nil),
+	}
+	w.name = "consumer-of-" + w.namespace
+	w.user = hub.User(t, w.name)
+	w.copyToken = func(token string, annotations map[string]string) {
+		t.Helper()
+		w.put(t, secretName, token, annotations)
+	}
+	w.grant(t)
+	w.addAccount(t)
+	w.put(t, "expired-argocd", "canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z"})
+	w.put(t, "cluster1-argocd-x", "canary", map[string]string{
+		"inventory.open-cluster-management.io/source-cluster": "cluster1",
+		"inventory.open-cluster-management.io/source-account": "argocd-x",
+	})
+	w.publish(t)
+	return w
+}
+
+func (w *world) grant(t *testing.T) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "consumer"}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
+	_, err := w.hub.RbacV1().Roles(w.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = w.hub.RbacV1().RoleBindings(w.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// put makes the Secret what it is to be, as the manager does: in place.
+func (w *world) put(t *testing.T, name, token string, annotations map[string]string) {
+	t.Helper()
+	secrets := w.hub.CoreV1().Secrets(w.namespace)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Data: map[string][]byte{"token": []byte(token)}}
+	_, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+	}
+	must(t, err)
+}
+
+// token returns a new token of the account on the spoke, good for the shortest
+// time there is.
+func (w *world) token(t *testing.T) string {
+	t.Helper()
+	seconds := int64(600)
+	answer, err := w.spoke.CoreV1().ServiceAccounts(accountNamespace).CreateToken(t.Context(), accountName,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	must(t, err)
+	return answer.Status.Token
+}
+
+// addAccount makes the account on the spoke, who may list namespaces, unless an
+// earlier test did.
+func (w *world) addAccount(t *testing.T) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: accountName}
+	_, err := w.spoke.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: accountNamespace}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	must(t, err)
+	_, err = w.spoke.CoreV1().ServiceAccounts(accountNamespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = w.spoke.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: meta,
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = w.spoke.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// publish makes the profile of the spoke, with the way in that the manager
+// writes.
+func (w *world) publish(t *testing.T) {
+	t.Helper()
+	profiles := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace)
+	profile, err := profiles.Create(t.Context(), &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: clusterName},
+		Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	config := spoke.Config(t)
+	profile.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{
+		Name: "open-cluster-management",
+		Cluster: clientcmdv1.Cluster{
+			Server:                   config.Host,
+			CertificateAuthorityData: config.CAData,
+			Extensions: []clientcmdv1.NamedExtension{{
+				Name:      "client.authentication.k8s.io/exec",
+				Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"` + clusterName + `"}`)},
+			}},
+		},
+	}}
+	_, err = profiles.UpdateStatus(t.Context(), profile, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// consumer returns what a consumer makes of the profile and of the provider
+// file, which has the form upstream documents. It runs where the program is, in
+// the form's "./bin".
+func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
+	t.Helper()
+	t.Chdir(workDir)
+	args, err := json.Marshal(append([]string{"--managed-serviceaccount=" + accountName}, more...))
+	must(t, err)
+	providers, err := access.NewFromFile(written(t, `{
+		"providers": [
+			{
+				"name": "open-cluster-management",
+				"execConfig": {
+					"apiVersion": "client.authentication.k8s.io/v1",
+					"command": "./bin/cp-creds",
+					"args": `+string(args)+`,
+					"provideClusterInfo": true,
+					"interactiveMode": "Never"
+				}
+			}
+		]
+	}`))
+	must(t, err)
+	profile, err := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace).Get(t.Context(), clusterName, metav1.GetOptions{})
+	must(t, err)
+	config, err := providers.BuildConfigFromCP(profile)
+	must(t, err)
+	config.QPS = -1
+	return config
+}
+
+// kubeconfig writes a file that names a namespace.
+func (w *world) kubeconfig(t *testing.T, config *rest.Config, namespace string) string {
+	t.Helper()
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{"me": {Cluster: "hub", AuthInfo: "me", Namespace: namespace}},
+		CurrentContext: "me",
+	})
+	must(t, err)
+	return written(t, string(data))
+}
+
+// env is that of a call for a cluster by the consumer.
+func (w *world) env(t *testing.T, cluster string) []string {
+	t.Helper()
+	return append(execInfo(cluster), "KUBECONFIG="+w.kubeconfig(t, w.user, w.namespace))
+}
+
+func execInfo(cluster string) []string {
+	return []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`, cluster)}
+}
+
+// statuses counts what a client is answered.
+type statuses struct {
+	mu   sync.Mutex
+	seen map[int]int
+}
+
+func (s *statuses) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil {
+			s.seen[0]++
+		} else {
+			s.seen[resp.StatusCode]++
+		}
+		return resp, err
+	})
+}
+
+func (s *statuses) all() map[int]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func review(t *testing.T, client *kubernetes.Clientset) authenticationv1.UserInfo {
+	t.Helper()
+	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	must(t, err)
+	return answer.Status.UserInfo
+}
+
+func whoAmI(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	return review(t, kubernetes.NewForConfigOrDie(config)).Username
+}
+
+// tokenID tells one token of an account from another.
+func tokenID(t *testing.T, client *kubernetes.Clientset) string {
+	t.Helper()
+	ids := review(t, client).Extra["authentication.kubernetes.io/credential-id"]
+	if len(ids) != 1 {
+		t.Fatalf("the server gives the ids %v, want one", ids)
+	}
+	return ids[0]
+}
+
+// silentServer accepts connections and says nothing.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return "https://" + listener.Addr().String()
+}
+
+func written(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func eventually(t *testing.T, done func(context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, soon, true, func(ctx context.Context) (bool, error) {
+		return done(ctx), nil
+	})
+	must(t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,109 @@
+package credplugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	"k8s.io/klog/v2"
+)
+
+// Main runs the command line and returns the exit code. A failure is one line
+// on stderr.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	// What libraries have to say would be a second line, and nobody's.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	// What cannot be said on stderr cannot be said at all.
+	_, _ = fmt.Fprintf(stderr, "cp-creds: %v\n", err)
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return failure.Code
+	}
+	return ExitUsage // cobra's own errors are all about the command line
+}
+
+func newCommand() *cobra.Command {
+	opts := newOptions()
+	cmd := &cobra.Command{
+		Use:               "cp-creds",
+		Short:             "Gives a client the token for the cluster of a ClusterProfile",
+		Args:              cobra.NoArgs,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.validate(); err != nil {
+				return err
+			}
+			return answer(cmd.Context(), opts, time.Now, cmd.OutOrStdout())
+		},
+	}
+	opts.addFlags(cmd.Flags())
+	cmd.AddCommand(newInstallCommand())
+	return cmd
+}
+
+func newInstallCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "install DIRECTORY",
+		Short: "Copies this program into a directory, for an init container",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := install(args[0])
+			if err != nil {
+				return failf(ExitFailed, "install: %v", err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "installed %s\n", path)
+			return nil
+		},
+	}
+}
+
+// answer writes the credential the client asks for to out.
+func answer(ctx context.Context, opts *Options, now func() time.Time, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
+	defer cancel()
+	wanted, err := wantedAccount(opts.ExecInfo, opts.ManagedServiceAccount)
+	if err != nil {
+		return err
+	}
+	hub, err := findHub(opts.Namespace)
+	if err != nil {
+		return err
+	}
+	secret, err := hub.secret(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	found, err := credentialFrom(secret, wanted, now(), opts.MaxCache)
+	if err != nil {
+		return err
+	}
+	return write(out, found)
+}
+
+func write(out io.Writer, found credential) error {
+	expires := metav1.NewTime(found.expires.UTC())
+	err := json.NewEncoder(out).Encode(&clientauthenticationv1.ExecCredential{
+		TypeMeta: metav1.TypeMeta{APIVersion: execVersion, Kind: execKind},
+		Status:   &clientauthenticationv1.ExecCredentialStatus{Token: found.token, ExpirationTimestamp: &expires},
+	})
+	if err != nil {
+		return failf(ExitFailed, "cannot write the credential: %v", err)
+	}
+	return nil
+}

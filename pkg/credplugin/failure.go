@@ -1,0 +1,55 @@
+package credplugin
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Exit codes of the process. A client shows its consumer the code and no more,
+// so each stands for one thing to do; docs/consumers.md says which.
+const (
+	// ExitOK: the credential is on stdout.
+	ExitOK = 0
+	// ExitFailed: anything the other codes do not say.
+	ExitFailed = 1
+	// ExitUsage: the command line or $NAMESPACE is wrong.
+	ExitUsage = 2
+	// ExitExecInfo: the client did not say which cluster, or not in a way that is
+	// understood.
+	ExitExecInfo = 3
+	// ExitNoConfig: there is no telling where the hub's API server is.
+	ExitNoConfig = 4
+	// ExitNoSecret: nothing was copied to the namespace.
+	ExitNoSecret = 5
+	// ExitForbidden: the consumer may not read the Secret.
+	ExitForbidden = 6
+	// ExitUnusable: the Secret holds no token, or not this account's.
+	ExitUnusable = 7
+	// ExitExpired: the token has expired.
+	ExitExpired = 8
+	// ExitUnreachable: the hub's API server did not answer, or with an error of
+	// its own.
+	ExitUnreachable = 9
+)
+
+// Failure is an error that says how the process ends.
+type Failure struct {
+	Code int
+	Text string
+}
+
+// Error returns one line.
+func (f *Failure) Error() string { return f.Text }
+
+// failf returns a Failure whose text is one printable line whatever its
+// arguments are.
+func failf(code int, format string, args ...any) *Failure {
+	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	return &Failure{Code: code, Text: strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, line)}
+}

@@ -1,0 +1,61 @@
+package credplugin
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options is the plugin's command line and what it takes from its environment.
+type Options struct {
+	// ManagedServiceAccount is the name of the account whose token is wanted. It
+	// is the same for every cluster.
+	ManagedServiceAccount string
+
+	// MaxCache is how long a client may use a token before it asks again.
+	MaxCache time.Duration
+
+	// Timeout bounds the whole call.
+	Timeout time.Duration
+
+	// ExecInfo is the client's request, an ExecCredential ($KUBERNETES_EXEC_INFO).
+	ExecInfo string
+
+	// Namespace is where the Secret is, if not where the plugin runs ($NAMESPACE).
+	Namespace string
+}
+
+func newOptions() *Options {
+	return &Options{
+		MaxCache:  5 * time.Minute,
+		Timeout:   10 * time.Second,
+		ExecInfo:  os.Getenv("KUBERNETES_EXEC_INFO"),
+		Namespace: strings.TrimSpace(os.Getenv("NAMESPACE")),
+	}
+}
+
+func (o *Options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.ManagedServiceAccount, "managed-serviceaccount", o.ManagedServiceAccount, "name of the ManagedServiceAccount whose token to use (required)")
+	flags.DurationVar(&o.MaxCache, "max-cache", o.MaxCache, "how long a client may use a token before it asks again; a running client loses a withdrawn token within that time")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long the whole call may take")
+}
+
+// validate returns the first mistake.
+func (o *Options) validate() error {
+	switch {
+	case o.ManagedServiceAccount == "":
+		return failf(ExitUsage, "--managed-serviceaccount: is required")
+	case len(validation.IsDNS1123Subdomain(o.ManagedServiceAccount)) > 0:
+		return failf(ExitUsage, "--managed-serviceaccount: %q is not the name of an account", o.ManagedServiceAccount)
+	case o.MaxCache <= 0:
+		return failf(ExitUsage, "--max-cache: %s is not positive", o.MaxCache)
+	case o.Timeout <= 0:
+		return failf(ExitUsage, "--timeout: %s is not positive", o.Timeout)
+	case o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
+		return failf(ExitUsage, "$NAMESPACE: %q is not the name of a namespace", o.Namespace)
+	}
+	return nil
+}
