@@ -49,7 +49,11 @@ e2e: ## Run the journeys alone; RUN=regexp chooses some
 
 .PHONY: bench-latency
 bench-latency: ## Measure property edit to profile on an idle fleet, beside a bare watch-and-patch loop
-	hack/bench-latency.sh
+	hack/bench.sh latency
+
+.PHONY: bench-credentials
+bench-credentials: ## Measure how long a copied token takes to follow its account, and to go
+	hack/bench.sh credentials
 
 ##@ Lint and verify
 
@@ -95,4 +99,4 @@ demo: ## See it work: fleet, chart, placement, and properties edited on the spok
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

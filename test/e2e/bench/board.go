@@ -27,6 +27,16 @@ func (b *board) expect(profile, value string) <-chan time.Time {
 	return seen
 }
 
+// expectInstead changes the value that is waited for, if one is.
+func (b *board) expectInstead(profile, value string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.expected[profile]; ok {
+		e.value = value
+		b.expected[profile] = e
+	}
+}
+
 // saw notes that the profile shows the value now.
 func (b *board) saw(profile, value string) {
 	b.mu.Lock()

@@ -165,24 +165,24 @@ func (b *bench) setUp(ctx context.Context) error {
 		return err
 	}
 	for _, cluster := range []string{published, bare} {
-		if err := b.looksJoined(ctx, cluster); err != nil {
+		if err := looksJoined(ctx, b.hub, cluster); err != nil {
 			return err
 		}
 	}
 	for _, cluster := range []string{b.cluster, published} {
-		if err := b.retry(ctx, func(ctx context.Context) error {
+		if err := retry(ctx, func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(b.hub.Create(ctx, addonOf(cluster)))
 		}); err != nil {
 			return fmt.Errorf("enabling the addon on %s: %w", cluster, err)
 		}
 	}
 	// The addon brings the API.
-	if err := b.retry(ctx, func(ctx context.Context) error { return b.spoke.Create(ctx, newProperty()) }); err != nil {
+	if err := retry(ctx, func(ctx context.Context) error { return b.spoke.Create(ctx, newProperty()) }); err != nil {
 		return fmt.Errorf("making a property: %w", err)
 	}
 	for _, cluster := range []string{b.cluster, published} {
 		profile := &inventoryv1alpha1.ClusterProfile{}
-		if err := b.retry(ctx, func(ctx context.Context) error {
+		if err := retry(ctx, func(ctx context.Context) error {
 			return b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile)
 		}); err != nil {
 			return fmt.Errorf("waiting for the profile of %s: %w", cluster, err)
@@ -221,12 +221,12 @@ func (b *bench) objects() []client.Object {
 }
 
 // looksJoined gives a cluster without a klusterlet the status of a joined one.
-func (b *bench) looksJoined(ctx context.Context, cluster string) error {
+func looksJoined(ctx context.Context, hub client.Client, cluster string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"status":{"version":{"kubernetes":"v1.35.4"},"conditions":[`+
 		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q},`+
 		`{"type":"ManagedClusterJoined","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q}]}}`, time.Now().UTC().Format(time.RFC3339))
-	return b.hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	return hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 }
 
 func (b *bench) moveCluster(ctx context.Context, set string) error {
@@ -255,11 +255,7 @@ func (b *bench) tearDown(ctx context.Context) error {
 		ignoreMissing(b.spoke.Delete(ctx, newProperty())),
 	}
 	for _, cluster := range []string{published, bare} {
-		// No klusterlet will ever clean these up.
-		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		problems = append(problems,
-			client.IgnoreNotFound(b.hub.Delete(ctx, addonOf(cluster))),
-			client.IgnoreNotFound(b.hub.Patch(ctx, addonOf(cluster), free)))
+		problems = append(problems, letGo(ctx, b.hub, cluster))
 	}
 	objects := b.objects()
 	for i := range objects {
@@ -268,8 +264,17 @@ func (b *bench) tearDown(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// letGo removes the addon of a cluster without a klusterlet, which will never clean
+// it up.
+func letGo(ctx context.Context, hub client.Client, cluster string) error {
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	return errors.Join(
+		client.IgnoreNotFound(hub.Delete(ctx, addonOf(cluster))),
+		client.IgnoreNotFound(hub.Patch(ctx, addonOf(cluster), free)))
+}
+
 // retry asks until there is no error.
-func (b *bench) retry(ctx context.Context, ask func(context.Context) error) error {
+func retry(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, lost)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)

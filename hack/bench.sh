@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Measures on an idle fleet of its own: latency (how long a property's edit takes to
+# its profile) or credentials (how long a copied token takes to follow, and to go).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:?"usage: hack/bench.sh latency|credentials"}
+export FLEET=bench SPOKES=2 HELM_ARGS= WITH=
+[ "$what" = latency ] || WITH=access
+fleet="go -C test/e2e run ./cmd/fleet"
+trap '$fleet down' EXIT
+$fleet up
+$fleet deploy
+go -C test/e2e run ./cmd/bench -fleet "$FLEET" -n "${N:-200}" "$what"
