@@ -131,6 +131,12 @@ const (
 	// agree on one that works.
 	LeaseName = "cluster-inventory-manager"
 
+	// AccessStateName is the ConfigMap, in the manager's namespace, that remembers
+	// by which certificates profiles say cluster-proxy is to be known, so that an
+	// old CA is published until it expires. Whoever deletes it has the old ones
+	// forgotten at once.
+	AccessStateName = "cluster-inventory-access-ca"
+
 	// AnnotationKeepProfiles on the ClusterManagementAddOn with the value "true"
 	// tells the manager to leave every ClusterProfile as it is, whatever becomes
 	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's

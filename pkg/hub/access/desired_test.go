@@ -1,0 +1,337 @@
+package access
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+type entries = []inventoryv1alpha1.AccessProvider
+
+// entry is a provider of ours, spelled out.
+func entry(name, server, ca, extension string) inventoryv1alpha1.AccessProvider {
+	return inventoryv1alpha1.AccessProvider{Name: name, Cluster: clientcmdv1.Cluster{
+		Server:                   server,
+		CertificateAuthorityData: []byte(ca),
+		Extensions:               []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(extension)}}},
+	}}
+}
+
+func TestMerge(t *testing.T) {
+	proxy := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
+	direct := entry("direct", "https://c1", "CA", `{"clusterName":"c1"}`)
+	other := inventoryv1alpha1.AccessProvider{Name: "gke", Cluster: clientcmdv1.Cluster{Server: "http://gke", ProxyURL: "http://p"}}
+	another := entry("another", "https://a", "", `{"x":[1]}`)
+	foreignDirect := direct
+	foreignDirect.Cluster.TLSServerName = "c1"
+	stale := entry("open-cluster-management", "https://u/c1", "OLD", `{"clusterName":"c1"}`)
+	proxied := proxy
+	proxied.Cluster.ProxyURL = "http://tenant"
+	published := func(p inventoryv1alpha1.AccessProvider) Answer { return Answer{Known: true, Provider: &p} }
+	none, unknown := Answer{Known: true}, Answer{}
+
+	tests := map[string]struct {
+		current       entries
+		proxy, direct Answer
+		want          entries
+	}{
+		"birth":              {proxy: published(proxy), direct: published(direct), want: entries{proxy, direct}},
+		"nothing to publish": {proxy: none, direct: none},
+		"ours come first, others keep their order": {current: entries{other, another}, proxy: published(proxy), direct: published(direct), want: entries{proxy, direct, other, another}},
+		"a changed CA":                           {current: entries{stale, other}, proxy: published(proxy), direct: none, want: entries{proxy, other}},
+		"somebody's addition to ours is undone":  {current: entries{proxied}, proxy: published(proxy), direct: none, want: entries{proxy}},
+		"withdrawn, others stay":                 {current: entries{proxy, direct, other}, proxy: none, direct: none, want: entries{other}},
+		"the last is withdrawn":                  {current: entries{proxy}, proxy: none, direct: none, want: nil},
+		"twice of one name":                      {current: entries{proxy, other, stale}, proxy: published(proxy), direct: none, want: entries{proxy, other}},
+		"unknown: stays":                         {current: entries{stale, direct, other}, proxy: unknown, direct: unknown, want: entries{stale, direct, other}},
+		"unknown beside known: in its place":     {current: entries{stale, direct, other}, proxy: unknown, direct: published(direct), want: entries{stale, direct, other}},
+		"unknown, written last by somebody else": {current: entries{other, stale}, proxy: unknown, direct: published(direct), want: entries{direct, other, stale}},
+		"somebody else's direct, not opted in":   {current: entries{other, foreignDirect}, proxy: none, direct: none, want: entries{other, foreignDirect}},
+		"somebody else's direct, opted in":       {current: entries{other, foreignDirect}, proxy: none, direct: published(direct), want: entries{direct, other}},
+		"a direct entry of another cluster's name": {
+			current: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c2"}`)}, proxy: none, direct: none,
+			want: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c2"}`)},
+		},
+		"a direct entry that says more": {
+			current: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c1","x":"y"}`)}, proxy: none, direct: none,
+			want: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c1","x":"y"}`)},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := Decision{Proxy: test.proxy, Direct: test.direct}
+			got := Merge(test.current, "c1", d)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("entries (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, Merge(got, "c1", d)); diff != "" {
+				t.Errorf("a second time something changes:\n%s", diff)
+			}
+		})
+	}
+}
+
+// An API server may write an extension down in another way.
+func TestMergeComparesWhatIsSaid(t *testing.T) {
+	current := entries{entry("open-cluster-management", "https://u/c1", "CA", "{ \"clusterName\" : \"c1\" }\n")}
+	wanted := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
+	got := Merge(current, "c1", Decision{Proxy: Answer{Known: true, Provider: &wanted}, Direct: Answer{Known: true}})
+	if diff := cmp.Diff(current, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+func TestDesiredEndpoint(t *testing.T) {
+	now := time.Now()
+	ca := newCA(t, "ca", now.Add(time.Hour))
+	leaf := newLeaf(t, ca, userServerHost, "proxy.example.com")
+	const unread = "may not be read by the manager: its rights are missing"
+
+	good := func() proxyFacts {
+		return proxyFacts{
+			served:         true,
+			configurations: []configuration{{name: "cluster-proxy", namespace: "proxy", userServer: true}},
+			service:        found[corev1.Service]{object: &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 1}, {Name: "https", Port: 9092}}}}},
+			secret:         found[corev1.Secret]{object: &corev1.Secret{Data: map[string][]byte{"tls.crt": chain(leaf, ca)}}},
+			manager:        found[[]string]{object: &[]string{"/manager", "--feature-gates=ClusterProfileAccessProvider=false"}},
+		}
+	}
+	options := ClusterProxyOptions{Enabled: true, Namespace: "proxy", Configuration: "cluster-proxy", stateNamespace: "hub"}
+	outside := options
+	outside.URL = "https://proxy.example.com/p"
+	elsewhere := outside
+	elsewhere.CABundle = []byte("THEIRS")
+	const server = "https://cluster-proxy-addon-user.proxy:9092"
+
+	tests := map[string]struct {
+		options ClusterProxyOptions
+		change  func(*proxyFacts)
+		want    endpoint
+	}{
+		"everything is there": {want: endpoint{known: true, server: server, ca: ca.pem()}},
+		"the one port of the Service, whatever its name": {
+			change: func(f *proxyFacts) { f.service.object.Spec.Ports = []corev1.ServicePort{{Port: 443}} },
+			want:   endpoint{known: true, server: "https://cluster-proxy-addon-user.proxy:443", ca: ca.pem()},
+		},
+		"no port that could be meant": {
+			change: func(f *proxyFacts) { f.service.object.Spec.Ports[1].Name = "tunnel" },
+			want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user has no port named https"},
+		},
+		"no Service": {
+			change: func(f *proxyFacts) { f.service.object = nil },
+			want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user is missing"},
+		},
+		"no Secret": {
+			change: func(f *proxyFacts) { f.secret.object = nil },
+			want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
+		},
+		"the API is not served": {
+			change: func(f *proxyFacts) { f.served, f.configurations = false, nil },
+			want:   endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
+		},
+		"no configuration": {
+			change: func(f *proxyFacts) { f.configurations = nil },
+			want:   endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
+		},
+		"only other configurations": {
+			change: func(f *proxyFacts) {
+				f.configurations = []configuration{{name: "b", namespace: "proxy", userServer: true}, {name: "a"}}
+			},
+			want: endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`},
+		},
+		"another configuration beside the one": {
+			change: func(f *proxyFacts) {
+				f.configurations = append([]configuration{{name: "a", namespace: "other"}}, f.configurations...)
+			},
+			want: endpoint{known: true, server: server, ca: ca.pem()},
+		},
+		"no user server": {
+			change: func(f *proxyFacts) { f.configurations[0].userServer = false },
+			want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer`},
+		},
+		"another namespace": {
+			change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },
+			want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in "proxy" (access.clusterProxy.namespace)`},
+		},
+		"for consumers outside, by the user server's own CA": {
+			options: outside, change: func(f *proxyFacts) { f.service.object = nil },
+			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: ca.pem()},
+		},
+		"for consumers outside, by another CA": {
+			options: elsewhere,
+			change: func(f *proxyFacts) {
+				f.service.object, f.secret.object, f.configurations[0].namespace = nil, nil, "other"
+			},
+			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: []byte("THEIRS")},
+		},
+		"for consumers outside, without cluster-proxy": {
+			options: elsewhere, change: func(f *proxyFacts) { f.configurations = nil },
+			want: endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
+		},
+		"the Secret may not be read": {
+			change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: unread} },
+			want:   endpoint{problem: "Secret proxy/cluster-proxy-user-serving-cert " + unread},
+		},
+		"the Service may not be read": {
+			change: func(f *proxyFacts) { f.service = found[corev1.Service]{unknown: unread} },
+			want:   endpoint{problem: "Service proxy/cluster-proxy-addon-user " + unread},
+		},
+		"the memory cannot be read": {
+			change: func(f *proxyFacts) { f.remembered.unknown = unread },
+			want:   endpoint{problem: "ConfigMap hub/cluster-inventory-access-ca " + unread},
+		},
+		"the configurations cannot be read": {
+			change: func(f *proxyFacts) { f.unknown = unread },
+			want:   endpoint{problem: "ManagedProxyConfiguration cluster-proxy " + unread},
+		},
+		"one is missing, another cannot be read: missing counts": {
+			change: func(f *proxyFacts) { f.secret.object, f.service = nil, found[corev1.Service]{unknown: unread} },
+			want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
+		},
+		"nothing there and nothing readable: not installed": {
+			change: func(f *proxyFacts) {
+				*f = proxyFacts{service: found[corev1.Service]{unknown: unread}, secret: found[corev1.Secret]{unknown: unread}, manager: found[[]string]{unknown: unread}}
+			},
+			want: endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
+		},
+		"cluster-proxy writes the entries itself": {
+			change: func(f *proxyFacts) {
+				f.manager.object, f.secret.object = &[]string{"--feature-gates=ClusterProfileAccessProvider=true"}, nil
+			},
+			want: endpoint{yield: true, problem: "cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it"},
+		},
+		"it cannot be told whether cluster-proxy does": {
+			change: func(f *proxyFacts) { f.manager, f.secret.object = found[[]string]{unknown: unread}, nil },
+			want:   endpoint{yield: true, problem: "Deployment proxy/cluster-proxy-addon-manager " + unread},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			facts, o := good(), test.options
+			if o.Namespace == "" {
+				o = options
+			}
+			if test.change != nil {
+				test.change(&facts)
+			}
+			got, _ := desiredEndpoint(o, facts, now)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{})); diff != "" {
+				t.Errorf("endpoint (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProfileGateOn(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want bool
+	}{
+		"no gates":              {args: []string{"/manager", "--leader-elect=true"}},
+		"off":                   {args: []string{"--feature-gates=ClusterProfileAccessProvider=false"}},
+		"on":                    {args: []string{"--feature-gates=ClusterProfileAccessProvider=true"}, want: true},
+		"on, one dash":          {args: []string{"-feature-gates=ClusterProfileAccessProvider=true"}, want: true},
+		"on, in two arguments":  {args: []string{"--feature-gates", "Other=false,ClusterProfileAccessProvider=True"}, want: true},
+		"on, by its later name": {args: []string{"--feature-gates=ClusterProfile=true,Other=false"}, want: true},
+		"the last word counts":  {args: []string{"--feature-gates=ClusterProfile=true", "--feature-gates=ClusterProfile=false"}},
+		"another gate":          {args: []string{"--feature-gates=ClusterProfileX=true"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := profileGateOn(test.args); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestDecide(t *testing.T) {
+	ca := newCA(t, "spoke", time.Now().Add(time.Hour))
+	proxy := entry("open-cluster-management", "https://u:1/c1", "CA", `{"clusterName":"c1"}`)
+	direct := entry("direct", "https://c1.example.com", string(ca.pem()), `{"clusterName":"c1"}`)
+	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
+	const unread = "may not be read by the manager: its rights are missing"
+	none := Answer{Known: true}
+
+	tests := map[string]struct {
+		endpoint endpoint
+		cluster  clusterFacts
+		disabled bool
+		want     Decision
+	}{
+		"a cluster with cluster-proxy": {
+			endpoint: there, cluster: clusterFacts{proxied: true},
+			want: Decision{Proxy: Answer{Known: true, Provider: &proxy}, Direct: none},
+		},
+		"a URL that ends in a slash": {
+			endpoint: endpoint{known: true, server: "https://u:1/", ca: []byte("CA")}, cluster: clusterFacts{proxied: true},
+			want: Decision{Proxy: Answer{Known: true, Provider: &proxy}, Direct: none},
+		},
+		"a cluster without it": {endpoint: there, want: Decision{Proxy: none, Direct: none}},
+		"something is missing on the hub": {
+			endpoint: endpoint{known: true, problem: "it is missing"}, cluster: clusterFacts{proxied: true},
+			want: Decision{Proxy: none, Direct: none, Problems: []string{`Access provider "open-cluster-management" is not published: it is missing.`}},
+		},
+		"something is missing on the hub that the cluster does not use": {
+			endpoint: endpoint{known: true, problem: "it is missing"}, want: Decision{Proxy: none, Direct: none},
+		},
+		"something on the hub is unknown": {
+			endpoint: endpoint{problem: "it " + unread}, cluster: clusterFacts{proxied: true},
+			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: it ` + unread + `.`}},
+		},
+		"something on the hub is not known yet: no word of it": {
+			endpoint: endpoint{problem: "it " + notRead}, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none},
+		},
+		"something on the hub is unknown, but the cluster lost cluster-proxy: withdrawn": {
+			endpoint: endpoint{problem: "it " + unread}, want: Decision{Proxy: none, Direct: none},
+		},
+		"cluster-proxy writes itself: left, even where it should not write": {
+			endpoint: endpoint{yield: true, problem: "it does"}, want: Decision{Direct: none},
+		},
+		"the addons are unknown": {
+			endpoint: there, cluster: clusterFacts{proxiedUnknown: unread},
+			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: ManagedClusterAddOn cluster-proxy ` + unread + `.`}},
+		},
+		"not this addon's to write": {disabled: true, endpoint: there, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none}},
+		"reached directly": {
+			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.pem())}}},
+			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
+		},
+		"reached as the ManagedCluster says": {
+			endpoint: there, cluster: clusterFacts{direct: directFacts{
+				entry:   &directEntry{fromManagedCluster: true},
+				cluster: found[[]clusterv1.ClientConfig]{object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.pem()}}},
+			}},
+			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
+		},
+		"the ManagedCluster says nothing that can be used": {
+			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
+			want: Decision{Proxy: none, Direct: none, Problems: []string{
+				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/direct wants it.`}},
+		},
+		"the administrator's mistake": {
+			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{problem: "it is wrong"}}},
+			want: Decision{Proxy: none, Direct: none, Problems: []string{`Access provider "direct" is not published: it is wrong.`}},
+		},
+		"what the administrator says is unknown": {
+			endpoint: there, cluster: clusterFacts{direct: directFacts{unknown: unread}},
+			want: Decision{Proxy: none, Problems: []string{
+				`Access provider "direct" is left as it is: ConfigMaps labelled inventory.open-cluster-management.io/direct-access ` + unread + `.`}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.cluster.name = "c1"
+			got := decide(ClusterProxyOptions{Enabled: !test.disabled}, test.endpoint, test.cluster)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
