@@ -1,0 +1,131 @@
+package consumers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
+)
+
+// One world for all, because its servers take most of the time.
+func TestConsumers(t *testing.T) {
+	w := newWorld(t)
+	t.Run("the lister lists every cluster", func(t *testing.T) { testLister(t, w) })
+	t.Run("the lister says which cluster it cannot list", func(t *testing.T) { testListerWithoutToken(t, w) })
+	t.Run("the reconciler works on, whatever happens to tokens and profiles", func(t *testing.T) { testReconciler(t, w) })
+}
+
+func testLister(t *testing.T, w *world) {
+	output, err := w.command(t, "lister", "-clusterprofile-provider-file="+w.providerFile(t)).Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	listed := lines(t, output)
+	for _, cluster := range []string{"cluster1", "cluster2"} {
+		if !slices.Contains(listed[team+"/"+cluster], workNamespace) {
+			t.Errorf("%s has the namespaces %v, want %s among them", cluster, listed[team+"/"+cluster], workNamespace)
+		}
+	}
+}
+
+func testListerWithoutToken(t *testing.T, w *world) {
+	must(t, w.hub.client.CoreV1().Secrets(team).Delete(t.Context(), "cluster2-"+accountName, metav1.DeleteOptions{}))
+	defer w.rotate(t, "cluster2")
+	cmd := w.command(t, "lister", "-clusterprofile-provider-file="+w.providerFile(t))
+	var said strings.Builder
+	cmd.Stderr = &said
+	output, err := cmd.Output()
+	if err == nil {
+		t.Error("the lister is content")
+	}
+	if len(lines(t, output)[team+"/cluster1"]) == 0 {
+		t.Errorf("cluster1 is not listed: %s", output)
+	}
+	for _, part := range []string{"there is no Secret team/cluster2-reader", "cp-creds failed with exit code 5"} {
+		if !strings.Contains(said.String(), part) {
+			t.Errorf("it says %q, want %q in it", said.String(), part)
+		}
+	}
+}
+
+func testReconciler(t *testing.T, w *world) {
+	clusters := []string{"cluster1", "cluster2"}
+	for _, cluster := range clusters {
+		w.want(t, cluster, "one")
+	}
+	report := w.reconcile(t, "-clusterprofile-provider-file="+w.providerFile(t, "--max-cache=1s"))
+	for _, cluster := range clusters {
+		w.done(t, cluster, "one")
+	}
+
+	for _, cluster := range clusters {
+		w.rotate(t, cluster)
+		w.touch(t, cluster, "twice")
+	}
+	eventually(t, "both clusters see new tokens", func(context.Context) error {
+		for name, cluster := range report() {
+			if cluster.Tokens < 2 {
+				return fmt.Errorf("%s saw %d", name, cluster.Tokens)
+			}
+		}
+		return nil
+	})
+	for _, cluster := range clusters {
+		w.want(t, cluster, "two")
+		w.done(t, cluster, "two")
+	}
+	told := report()
+	for _, cluster := range clusters {
+		undisturbed(t, cluster, told[team+"/"+cluster])
+	}
+
+	// What does concern the connection is followed.
+	must(t, w.inventory().ApisV1alpha1().ClusterProfiles(team).Delete(t.Context(), "cluster2", metav1.DeleteOptions{}))
+	eventually(t, "cluster2 is let go", func(context.Context) error {
+		if report()[team+"/cluster2"].Engaged {
+			return errors.New("it is engaged")
+		}
+		return nil
+	})
+	w.publish(t, "cluster2")
+	w.want(t, "cluster2", "three")
+	w.done(t, "cluster2", "three")
+	told = report()
+	if again := told[team+"/cluster2"]; again.Engagements != 2 || !again.Engaged {
+		t.Errorf("cluster2: %+v, want engaged for the second time", again)
+	}
+	undisturbed(t, "cluster1", told[team+"/cluster1"])
+}
+
+func undisturbed(t *testing.T, name string, cluster status.Cluster) {
+	t.Helper()
+	if cluster.Engagements != 1 || !cluster.Engaged || cluster.Failed != 0 || cluster.Reconciles == 0 || cluster.Answers["200"] == 0 {
+		t.Errorf("%s: %+v, want one engagement, work, and no failed request", name, cluster)
+	}
+}
+
+// lines returns the namespaces that the lister tells of, by profile.
+func lines(t *testing.T, output []byte) map[string][]string {
+	t.Helper()
+	listed := map[string][]string{}
+	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+		var line struct {
+			Profile    string
+			Namespaces []string
+		}
+		if err := decoder.Decode(&line); errors.Is(err, io.EOF) {
+			return listed
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		listed[line.Profile] = line.Namespaces
+	}
+}
