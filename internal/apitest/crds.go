@@ -20,6 +20,8 @@ type CRDs func() ([]*apiextensionsv1.CustomResourceDefinition, error)
 const (
 	ocmAPIModule    = "open-cluster-management.io/api"
 	sigMultiCluster = "sigs.k8s.io/cluster-inventory-api"
+	clusterProxy    = "open-cluster-management.io/cluster-proxy@v0.10.0"
+	msaModule       = "open-cluster-management.io/managed-serviceaccount"
 )
 
 // Hub is what an Open Cluster Management hub serves before this addon is
@@ -54,6 +56,11 @@ func ClusterProfile() CRDs {
 	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")
 }
 
+// ManagedServiceAccount is what the addon of that name brings to the hub.
+func ManagedServiceAccount() CRDs {
+	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/authentication.open-cluster-management.io_managedserviceaccounts.yaml")
+}
+
 // AtomicClusterProfile is ClusterProfile as Open Cluster Management ships it:
 // the same schema with every list atomic.
 func AtomicClusterProfile() CRDs {
@@ -71,7 +78,14 @@ func AtomicClusterProfile() CRDs {
 	}
 }
 
-// ModuleFiles are files, one CRD each, in the directory of a required module.
+// ManagedProxyConfiguration is what cluster-proxy brings to a hub, without
+// cluster-proxy.
+func ManagedProxyConfiguration() CRDs {
+	return ModuleFiles(clusterProxy, "charts/cluster-proxy/crds/managedproxyconfigurations.yaml")
+}
+
+// ModuleFiles are files, one CRD each, in the directory of a module: of the
+// version required, or of the one given after an "@".
 func ModuleFiles(module string, paths ...string) CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		dir, err := moduleDir(module)
@@ -151,6 +165,12 @@ func moduleDir(module string) (string, error) {
 		return dir.(string), nil
 	}
 	var stderr bytes.Buffer
+	if strings.Contains(module, "@") {
+		// Not required, so nothing else has brought it here.
+		if out, err := exec.Command("go", "mod", "download", module).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("download module %s: %w: %s", module, err, out)
+		}
+	}
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

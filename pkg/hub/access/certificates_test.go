@@ -11,21 +11,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
-const userServer = "https://" + userServerHost + ":9092"
+const (
+	userServerHost = "cluster-proxy-addon-user.proxy"
+	userServer     = "https://" + userServerHost + ":9092"
+)
 
 func TestSecretCA(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	soon, later := now.Add(time.Hour), now.Add(2*time.Hour)
-	root, next, stranger := newCA(t, "root", soon), newCA(t, "next", later), newCA(t, "stranger", later)
-	middle := issue(t, root, caTemplate("middle", later))
-	expired := newCA(t, "expired", now.Add(-time.Second))
-	leaf, renewed, fresh, alone := newLeaf(t, root), newLeaf(t, root), newLeaf(t, next), newLeaf(t, root)
-	deep := newLeaf(t, middle)
+	root, next, stranger := certtest.NewCA(t, "root", soon), certtest.NewCA(t, "next", later), certtest.NewCA(t, "stranger", later)
+	middle := certtest.Issue(t, root, certtest.CA("middle", later))
+	expired := certtest.NewCA(t, "expired", now.Add(-time.Second))
+	leaf, renewed, fresh, alone := certtest.NewLeaf(t, root, userServerHost), certtest.NewLeaf(t, root, userServerHost), certtest.NewLeaf(t, next, userServerHost), certtest.NewLeaf(t, root, userServerHost)
+	deep := certtest.NewLeaf(t, middle, userServerHost)
 	// Says it was issued by the root, but was not.
-	impostor := newCA(t, "root", later)
-	notCA := issue(t, root, x509.Certificate{Subject: pkix.Name{CommonName: "root"}})
+	impostor := certtest.NewCA(t, "root", later)
+	notCA := certtest.Issue(t, root, x509.Certificate{Subject: pkix.Name{CommonName: "root"}})
 
 	tests := map[string]struct {
 		secret     map[string][]byte
@@ -37,49 +42,49 @@ func TestSecretCA(t *testing.T) {
 		problem    string
 	}{
 		"the chain has the issuer: the issuer, at first sight remembered": {
-			secret: map[string][]byte{"tls.crt": chain(leaf, root)}, want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root)}, want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"another certificate of the same issuer changes nothing": {
-			secret: map[string][]byte{"tls.crt": chain(renewed, root)}, remembered: bundle(root), want: bundle(root), until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(renewed, root)}, remembered: certtest.ByAge(root), want: certtest.ByAge(root), until: soon,
 		},
 		"another issuer: old and new until the old one expires": {
-			secret: map[string][]byte{"tls.crt": chain(fresh, next)}, remembered: bundle(root), want: bundle(root, next), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(root), want: certtest.ByAge(root, next), remember: true, until: soon,
 		},
 		"while both are published nothing is written": {
-			secret: map[string][]byte{"tls.crt": chain(fresh, next)}, remembered: bundle(root, next), want: bundle(root, next), until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(root, next), want: certtest.ByAge(root, next), until: soon,
 		},
 		"back to the old one: both stay": {
-			secret: map[string][]byte{"tls.crt": chain(leaf, root)}, remembered: bundle(root, next), want: bundle(root, next), until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root)}, remembered: certtest.ByAge(root, next), want: certtest.ByAge(root, next), until: soon,
 		},
 		"the old one has expired: the new one alone": {
-			secret: map[string][]byte{"tls.crt": chain(fresh, next)}, remembered: bundle(expired, next), want: bundle(next), remember: true, until: later,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(expired, next), want: certtest.ByAge(next), remember: true, until: later,
 		},
 		"the memory was deleted: the new one alone": {
-			secret: map[string][]byte{"tls.crt": chain(fresh, next)}, want: bundle(next), remember: true, until: later,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, want: certtest.ByAge(next), remember: true, until: later,
 		},
 		"what is remembered cannot be read: forgotten": {
-			secret: map[string][]byte{"tls.crt": chain(fresh, next)}, remembered: []byte("nonsense"), want: bundle(next), remember: true, until: later,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: []byte("nonsense"), want: certtest.ByAge(next), remember: true, until: later,
 		},
 		"no issuer in the chain: the certificate itself": {
-			secret: map[string][]byte{"tls.crt": alone.pem()}, want: bundle(alone), remember: true, until: alone.certificate.NotAfter,
+			secret: map[string][]byte{"tls.crt": alone.PEM()}, want: certtest.ByAge(alone), remember: true, until: alone.Certificate.NotAfter,
 		},
 		"the issuer is in ca.crt": {
-			secret: map[string][]byte{"tls.crt": leaf.pem(), "ca.crt": root.pem()}, want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": leaf.PEM(), "ca.crt": root.PEM()}, want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"ca.crt cannot be read: as if it were not there": {
-			secret: map[string][]byte{"tls.crt": chain(leaf, root), "ca.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root), "ca.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"issuers of issuers": {
-			secret: map[string][]byte{"tls.crt": chain(deep, middle, root)}, want: bundle(middle, root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(deep, middle, root)}, want: certtest.ByAge(middle, root), remember: true, until: soon,
 		},
 		"others in the chain, of the issuer's name or by its hand, are not trusted": {
-			secret: map[string][]byte{"tls.crt": chain(leaf, impostor, notCA, stranger, root)}, want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, impostor, notCA, stranger, root)}, want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"a private key between them stays where it is": {
-			secret: map[string][]byte{"tls.crt": append(leaf.keyPEM(t), chain(leaf, root)...)}, want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": append(leaf.KeyPEM(t), certtest.Chain(leaf, root)...)}, want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"no certificate": {
-			secret: map[string][]byte{"tls.key": leaf.keyPEM(t)}, problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
+			secret: map[string][]byte{"tls.key": leaf.KeyPEM(t)}, problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
 		},
 		"text that is none": {
 			secret: map[string][]byte{"tls.crt": []byte("nonsense")}, problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
@@ -89,16 +94,16 @@ func TestSecretCA(t *testing.T) {
 			problem: "Secret proxy/cluster-proxy-user-serving-cert has in tls.crt a certificate that cannot be read",
 		},
 		"all have expired": {
-			secret:  map[string][]byte{"tls.crt": chain(newLeaf(t, expired), expired)},
+			secret:  map[string][]byte{"tls.crt": certtest.Chain(certtest.NewLeaf(t, expired, userServerHost), expired)},
 			problem: "Secret proxy/cluster-proxy-user-serving-cert has only certificates that have expired",
 		},
 		"a certificate for another host": {
-			secret: map[string][]byte{"tls.crt": chain(leaf, root)}, server: "https://proxy.example.com",
+			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root)}, server: "https://proxy.example.com",
 			problem: "Secret proxy/cluster-proxy-user-serving-cert has a certificate that is not for host proxy.example.com",
 		},
 		"a certificate for several hosts": {
-			secret: map[string][]byte{"tls.crt": chain(newLeaf(t, root, userServerHost, "proxy.example.com"), root)}, server: "https://proxy.example.com/p",
-			want: bundle(root), remember: true, until: soon,
+			secret: map[string][]byte{"tls.crt": certtest.Chain(certtest.NewLeaf(t, root, userServerHost, "proxy.example.com"), root)}, server: "https://proxy.example.com/p",
+			want: certtest.ByAge(root), remember: true, until: soon,
 		},
 		"no Secret": {problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
 	}
@@ -152,13 +157,13 @@ func TestTheBundleIsBounded(t *testing.T) {
 	now := time.Now()
 	var before []*x509.Certificate
 	for i := range 60 {
-		template := caTemplate("old", now.Add(time.Hour))
+		template := certtest.CA("old", now.Add(time.Hour))
 		template.NotBefore = now.Add(-time.Duration(i+1) * time.Minute)
 		template.ExtraExtensions = []pkix.Extension{{Id: []int{1, 2, 3}, Value: bytes.Repeat([]byte("x"), 800)}}
-		before = append(before, issue(t, nil, template).certificate)
+		before = append(before, certtest.Issue(t, nil, template).Certificate)
 	}
-	current := newCA(t, "current", now.Add(time.Hour))
-	all := overlap([]*x509.Certificate{current.certificate}, before, now)
+	current := certtest.NewCA(t, "current", now.Add(time.Hour))
+	all := overlap([]*x509.Certificate{current.Certificate}, before, now)
 	if size := len(encodeCertificates(all)); size > 32<<10 || size < 30<<10 {
 		t.Errorf("%d bytes", size)
 	}
@@ -170,8 +175,8 @@ func TestTheBundleIsBounded(t *testing.T) {
 		}
 		return false
 	}
-	if !has(current.certificate) || !has(before[0]) || has(before[59]) {
-		t.Errorf("current: %t, newest of before: %t, oldest: %t; want the oldest left out", has(current.certificate), has(before[0]), has(before[59]))
+	if !has(current.Certificate) || !has(before[0]) || has(before[59]) {
+		t.Errorf("current: %t, newest of before: %t, oldest: %t; want the oldest left out", has(current.Certificate), has(before[0]), has(before[59]))
 	}
 
 	text := encodeCertificates(before)
@@ -186,19 +191,19 @@ func TestTheBundleIsBounded(t *testing.T) {
 
 func TestParseCA(t *testing.T) {
 	now := time.Now()
-	a, b := newCA(t, "a", now.Add(time.Hour)), newCA(t, "b", now.Add(time.Hour))
+	a, b := certtest.NewCA(t, "a", now.Add(time.Hour)), certtest.NewCA(t, "b", now.Add(time.Hour))
 	tests := map[string]struct {
 		text string
 		want []byte
 		err  string
 	}{
-		"one":                             {text: string(a.pem()), want: a.pem()},
-		"several, in their order":         {text: string(chain(b, a)), want: chain(b, a)},
-		"headers and space are left out":  {text: "\n" + strings.Replace(string(a.pem()), "-----\n", "-----\nName: x\n\n", 1) + "\n\n", want: a.pem()},
+		"one":                             {text: string(a.PEM()), want: a.PEM()},
+		"several, in their order":         {text: string(certtest.Chain(b, a)), want: certtest.Chain(b, a)},
+		"headers and space are left out":  {text: "\n" + strings.Replace(string(a.PEM()), "-----\n", "-----\nName: x\n\n", 1) + "\n\n", want: a.PEM()},
 		"nothing":                         {err: "has no certificate"},
 		"no PEM":                          {text: "ca", err: "is not PEM text"},
-		"text after the last certificate": {text: string(a.pem()) + "# end", err: "is not PEM text"},
-		"a private key":                   {text: string(a.pem()) + string(a.keyPEM(t)), err: `has a block "EC PRIVATE KEY" among its certificates`},
+		"text after the last certificate": {text: string(a.PEM()) + "# end", err: "is not PEM text"},
+		"a private key":                   {text: string(a.PEM()) + string(a.KeyPEM(t)), err: `has a block "EC PRIVATE KEY" among its certificates`},
 		"a broken certificate":            {text: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), err: "has a certificate that cannot be read"},
 	}
 	for name, test := range tests {

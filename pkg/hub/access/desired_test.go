@@ -10,6 +10,8 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
 type entries = []inventoryv1alpha1.AccessProvider
@@ -89,8 +91,8 @@ func TestMergeComparesWhatIsSaid(t *testing.T) {
 
 func TestDesiredEndpoint(t *testing.T) {
 	now := time.Now()
-	ca := newCA(t, "ca", now.Add(time.Hour))
-	leaf := newLeaf(t, ca, userServerHost, "proxy.example.com")
+	ca := certtest.NewCA(t, "ca", now.Add(time.Hour))
+	leaf := certtest.NewLeaf(t, ca, userServerHost, "proxy.example.com")
 	const unread = "may not be read by the manager: its rights are missing"
 
 	good := func() proxyFacts {
@@ -98,7 +100,7 @@ func TestDesiredEndpoint(t *testing.T) {
 			served:         true,
 			configurations: []configuration{{name: "cluster-proxy", namespace: "proxy", userServer: true}},
 			service:        found[corev1.Service]{object: &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 1}, {Name: "https", Port: 9092}}}}},
-			secret:         found[corev1.Secret]{object: &corev1.Secret{Data: map[string][]byte{"tls.crt": chain(leaf, ca)}}},
+			secret:         found[corev1.Secret]{object: &corev1.Secret{Data: map[string][]byte{"tls.crt": certtest.Chain(leaf, ca)}}},
 			manager:        found[[]string]{object: &[]string{"/manager", "--feature-gates=ClusterProfileAccessProvider=false"}},
 		}
 	}
@@ -114,10 +116,10 @@ func TestDesiredEndpoint(t *testing.T) {
 		change  func(*proxyFacts)
 		want    endpoint
 	}{
-		"everything is there": {want: endpoint{known: true, server: server, ca: ca.pem()}},
+		"everything is there": {want: endpoint{known: true, server: server, ca: ca.PEM()}},
 		"the one port of the Service, whatever its name": {
 			change: func(f *proxyFacts) { f.service.object.Spec.Ports = []corev1.ServicePort{{Port: 443}} },
-			want:   endpoint{known: true, server: "https://cluster-proxy-addon-user.proxy:443", ca: ca.pem()},
+			want:   endpoint{known: true, server: "https://cluster-proxy-addon-user.proxy:443", ca: ca.PEM()},
 		},
 		"no port that could be meant": {
 			change: func(f *proxyFacts) { f.service.object.Spec.Ports[1].Name = "tunnel" },
@@ -149,7 +151,7 @@ func TestDesiredEndpoint(t *testing.T) {
 			change: func(f *proxyFacts) {
 				f.configurations = append([]configuration{{name: "a", namespace: "other"}}, f.configurations...)
 			},
-			want: endpoint{known: true, server: server, ca: ca.pem()},
+			want: endpoint{known: true, server: server, ca: ca.PEM()},
 		},
 		"no user server": {
 			change: func(f *proxyFacts) { f.configurations[0].userServer = false },
@@ -161,7 +163,7 @@ func TestDesiredEndpoint(t *testing.T) {
 		},
 		"for consumers outside, by the user server's own CA": {
 			options: outside, change: func(f *proxyFacts) { f.service.object = nil },
-			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: ca.pem()},
+			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: ca.PEM()},
 		},
 		"for consumers outside, by another CA": {
 			options: elsewhere,
@@ -252,9 +254,9 @@ func TestProfileGateOn(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	ca := newCA(t, "spoke", time.Now().Add(time.Hour))
+	ca := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
 	proxy := entry("open-cluster-management", "https://u:1/c1", "CA", `{"clusterName":"c1"}`)
-	direct := entry("direct", "https://c1.example.com", string(ca.pem()), `{"clusterName":"c1"}`)
+	direct := entry("direct", "https://c1.example.com", string(ca.PEM()), `{"clusterName":"c1"}`)
 	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
 	const unread = "may not be read by the manager: its rights are missing"
 	none := Answer{Known: true}
@@ -300,13 +302,13 @@ func TestDecide(t *testing.T) {
 		},
 		"not this addon's to write": {disabled: true, endpoint: there, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none}},
 		"reached directly": {
-			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.pem())}}},
+			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.PEM())}}},
 			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
 		},
 		"reached as the ManagedCluster says": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{
 				entry:   &directEntry{fromManagedCluster: true},
-				cluster: found[[]clusterv1.ClientConfig]{object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.pem()}}},
+				cluster: found[[]clusterv1.ClientConfig]{object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.PEM()}}},
 			}},
 			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
 		},

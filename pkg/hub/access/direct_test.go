@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/yaml"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
 func message(err error) string {
@@ -33,8 +35,8 @@ func entryText(t *testing.T, fields map[string]any) string {
 }
 
 func TestParseDirect(t *testing.T) {
-	ca := newCA(t, "spoke", time.Now().Add(time.Hour))
-	good := map[string]any{"server": "https://spoke.example.com:6443", "certificateAuthority": string(ca.pem())}
+	ca := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
+	good := map[string]any{"server": "https://spoke.example.com:6443", "certificateAuthority": string(ca.PEM())}
 	with := func(key string, value any) string {
 		changed := map[string]any{key: value}
 		for k, v := range good {
@@ -49,7 +51,7 @@ func TestParseDirect(t *testing.T) {
 		want directEntry
 		err  string
 	}{
-		"server and CA":           {text: entryText(t, good), want: directEntry{server: "https://spoke.example.com:6443", ca: string(ca.pem())}},
+		"server and CA":           {text: entryText(t, good), want: directEntry{server: "https://spoke.example.com:6443", ca: string(ca.PEM())}},
 		"as JSON":                 {text: `{"fromManagedCluster": true}`, want: directEntry{fromManagedCluster: true}},
 		"from the ManagedCluster": {text: "fromManagedCluster: true\n", want: directEntry{fromManagedCluster: true}},
 		"nothing":                 {err: "needs server and certificateAuthority, or fromManagedCluster: true"},
@@ -58,7 +60,7 @@ func TestParseDirect(t *testing.T) {
 		"both":                    {text: with("fromManagedCluster", true), err: "has fromManagedCluster beside server or certificateAuthority"},
 		"without TLS":             {text: with("server", "http://spoke.example.com"), err: "has a server that is not an https URL"},
 		"a CA that is none":       {text: with("certificateAuthority", "secret"), err: "has a certificateAuthority that is not PEM text"},
-		"a key beside the CA":     {text: with("certificateAuthority", string(ca.pem())+string(ca.keyPEM(t))), err: `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`},
+		"a key beside the CA":     {text: with("certificateAuthority", string(ca.PEM())+string(ca.KeyPEM(t))), err: `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`},
 		"an unknown field":        {text: with("proxy-url", "https://p"), err: `cannot be read: error unmarshaling JSON: while decoding JSON: json: unknown field "proxy-url"`},
 		"a field twice":           {text: "server: https://a\nserver: https://b\n", err: `cannot be read: error converting YAML to JSON: yaml: unmarshal errors: line 2: key "server" already set in map`},
 		"a list":                  {text: "[]", err: "cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type access.directConfig"},
@@ -101,7 +103,7 @@ func TestDirectEntries(t *testing.T) {
 }
 
 func TestFromManagedCluster(t *testing.T) {
-	a, b := newCA(t, "a", time.Now().Add(time.Hour)), newCA(t, "b", time.Now().Add(time.Hour))
+	a, b := certtest.NewCA(t, "a", time.Now().Add(time.Hour)), certtest.NewCA(t, "b", time.Now().Add(time.Hour))
 	const none = "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL and a usable caBundle"
 	tests := map[string]struct {
 		configs     *[]clusterv1.ClientConfig
@@ -109,12 +111,12 @@ func TestFromManagedCluster(t *testing.T) {
 		wantProblem string
 	}{
 		"the first that can be used": {
-			configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.pem()}, {URL: "https://2"}, {URL: "https://3", CABundle: []byte("x")}, {URL: "https://4", CABundle: b.pem()}, {URL: "https://5", CABundle: a.pem()}},
-			server:  "https://4", ca: string(b.pem()),
+			configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.PEM()}, {URL: "https://2"}, {URL: "https://3", CABundle: []byte("x")}, {URL: "https://4", CABundle: b.PEM()}, {URL: "https://5", CABundle: a.PEM()}},
+			server:  "https://4", ca: string(b.PEM()),
 		},
 		"without CA":        {configs: &[]clusterv1.ClientConfig{{URL: "https://1"}}, wantProblem: none},
-		"without TLS":       {configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.pem()}}, wantProblem: none},
-		"a key with the CA": {configs: &[]clusterv1.ClientConfig{{URL: "https://1", CABundle: append(a.pem(), a.keyPEM(t)...)}}, wantProblem: none},
+		"without TLS":       {configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.PEM()}}, wantProblem: none},
+		"a key with the CA": {configs: &[]clusterv1.ClientConfig{{URL: "https://1", CABundle: append(a.PEM(), a.KeyPEM(t)...)}}, wantProblem: none},
 		"empty":             {configs: &[]clusterv1.ClientConfig{}, wantProblem: "the ManagedCluster has no spec.managedClusterClientConfigs"},
 		"no ManagedCluster": {wantProblem: "the ManagedCluster has no spec.managedClusterClientConfigs"},
 	}

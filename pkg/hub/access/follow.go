@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // follower keeps in memory the objects of one kind that its options select.
@@ -32,15 +35,21 @@ func newFollower(c client.WithWatch, obj client.Object, list client.ObjectList, 
 	options := func(raw metav1.ListOptions) *client.ListOptions {
 		return (&client.ListOptions{Raw: &raw}).ApplyOptions(opts)
 	}
+	private := func(ctx context.Context) context.Context {
+		if _, isSecret := obj.(*corev1.Secret); isSecret {
+			return kube.WithoutBodies(ctx)
+		}
+		return ctx
+	}
 	source := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			into, _ := list.DeepCopyObject().(client.ObjectList)
-			err := c.List(ctx, into, options(raw))
+			err := c.List(private(ctx), into, options(raw))
 			return into, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			into, _ := list.DeepCopyObject().(client.ObjectList)
-			return c.Watch(ctx, into, options(raw))
+			return c.Watch(private(ctx), into, options(raw))
 		},
 	}
 	f := &follower{informer: toolscache.NewSharedIndexInformer(source, obj, 0, toolscache.Indexers{})}

@@ -27,6 +27,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
 // Names of the controllers, alike in logs, metrics, field managers and events.
@@ -75,6 +77,10 @@ type Options struct {
 	// never copied.
 	LabelAllow []string
 
+	// Access says how clusters are reached. Nil means that access providers are
+	// not this addon's to write.
+	Access Access
+
 	// OnSelection is called when the rule's answer for a pair has changed, or the
 	// profile in its place has come, gone, or begun to go. It must return at once. Nil
 	// means that nobody wants to know.
@@ -82,6 +88,21 @@ type Options struct {
 
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
+}
+
+// Access says how clusters are reached.
+type Access interface {
+	// Of returns what the access providers of a cluster's profiles are to be. It
+	// reads memory only.
+	Of(cluster string) access.Decision
+
+	// Subscribe has changed called whenever Of may say something else of a cluster:
+	// of every cluster when the name is empty.
+	Subscribe(changed func(cluster string))
+
+	// WaitForSync returns when Of says what can be said after a start, so that a
+	// profile is born with its access providers.
+	WaitForSync(ctx context.Context) error
 }
 
 // Guard says whether this addon may write profiles now.
@@ -240,6 +261,9 @@ func (i *Inventory) addPairs(ctx context.Context) error {
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, route(i.routes.allProfiles), when(afterStart(onChange(guardChanged))))
 	}
+	if i.opts.Access != nil {
+		b = b.WatchesRawSource(accessChanges{Access: i.opts.Access, routes: i.routes})
+	}
 	return b.Complete(i.pairs)
 }
 
@@ -267,6 +291,23 @@ func (i *Inventory) addReport() error {
 		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)}).
 		WatchesRawSource(&i.pairs.outcomes.namespaces).
 		Complete(i.reporter)
+}
+
+// accessChanges is a source of the profiles of clusters that are reached in
+// another way than before. The controller does not begin before it knows the ways.
+type accessChanges struct {
+	Access
+	routes routes
+}
+
+// Start implements source.Source.
+func (a accessChanges) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	a.Subscribe(func(cluster string) {
+		for _, request := range a.routes.profilesOf(ctx, cluster) {
+			queue.Add(request)
+		}
+	})
+	return nil
 }
 
 func route(find handler.MapFunc) handler.EventHandler {

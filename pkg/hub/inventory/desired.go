@@ -19,6 +19,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -40,7 +41,7 @@ var profileConditions = []struct{ target, source string }{
 // there is none) with everything this addon owns put right and everything else
 // as it is. now is when a property that has a new value was first seen. The
 // second result says in words which claims were left out.
-func desiredProfile(namespace string, cluster *clusterv1.ManagedCluster, current *inventoryv1alpha1.ClusterProfile, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
+func desiredProfile(namespace string, cluster *clusterv1.ManagedCluster, ways access.Decision, current *inventoryv1alpha1.ClusterProfile, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
 	profile := &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster.Name},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{
@@ -58,6 +59,7 @@ func desiredProfile(namespace string, cluster *clusterv1.ManagedCluster, current
 	}
 	properties, problems := desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, now)
 	profile.Status.Properties = properties
+	profile.Status.AccessProviders = access.Merge(profile.Status.AccessProviders, cluster.Name, ways)
 	return profile, problems
 }
 
@@ -269,6 +271,9 @@ func statusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[strin
 	}
 	if !apiequality.Semantic.DeepEqual(current.Status.Properties, desired.Status.Properties) {
 		status["properties"] = orEmpty(desired.Status.Properties)
+	}
+	if !apiequality.Semantic.DeepEqual(current.Status.AccessProviders, desired.Status.AccessProviders) {
+		status["accessProviders"] = orEmpty(desired.Status.AccessProviders)
 	}
 	if len(status) == 0 {
 		return nil

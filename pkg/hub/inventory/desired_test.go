@@ -12,6 +12,8 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
 var (
@@ -89,6 +91,7 @@ func TestDesiredProfile(t *testing.T) {
 
 	tests := map[string]struct {
 		cluster  *clusterv1.ManagedCluster
+		ways     access.Decision
 		current  *inventoryv1alpha1.ClusterProfile
 		allow    []string
 		want     *inventoryv1alpha1.ClusterProfile
@@ -240,6 +243,18 @@ func TestDesiredProfile(t *testing.T) {
 			}),
 		},
 
+		// Access providers
+		"the way in comes first, others' entries after it": {
+			cluster: cluster(),
+			ways:    access.Decision{Proxy: access.Answer{Known: true, Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
+			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
+			}),
+			want: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "theirs"}}
+			}),
+		},
+
 		// Claims
 		"invalid claims are left out alone": {
 			cluster: cluster(func(c *clusterv1.ManagedCluster) {
@@ -265,7 +280,7 @@ func TestDesiredProfile(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := test.current.DeepCopy()
-			got, problems := desiredProfile("ns", test.cluster, test.current, test.allow, later)
+			got, problems := desiredProfile("ns", test.cluster, test.ways, test.current, test.allow, later)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("profile (-want +got):\n%s", diff)
 			}
@@ -275,7 +290,7 @@ func TestDesiredProfile(t *testing.T) {
 			if diff := cmp.Diff(before, test.current); diff != "" {
 				t.Errorf("the profile as it was has been changed (-before +after):\n%s", diff)
 			}
-			again, _ := desiredProfile("ns", test.cluster, got, test.allow, metav1.Now())
+			again, _ := desiredProfile("ns", test.cluster, test.ways, got, test.allow, metav1.Now())
 			if diff := cmp.Diff(got, again, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("a second look wants something else (-first +second):\n%s", diff)
 			}
@@ -332,9 +347,15 @@ func TestChanges(t *testing.T) {
 			status: `{"status":{"conditions":[{"type":"Theirs","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z","reason":"R","message":""},` +
 				`{"type":"Joined","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z","reason":"R","message":""}]}}`,
 		},
-		"what is not ours to write is not written": {
+		"an access provider more: the whole list, and nothing else": {
 			change: func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "x"}}
+			},
+			metadata: "null", status: `{"status":{"accessProviders":[{"name":"x","cluster":{"server":""}}]}}`,
+		},
+		"what is not ours to write is not written": {
+			change: func(p *inventoryv1alpha1.ClusterProfile) {
+				p.Status.CredentialProviders = []inventoryv1alpha1.AccessProvider{{Name: "x"}}
 				p.Finalizers = []string{"x"}
 				p.Spec.ClusterManager.Name = "x"
 			},

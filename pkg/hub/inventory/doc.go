@@ -24,9 +24,10 @@
 //
 // Of a ClusterProfile this addon owns the labels that name manager, cluster, set and
 // the mark, the labels it copied and the annotation that lists them,
-// spec.displayName, status.version, status.properties as a whole, and the
-// conditions ControlPlaneHealthy and Joined. Everything else, accessProviders
-// among it, belongs to others and is never touched. Of a ManagedClusterAddOn it owns the condition
+// spec.displayName, status.version, status.properties as a whole, the
+// conditions ControlPlaneHealthy and Joined, and of status.accessProviders the
+// entries that package access decides about. Everything else belongs to others
+// and is never touched. Of a ManagedClusterAddOn it owns the condition
 // ProfilesSynced. Every write is the smallest that does it, carries an
 // optimistic lock, and is left out when nothing changes.
 //

@@ -28,6 +28,7 @@ type Reconciler struct {
 	reader     client.Reader // caches
 	writer     client.Client
 	guard      Guard
+	access     Access // nil: not ours
 	labelAllow []string
 	clock      clock.PassiveClock
 
@@ -42,6 +43,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 		reader:       reader,
 		writer:       writer,
 		guard:        opts.Guard,
+		access:       opts.Access,
 		labelAllow:   opts.LabelAllow,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
@@ -79,6 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if wait := r.expectations.Wait(pair, objectOrNil(o.profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if r.access != nil {
+		o.access = r.access.Of(pair.Name)
 	}
 	left, err := r.act(ctx, &o, s)
 	if apierrors.IsAlreadyExists(err) {
@@ -129,7 +134,7 @@ func (r *Reconciler) act(ctx context.Context, o *observed, s selection) ([]strin
 func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
 	namespace := o.namespace.Name
-	desired, left := desiredProfile(namespace, o.cluster, o.profile, r.labelAllow, now)
+	desired, left := desiredProfile(namespace, o.cluster, o.access, o.profile, r.labelAllow, now)
 	if o.profile == nil {
 		if err := r.create(ctx, o, desired); err != nil {
 			return nil, err
@@ -137,7 +142,7 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	} else if err := r.patch(ctx, o, metadataChanges(o.profile, desired), r.writer.Patch); err != nil {
 		return nil, err
 	}
-	desired, _ = desiredProfile(namespace, o.cluster, o.profile, r.labelAllow, now)
+	desired, _ = desiredProfile(namespace, o.cluster, o.access, o.profile, r.labelAllow, now)
 	return left, r.patch(ctx, o, statusChanges(o.profile, desired), r.patchStatus)
 }
 

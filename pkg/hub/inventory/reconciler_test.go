@@ -869,7 +869,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 						s.came(withheld, "")
 						return
 					}
-					want, _ := desiredProfile(s.ns, o.cluster, o.profile, s.r.labelAllow, metav1.Now())
+					want, _ := desiredProfile(s.ns, o.cluster, o.access, o.profile, s.r.labelAllow, metav1.Now())
 					if diff := cmp.Diff(want, o.profile, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("profile (-want +got):\n%s", diff)
 					}

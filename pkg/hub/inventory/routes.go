@@ -166,6 +166,22 @@ func (r routes) profilesForDecision(ctx context.Context, obj client.Object) []re
 	return found.requests(ctx, err)
 }
 
+// profilesOf leads from a cluster that is reached in another way to its profiles;
+// from no name to all. One that is not there yet will be made as things are then.
+func (r routes) profilesOf(ctx context.Context, cluster string) []reconcile.Request {
+	found := pairs{}
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	options := []client.ListOption{uncopied}
+	if cluster != "" {
+		options = append(options, client.MatchingFields{IndexProfileByName: cluster})
+	}
+	err := r.reader.List(ctx, profiles, options...)
+	for i := range profiles.Items {
+		found.add(profiles.Items[i].Namespace, profiles.Items[i].Name)
+	}
+	return found.requests(ctx, err)
+}
+
 // allProfiles leads from what concerns every pair to every pair.
 func (r routes) allProfiles(ctx context.Context, _ client.Object) []reconcile.Request {
 	found := pairs{}

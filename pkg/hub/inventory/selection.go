@@ -16,6 +16,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
 // observed is what the caches say of one pair of namespace and cluster.
@@ -31,6 +32,8 @@ type observed struct {
 	namespace *metav1.PartialObjectMetadata     // nil when there is none
 	cluster   *clusterv1.ManagedCluster         // nil when there is none
 	addon     *addonv1beta1.ManagedClusterAddOn // nil when there is none
+
+	access access.Decision
 
 	bindings   []observedBinding   // of the namespace, by name
 	placements []observedPlacement // of the namespace, labelled for publishing, by name

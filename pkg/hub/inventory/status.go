@@ -52,6 +52,9 @@ type outcome struct {
 	// properties says which claims were left out of the profile.
 	properties []string
 
+	// access says which access providers are missing from the profile.
+	access []string
+
 	// bindings and placements are the objects of the namespace that somebody
 	// who misses the profile would look at.
 	bindings   []string
@@ -78,11 +81,14 @@ func outcomeOf(o observed, s selection, properties []string) outcome {
 		out.result = failed
 		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " + strings.Join(o.profile.Finalizers, ", ")
 	case s.answer == Yes:
-		out = outcome{result: inPlace, properties: properties}
+		out = outcome{result: inPlace, properties: properties, access: o.access.Problems}
 	case s.answer == Unknown && o.profile == nil && !s.member:
 		out.result = doubtful
 	case s.answer == Unknown:
 		out.result, out.properties = undecided, properties
+		if o.profile != nil {
+			out.access = o.access.Problems
+		}
 	case o.profile != nil && !isMarked(o.profile):
 		out.result = leftAlone
 		out.why = fmt.Sprintf("has a ClusterProfile that this addon did not make and leaves alone, although the cluster %s", s.why)
@@ -121,6 +127,12 @@ func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
 		}
 		sentences = append(sentences, "Claims left out: "+kube.ListNames(left, maxNames)+".")
 	}
+	if missing := accessProblems(byNamespace); len(missing) > 0 {
+		if len(sentences) == 0 {
+			condition.Status, condition.Reason = metav1.ConditionFalse, contract.ReasonAccessUnavailable
+		}
+		sentences = append(sentences, missing...)
+	}
 	if good := sorted(namespaces[inPlace]); len(good) > 0 {
 		if len(sentences) == 0 {
 			condition.Reason = contract.ReasonSynced
@@ -153,6 +165,14 @@ func leftOut(byNamespace map[string]outcome) []string {
 	var problems []string
 	for _, out := range byNamespace {
 		problems = append(problems, out.properties...)
+	}
+	return sorted(problems)
+}
+
+func accessProblems(byNamespace map[string]outcome) []string {
+	var problems []string
+	for _, out := range byNamespace {
+		problems = append(problems, out.access...)
 	}
 	return sorted(problems)
 }

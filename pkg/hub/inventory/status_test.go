@@ -24,6 +24,7 @@ func TestOutcomeOf(t *testing.T) {
 			}
 		}
 	}
+	noWay := func(o *observed) { o.access.Problems = []string{"No way in."} }
 	const ours = "open-cluster-management"
 	tests := map[string]struct {
 		o    observed
@@ -33,6 +34,14 @@ func TestOutcomeOf(t *testing.T) {
 		"published": {
 			o: situation(have(ours, true)), s: selection{answer: Yes, bindings: s},
 			want: outcome{result: inPlace, properties: []string{"p"}},
+		},
+		"published, without the way in it should have": {
+			o: situation(have(ours, true), noWay), s: selection{answer: Yes, bindings: s},
+			want: outcome{result: inPlace, properties: []string{"p"}, access: []string{"No way in."}},
+		},
+		"withheld: a way in is not missed": {
+			o: situation(noWay), s: selection{answer: No, why: "w", bindings: s},
+			want: outcome{result: withheld, why: "w", bindings: s},
 		},
 		"withheld": {
 			o: situation(), s: selection{answer: No, why: "w", bindings: s},
@@ -117,6 +126,14 @@ func TestProfilesSynced(t *testing.T) {
 		"claims left out, the same everywhere: named once": {
 			outcomes: map[string]outcome{"b": {result: inPlace, properties: []string{`"x" has no value`}}, "a": {result: inPlace, properties: []string{`"x" has no value`}}},
 			status:   "False", reason: "InvalidProperties", message: `Claims left out: "x" has no value. Profiles in place in: a, b.`,
+		},
+		"a provider is missing, the same everywhere: said once": {
+			outcomes: map[string]outcome{"b": {result: inPlace, access: []string{"No way in."}}, "a": {result: inPlace, access: []string{"No way in."}}},
+			status:   "False", reason: "AccessUnavailable", message: "No way in. Profiles in place in: a, b.",
+		},
+		"claims left out and a provider missing": {
+			outcomes: map[string]outcome{"a": {result: inPlace, properties: []string{"p"}, access: []string{"No way in."}}},
+			status:   "False", reason: "InvalidProperties", message: "Claims left out: p. No way in. Profiles in place in: a.",
 		},
 		"undecided": {
 			outcomes: map[string]outcome{"a": good, "b": {result: undecided, why: "is not decided for"}},
