@@ -112,6 +112,10 @@ const (
 	// so neither is (status False).
 	ReasonNameCollision = "NameCollision"
 
+	// ReasonNameTooLong: the Secret's name would be longer than a name may be
+	// (status False).
+	ReasonNameTooLong = "NameTooLong"
+
 	// ReasonForeignSecret: a Secret of the copy's name is somebody else's and was
 	// left alone (status False).
 	ReasonForeignSecret = "ForeignSecret"
@@ -132,4 +136,7 @@ const (
 	// ReasonCopyFailed: the API server refused a read or a write; it is tried
 	// again (status False).
 	ReasonCopyFailed = "CopyFailed"
+
+	// ReasonSelectionUnknown, as of ConditionProfilesSynced: it cannot be told
+	// whether a namespace is entitled; copies that are there stay (status Unknown).
 )

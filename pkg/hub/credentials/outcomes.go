@@ -1,0 +1,86 @@
+package credentials
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// outcome is what there is to say about one account.
+type outcome struct {
+	// where the account is copied to.
+	where []string
+
+	problems []problem
+}
+
+// problem is one thing that keeps an account from being copied.
+type problem struct {
+	reason string
+
+	// namespace is where; "" is everywhere.
+	namespace string
+
+	// text says what is wrong, and how to mend it where that is not obvious.
+	text string
+}
+
+func (o *outcome) copied(namespace string) { o.where = append(o.where, namespace) }
+
+func (o *outcome) note(reason, namespace, text string) {
+	o.problems = append(o.problems, problem{reason: reason, namespace: namespace, text: text})
+}
+
+// outcomes remembers how each account came out, and tells the controller of the
+// condition when that changes.
+type outcomes struct {
+	changed func(cluster string)
+
+	mu       sync.RWMutex
+	accounts map[string]map[string]outcome // by cluster and account
+}
+
+func newOutcomes(changed func(cluster string)) *outcomes {
+	return &outcomes{changed: changed, accounts: map[string]map[string]outcome{}}
+}
+
+func (o *outcomes) set(account types.NamespacedName, value outcome) {
+	o.mu.Lock()
+	before, known := o.accounts[account.Namespace][account.Name]
+	if !known && o.accounts[account.Namespace] == nil {
+		o.accounts[account.Namespace] = map[string]outcome{}
+	}
+	o.accounts[account.Namespace][account.Name] = value
+	o.mu.Unlock()
+	if !known || !reflect.DeepEqual(before, value) {
+		o.changed(account.Namespace)
+	}
+}
+
+// forget drops an account of which there is nothing to say any more.
+func (o *outcomes) forget(account types.NamespacedName) {
+	o.mu.Lock()
+	_, known := o.accounts[account.Namespace][account.Name]
+	delete(o.accounts[account.Namespace], account.Name)
+	if len(o.accounts[account.Namespace]) == 0 {
+		delete(o.accounts, account.Namespace)
+	}
+	o.mu.Unlock()
+	if known {
+		o.changed(account.Namespace)
+	}
+}
+
+// of returns the outcomes of a cluster by account.
+func (o *outcomes) of(cluster string) map[string]outcome {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return maps.Clone(o.accounts[cluster])
+}
+
+func sorted(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}

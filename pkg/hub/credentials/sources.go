@@ -1,0 +1,75 @@
+package credentials
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// checkEvery is about how often every source is read though its account says
+	// nothing new: that finds one that was deleted or changed behind the account's
+	// back. Each check is put off by up to half as much again, so that they spread.
+	checkEvery = 4 * time.Minute
+
+	// problemEvery is the same for a source that holds nothing to copy: somebody may
+	// be mending it.
+	problemEvery = 20 * time.Second
+
+	// foreignEvery is how often it is looked whether a foreign Secret is still in
+	// the way; it has none of the labels that are watched.
+	foreignEvery = 20 * time.Second
+)
+
+// sources remembers of each account's token what was found when it was read last:
+// a digest, never the token.
+type sources struct {
+	every time.Duration
+
+	mu    sync.Mutex
+	found map[types.NamespacedName]finding
+}
+
+// finding is what a read of a source found.
+type finding struct {
+	reference reference // by which it was read
+	content   digest
+	expires   time.Time
+	problem   string // why it cannot be copied, or ""
+	next      time.Time
+}
+
+func newSources() *sources {
+	return &sources{every: checkEvery, found: map[types.NamespacedName]finding{}}
+}
+
+// current returns what was found by this reference, unless it is time to read
+// again.
+func (s *sources) current(account types.NamespacedName, ref reference, now time.Time) (finding, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.found[account]
+	return f, ok && f.reference == ref && now.Before(f.next)
+}
+
+// record keeps a finding until the next check.
+func (s *sources) record(account types.NamespacedName, f finding, now time.Time) finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	every := s.every
+	if f.problem != "" {
+		every = min(every, problemEvery)
+	}
+	f.next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
+	s.found[account] = f
+	return f
+}
+
+// forget drops an account of which nothing is to be copied.
+func (s *sources) forget(account types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.found, account)
+}

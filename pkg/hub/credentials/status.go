@@ -1,0 +1,129 @@
+package credentials
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// maxMessageBytes bounds the message of CredentialsSynced.
+	maxMessageBytes = 1024
+
+	// maxNames bounds how many names a sentence of it lists.
+	maxNames = 10
+)
+
+// order is that of the reasons: of several, the first is the condition's.
+var order = []string{
+	contract.ReasonDraining,
+	contract.ReasonUpstreamSyncerOn,
+	contract.ReasonNameCollision,
+	contract.ReasonNameTooLong,
+	contract.ReasonForeignSecret,
+	contract.ReasonInvalidSource,
+	contract.ReasonNoTarget,
+	contract.ReasonTargetNotEntitled,
+	contract.ReasonCopyFailed,
+	contract.ReasonSelectionUnknown,
+}
+
+// general are the reasons that concern every account alike.
+var general = map[string]string{
+	contract.ReasonDraining: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
+	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + UpstreamSyncerClusterRole + " says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
+		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
+}
+
+// credentialsSynced sums up the outcomes of a cluster's accounts into the
+// condition on its addon.
+func credentialsSynced(byAccount map[string]outcome) metav1.Condition {
+	condition := metav1.Condition{
+		Type:    contract.ConditionCredentialsSynced,
+		Status:  metav1.ConditionTrue,
+		Reason:  contract.ReasonNoAccounts,
+		Message: "No ManagedServiceAccount of the cluster is labelled " + contract.LabelSyncToProfile + "=true.",
+	}
+	if len(byAccount) == 0 {
+		return condition
+	}
+	condition.Reason = contract.ReasonCopied
+	var sentences []string
+	for _, reason := range order {
+		for _, sentence := range sentencesOf(reason, byAccount) {
+			if len(sentences) == 0 {
+				condition.Status, condition.Reason = statusOf(reason), reason
+			}
+			sentences = append(sentences, sentence)
+		}
+	}
+	if where := whereCopied(byAccount); where != "" {
+		sentences = append(sentences, where)
+	}
+	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
+	return condition
+}
+
+func statusOf(reason string) metav1.ConditionStatus {
+	if reason == contract.ReasonSelectionUnknown {
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionFalse
+}
+
+// sentencesOf says, for one reason, what is wrong with which account where.
+func sentencesOf(reason string, byAccount map[string]outcome) []string {
+	var sentences []string
+	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
+		where := map[string][]string{} // by text
+		for _, p := range byAccount[account].problems {
+			if p.reason == reason {
+				where[p.text] = append(where[p.text], p.namespace)
+			}
+		}
+		for _, text := range slices.Sorted(maps.Keys(where)) {
+			sentences = append(sentences, sentence(reason, account, where[text], text))
+		}
+	}
+	return slices.Compact(sentences)
+}
+
+func sentence(reason, account string, where []string, text string) string {
+	if said, ok := general[reason]; ok {
+		return said
+	}
+	if reason == contract.ReasonNoTarget {
+		return fmt.Sprintf("Account %s is copied nowhere: name the namespaces, for instance with the annotation %s=team-a,team-b.", account, contract.AnnotationSyncToNamespaces)
+	}
+	verb := "is not copied"
+	switch reason {
+	case contract.ReasonSelectionUnknown:
+		verb = "is left as it is"
+	case contract.ReasonCopyFailed:
+		verb = "could not be copied or withdrawn"
+	}
+	if where = sorted(where); !slices.Equal(where, []string{""}) {
+		verb += " in " + kube.ListNames(slices.DeleteFunc(where, func(namespace string) bool { return namespace == "" }), maxNames)
+	}
+	return fmt.Sprintf("Account %s %s: %s.", account, verb, strings.TrimSuffix(text, "."))
+}
+
+// whereCopied says which account is copied where.
+func whereCopied(byAccount map[string]outcome) string {
+	var parts []string
+	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
+		if where := byAccount[account].where; len(where) > 0 {
+			parts = append(parts, account+" to "+kube.ListNames(sorted(where), maxNames))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Copied: " + kube.ListNames(parts, maxNames) + "."
+}
