@@ -47,8 +47,10 @@ func (t Table) Print(out io.Writer) {
 // Credentials measures how long a copied token takes to follow its account, and to
 // go, n times for each way. The account is the benchmark's own: no agent writes its token,
 // so that what is measured is the manager.
-func Credentials(ctx context.Context, hub client.WithWatch, n int) (_ Table, err error) {
-	c := &credentials{hub: hub, copies: newBoard()}
+//
+// ca is any certificate, in PEM.
+func Credentials(ctx context.Context, hub client.WithWatch, ca []byte, n int) (_ Table, err error) {
+	c := &credentials{hub: hub, ca: ca, copies: newBoard()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() { err = errors.Join(err, c.tearDown(context.WithoutCancel(ctx))) }()
@@ -92,6 +94,7 @@ func Credentials(ctx context.Context, hub client.WithWatch, n int) (_ Table, err
 type credentials struct {
 	hub    client.WithWatch
 	copies *board
+	ca     []byte    // of the API server, as the agent's is
 	uid    types.UID // of the account
 	token  string
 	serial int
@@ -195,7 +198,7 @@ func (c *credentials) newToken(ctx context.Context) error {
 			Labels:          map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "authentication.open-cluster-management.io/v1beta1", Kind: "ManagedServiceAccount", Name: accountName, UID: c.uid}},
 		},
-		Data: map[string][]byte{"token": []byte(c.token), "ca.crt": []byte("bench")},
+		Data: map[string][]byte{"token": []byte(c.token), "ca.crt": c.ca},
 	}
 	err := c.hub.Create(ctx, secret)
 	if client.IgnoreAlreadyExists(err) == nil && err != nil {

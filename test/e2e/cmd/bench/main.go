@@ -50,7 +50,11 @@ func run(ctx context.Context, what, name, cluster string, changes int) error {
 	case "latency":
 		result, err = bench.Latency(ctx, hub, spoke, cluster, changes)
 	case "credentials":
-		result, err = bench.Credentials(ctx, hub, changes)
+		cfg, configErr := f.Hub()
+		if configErr != nil {
+			return configErr
+		}
+		result, err = bench.Credentials(ctx, hub, cfg.CAData, changes)
 	default:
 		err = fmt.Errorf("measure what? latency or credentials, not %q", what)
 	}
