@@ -70,7 +70,7 @@ func TestProgramIsStaticAndSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	interpreted := slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	libraries, err := file.ImportedLibraries()
 	if interpreted || err != nil && !errors.Is(err, elf.ErrNoSymbols) || len(libraries) > 0 {

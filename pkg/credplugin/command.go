@@ -20,7 +20,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// What libraries have to say would be a second line, and nobody's.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	cmd := newCommand()
+	cmd := newCommand() //nolint:contextcheck // ExecuteContext hands it to the commands
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

@@ -35,11 +35,11 @@ func fingerprint(t *testing.T, change func(*clientcmdv1.Cluster)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	print, err := Fingerprint(config)
+	found, err := Fingerprint(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return print
+	return found
 }
 
 func TestFingerprintTellsConnectionsApart(t *testing.T) {

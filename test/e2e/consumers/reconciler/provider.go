@@ -147,8 +147,8 @@ func (p *provider) engage(ctx context.Context, name multicluster.ClusterName, co
 	if err != nil {
 		return err
 	}
-	clusterCtx, end := context.WithCancel(p.ctx)                 //nolint:contextcheck // a cluster outlives the event it is engaged for
-	if err := p.start(clusterCtx, ctx, name, made); err != nil { //nolint:contextcheck // as above
+	clusterCtx, end := context.WithCancel(p.ctx) // a cluster outlives the event it is engaged for
+	if err := p.start(clusterCtx, ctx, name, made); err != nil {
 		end()
 		return fmt.Errorf("engage %s: %w", name, err)
 	}
