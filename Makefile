@@ -5,11 +5,12 @@ SHELL := /bin/bash
 
 FLEET ?= default
 SPOKES ?= 2
+WITH ?=
 HELM_ARGS ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE ?= quay.io/open-cluster-management/cluster-inventory-addon:$(VERSION)
 
-export FLEET SPOKES HELM_ARGS
+export FLEET SPOKES WITH HELM_ARGS
 export CGO_ENABLED ?= 0
 
 TOOLS := hack/tools
@@ -72,7 +73,7 @@ verify: ## Check, in a copy, that everything derived is up to date
 ##@ Fleet
 
 .PHONY: fleet-up
-fleet-up: ## Start a hub and SPOKES spokes, joined by Open Cluster Management
+fleet-up: ## Start a hub and SPOKES spokes, joined by Open Cluster Management; WITH=access adds a way into them
 	$(FLEET_CLI) up
 
 .PHONY: fleet-down

@@ -30,12 +30,16 @@ type Fleet struct {
 	Dir string
 
 	state state
+	// access is set while an "up" runs that has to start it.
+	access access
 }
 
 // state is what a fleet has chosen for good, so that a second "up" finds its
 // kubeconfigs and data still true.
 type state struct {
 	Spokes int `json:"spokes"`
+	// Access tells that cluster-proxy and managed-serviceaccount run.
+	Access bool `json:"access,omitempty"`
 	// Network is the second octet of the loopback addresses of the pods.
 	Network int `json:"network"`
 	// Ports by what listens there, such as "cluster1/apiserver".

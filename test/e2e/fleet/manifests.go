@@ -198,8 +198,13 @@ func render(text string, values map[string]any) ([]*unstructured.Unstructured, e
 	if err := tmpl.Execute(&out, values); err != nil {
 		return nil, err
 	}
+	return decode(&out)
+}
+
+// decode reads objects from YAML documents.
+func decode(text io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(&out, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(text, 4096)
 	for {
 		o := &unstructured.Unstructured{}
 		err := decoder.Decode(&o.Object)

@@ -34,7 +34,12 @@ func ownProgram() bool {
 }
 
 // checkSandbox tells early, in one line, when pods could not run here.
-func (f *Fleet) checkSandbox(ctx context.Context) error {
+func (f *Fleet) checkSandbox(ctx context.Context, access bool) error {
+	if access {
+		if err := node.CheckOwnNetworks(); err != nil {
+			return fmt.Errorf("a fleet with access: %w", err)
+		}
+	}
 	if ownProgram() {
 		return node.Check()
 	}
@@ -57,7 +62,7 @@ func (f *Fleet) podDir(cluster string) string { return f.path(cluster, "pods") }
 func (f *Fleet) nodeProcess(cluster string) Process {
 	return Process{
 		Name: cluster + "/node",
-		Args: []string{
+		Args: append([]string{
 			f.path("bin", "fleet"), "node",
 			"--kubeconfig=" + f.Kubeconfig(cluster),
 			"--node-name=" + nodeName,
@@ -65,7 +70,7 @@ func (f *Fleet) nodeProcess(cluster string) Process {
 			"--dir=" + f.podDir(cluster),
 			"--log-dir=" + filepath.Join(f.LogDir(), cluster, "pods"),
 			"--pod-cidr=" + podCIDR(f.state.Network, slices.Index(f.Clusters(), cluster)),
-		},
+		}, f.accessNodeFlags(cluster)...),
 		Tier: TierAgents,
 	}
 }

@@ -14,6 +14,9 @@ type Options struct {
 	// Spokes is how many spokes there shall be; 2 when 0. A running fleet may
 	// grow, but does not shrink.
 	Spokes int
+	// Access also runs cluster-proxy and managed-serviceaccount, with a tunnel
+	// from the hub to every spoke. A fleet that has them keeps them.
+	Access bool
 }
 
 func (o *Options) complete() error {
@@ -34,6 +37,12 @@ func (t tool) ready() (string, error) {
 	named := os.Getenv(t.env)
 	if named == "" {
 		return "", nil
+	}
+	if t.image != nil {
+		if info, err := os.Stat(named); err != nil || !info.IsDir() {
+			return "", fmt.Errorf("%s=%s: want a directory with what is at / in the image", t.env, named)
+		}
+		return filepath.Abs(named)
 	}
 	path, err := exec.LookPath(named)
 	if err != nil {

@@ -102,6 +102,13 @@ func podCIDR(network, n int) string {
 	return fmt.Sprintf("127.%d.%d.0/24", network, n+1)
 }
 
+// serviceCIDR is the range of the Services of the n-th cluster, apart from those
+// of all pods.
+func serviceCIDR(network, n int) string {
+	const first = 128
+	return fmt.Sprintf("127.%d.%d.0/24", network, first+n+1)
+}
+
 func spread(seed string, n int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(seed)) // a hash never fails to be written

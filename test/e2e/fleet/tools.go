@@ -7,11 +7,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -21,9 +25,12 @@ import (
 // tool is a program the fleet is built from. Each has a module of its own
 // under test/e2e/tools, because their dependencies do not agree.
 type tool struct {
-	name    string
-	pkg     string // what to build in the module
-	env     string // the variable that points at a ready one
+	name string
+	pkg  string // what to build in the module
+	env  string // the variable that points at a ready one
+	// image has the packages to build in place of pkg, each with the name of
+	// its program in a directory: the tool then is what is at / in an image.
+	image   map[string]string
 	module  string // whose version the program is to tell
 	stamp   func(version string) []string
 	minutes string // what to expect of a first build
@@ -44,6 +51,34 @@ var (
 			return []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
 		},
 	}
+)
+
+// The images of what gives access to clusters, built as upstream builds them.
+var (
+	clusterProxyTool = tool{
+		name: "cluster-proxy", env: "FLEET_CLUSTER_PROXY_IMAGE", minutes: "about 4 minutes",
+		image: map[string]string{
+			clusterProxyModule + "/cmd/addon-manager":        "manager",
+			clusterProxyModule + "/cmd/addon-agent":          "agent",
+			clusterProxyModule + "/cmd/cluster-proxy":        "cluster-proxy",
+			"sigs.k8s.io/apiserver-network-proxy/cmd/server": "proxy-server",
+			"sigs.k8s.io/apiserver-network-proxy/cmd/agent":  "proxy-agent",
+		},
+		module: clusterProxyModule, stamp: func(string) []string { return nil },
+	}
+	serviceAccountTool = tool{
+		name: "managed-serviceaccount", env: "FLEET_MANAGED_SERVICEACCOUNT_IMAGE", minutes: "about 3 minutes",
+		image: map[string]string{
+			serviceAccountModule + "/cmd":                                   "msa",
+			serviceAccountModule + "/cmd/clusterprofile-credentials-plugin": "cp-creds",
+		},
+		module: serviceAccountModule, stamp: func(string) []string { return nil },
+	}
+)
+
+const (
+	clusterProxyModule   = "open-cluster-management.io/cluster-proxy"
+	serviceAccountModule = "open-cluster-management.io/managed-serviceaccount"
 )
 
 // stampKubernetes makes the API server tell its version: a build without it
@@ -83,7 +118,7 @@ func (f *Fleet) toolPath(ctx context.Context, t tool, report *progress) (string,
 	if err != nil {
 		return "", err
 	}
-	key, err := toolKey(ctx, dir, append(args, t.pkg))
+	key, err := toolKey(ctx, dir, append(append(args, t.packages()...), t.programs()...))
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +152,15 @@ func (t tool) build(ctx context.Context, dir string, args []string, binary strin
 	report.line("building %s from its modules (%s the first time, then cached in %s)", t.name, t.minutes, filepath.Dir(binary))
 	started := time.Now()
 	tmp := binary + ".tmp"
-	cmd := exec.CommandContext(ctx, "go", append(args, "-v", "-o", tmp, t.pkg)...)
+	built := tmp
+	if t.image != nil {
+		// Packages name their programs otherwise than the image does.
+		built = binary + ".built"
+		if err := errors.Join(os.RemoveAll(built), os.RemoveAll(tmp), os.Mkdir(built, dirMode), os.Mkdir(tmp, imageMode)); err != nil {
+			return err
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", append(append(args, "-v", "-o", built), t.packages()...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	output, err := cmd.StderrPipe()
@@ -138,9 +181,38 @@ func (t tool) build(ctx context.Context, dir string, args []string, binary strin
 	if err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", t.name, dir, err, problems)
 	}
+	for pkg, program := range t.image {
+		if err := os.Rename(filepath.Join(built, path.Base(pkg)), filepath.Join(tmp, program)); err != nil {
+			return fmt.Errorf("build %s: %w", t.name, err)
+		}
+	}
+	if built != tmp {
+		if err := os.Remove(built); err != nil {
+			return err
+		}
+	}
 	report.line("built %s in %s", t.name, time.Since(started).Round(time.Second))
 	t.tidy(filepath.Dir(binary), time.Now().Add(-unused))
 	return os.Rename(tmp, binary)
+}
+
+// packages are what is built.
+func (t tool) packages() []string {
+	if t.image == nil {
+		return []string{t.pkg}
+	}
+	return slices.Sorted(maps.Keys(t.image))
+}
+
+// programs are the names that an image gives to what is built.
+func (t tool) programs() []string {
+	var names []string
+	for _, pkg := range t.packages() {
+		if name := t.image[pkg]; name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unused is how long a build stays cached that no fleet asks for.
@@ -151,7 +223,7 @@ func (t tool) tidy(cache string, since time.Time) {
 	builds, _ := filepath.Glob(filepath.Join(cache, t.name+"-*")) // the pattern is valid
 	for _, build := range builds {
 		if info, err := os.Stat(build); err == nil && info.ModTime().Before(since) {
-			_ = os.Remove(build) // it only takes up room
+			_ = os.RemoveAll(build) // it only takes up room
 		}
 	}
 }

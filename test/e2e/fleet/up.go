@@ -26,7 +26,8 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.checkSandbox(ctx); err != nil {
+	access := o.Access || f.load() == nil && f.state.Access
+	if err := f.checkSandbox(ctx, access); err != nil {
 		return nil, err
 	}
 	if _, err := f.Processes(ctx); errors.Is(err, errNoSupervisor) {
@@ -46,6 +47,11 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	if access {
+		if f.access, err = f.findAccess(ctx, report); err != nil {
+			return nil, err
+		}
+	}
 
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -54,7 +60,7 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := f.plan(o.Spokes, report); err != nil {
+	if err := f.plan(o.Spokes, access, report); err != nil {
 		return nil, err
 	}
 	if err := f.start(ctx, kube, ocm, manifests{dir: filepath.Join(module, "manifests")}, report); err != nil {
@@ -64,7 +70,7 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 }
 
 // plan chooses what the fleet has not chosen yet.
-func (f *Fleet) plan(spokes int, report *progress) error {
+func (f *Fleet) plan(spokes int, access bool, report *progress) error {
 	switch err := f.load(); {
 	case errors.Is(err, ErrNoFleet):
 		f.state = state{Ports: map[string]int{}}
@@ -74,6 +80,7 @@ func (f *Fleet) plan(spokes int, report *progress) error {
 		report.line("fleet %s has %d spokes already and does not shrink", f.Name, f.state.Spokes)
 	}
 	f.state.Spokes = max(spokes, f.state.Spokes)
+	f.state.Access = f.state.Access || access
 	if f.state.Network == 0 {
 		network, err := pickNetwork(f.Dir, claimNetwork)
 		if err != nil {
@@ -105,6 +112,9 @@ func (f *Fleet) listeners() []string {
 	}
 	for _, spoke := range f.Spokes() {
 		names = append(names, spoke+"/registration-agent", spoke+"/work-agent")
+	}
+	if f.state.Access {
+		names = append(names, proxyEntrypoint)
 	}
 	return names
 }
@@ -143,11 +153,17 @@ func (f *Fleet) start(ctx context.Context, kube, ocm string, m manifests, report
 	if err := f.startHubOCM(ctx, ocm, m, report); err != nil {
 		return err
 	}
+	if err := f.installAccess(ctx, report); err != nil {
+		return err
+	}
 	err = each(f.Spokes(), func(name string) error { return f.startSpokeOCM(ctx, ocm, name, m, report) })
 	if err != nil {
 		return err
 	}
 	if err := each(f.Clusters(), func(name string) error { return f.waitNode(ctx, name) }); err != nil {
+		return err
+	}
+	if err := f.waitAccess(ctx, report); err != nil {
 		return err
 	}
 	if err := f.linkKubectl(kube); err != nil {

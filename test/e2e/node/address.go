@@ -26,7 +26,11 @@ func newAddresses(cidr string) (*addresses, error) {
 	if !prefix.Addr().Is4() || !prefix.Addr().IsLoopback() || prefix.Bits() > 30 {
 		return nil, fmt.Errorf("pod address range %s: want an IPv4 loopback range of at least 4 addresses, such as 127.20.1.0/24", cidr)
 	}
-	return &addresses{prefix: prefix, used: map[netip.Addr]bool{}, last: prefix.Addr()}, nil
+	return addressesOf(prefix), nil
+}
+
+func addressesOf(prefix netip.Prefix) *addresses {
+	return &addresses{prefix: prefix, used: map[netip.Addr]bool{}, last: prefix.Addr()}
 }
 
 // take returns the wished address when it is one of the range and free, else the next free one. The first and the last

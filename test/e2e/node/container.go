@@ -168,6 +168,9 @@ func (c *container) resolve(spec *corev1.Container) (sandbox.Spec, string, error
 		return sandbox.Spec{}, reasonCreateContainerError, err
 	}
 	settings.Image = image
+	w.mu.Lock()
+	settings.Network = w.network.namespace
+	w.mu.Unlock()
 	settings.Root = filepath.Join(w.dir, "roots", spec.Name)
 	if err := makeDir(settings.Root); err != nil {
 		return sandbox.Spec{}, reasonCreateContainerError, err
@@ -410,7 +413,7 @@ func (c *container) repeat(ctx context.Context, spec *corev1.Container, probe *c
 		case <-next.C:
 		}
 		next.Reset(period)
-		err := attempt(ctx, probe, c.worker.current().Status.PodIP, spec.Ports, run)
+		err := attempt(ctx, probe, c.worker.current().Status.PodIP, spec.Ports, c.worker.dial, run)
 		if ctx.Err() != nil {
 			return
 		}

@@ -38,7 +38,15 @@ type Config struct {
 	LogDir     string            // one file per container, <namespace>_<pod>_<container>.log, appended to over restarts
 	PodCIDR    string            // loopback range, such as 127.20.1.0/24: every pod gets an address of its own
 	HostsFile  string            // optional: lines that every pod's /etc/hosts has in addition, read at each pod start
+
+	ServiceCIDR string            // loopback range apart from PodCIDR: every Service gets an address of its own; empty leaves Services without
+	OwnNetwork  []string          // images, as in Images, whose pods have a network of their own instead of the host's; takes root and a ServiceCIDR
+	Outside     []string          // host:port of what pods with a network of their own may reach in the host's, besides the API server; host is a loopback address
+	Expose      map[string]string // host:port to listen at on the host -> namespace/name:port of the Service that is reached by it
 }
+
+// ServiceHosts is the file in Config.Dir that holds the names and addresses of all Services, as lines of /etc/hosts.
+const ServiceHosts = "services"
 
 // shutdownGrace is how long processes have to end when the node ends; enough to give a lease back, which the next start would have to wait for.
 const shutdownGrace = 2 * time.Second
@@ -92,14 +100,22 @@ func newMachine(ctx context.Context, cfg Config) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(cfg.OwnNetwork) > 0 && cfg.ServiceCIDR == "" {
+		return nil, errors.New("pods with a network of their own can reach nobody without a range for Services")
+	}
+	log := klog.FromContext(ctx).WithValues("node", cfg.NodeName)
+	services, err := newServices(cfg, client, net.JoinHostPort(env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]), log)
+	if err != nil {
+		return nil, err
+	}
 	// Processes of an earlier node died with it; what they left is of no use.
 	if err := errors.Join(os.RemoveAll(cfg.Dir), os.MkdirAll(cfg.Dir, 0o750), os.MkdirAll(cfg.LogDir, 0o750)); err != nil {
 		return nil, err
 	}
 	return &machine{
 		cfg: cfg, client: client, addresses: pool, env: env,
-		launcher: sandbox.NewLauncher(), objects: newObjects(client),
-		log: klog.FromContext(ctx).WithValues("node", cfg.NodeName),
+		launcher: sandbox.NewLauncher(), objects: newObjects(client), services: services,
+		log: log,
 	}, nil
 }
 
@@ -132,6 +148,10 @@ func (m *machine) serve(ctx context.Context, cancel context.CancelFunc) error {
 		return err
 	}
 	pods := newProvider(ctx, m)
+	if err := m.startServices(ctx, pods); err != nil {
+		return err
+	}
+	defer m.services.close()
 	podController, start, err := m.newPodController(pods)
 	if err != nil {
 		return err
@@ -157,9 +177,21 @@ func (m *machine) serve(ctx context.Context, cancel context.CancelFunc) error {
 	run(func() error { return nodeController.Run(ctx) })
 	run(func() error { return podController.Run(ctx, podWorkers) })
 	run(func() error { b.run(ctx); return nil })
+	if m.services != nil {
+		run(func() error { m.services.run(ctx); return nil })
+	}
 	group.Wait()
 	pods.close(shutdownGrace)
 	return failed
+}
+
+// startServices returns when pods can reach the Services there are.
+func (m *machine) startServices(ctx context.Context, pods *provider) error {
+	if m.services == nil {
+		return nil
+	}
+	m.services.pods = pods.list
+	return m.services.start(ctx)
 }
 
 // waitForAPIServer lets the node be started before its API server is ready.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -34,6 +39,7 @@ type machine struct {
 	client    kubernetes.Interface
 	launcher  *sandbox.Launcher
 	objects   *objects
+	services  *services // nil when there are none
 	addresses *addresses
 	recorder  record.EventRecorder
 	env       map[string]string // variables every container has
@@ -64,6 +70,8 @@ type worker struct {
 	mu        sync.Mutex
 	pod       *corev1.Pod // newest spec and metadata
 	podIP     string
+	network   *network
+	hosts     string // what /etc/hosts says apart from Services
 	mounted   bool
 	startTime time.Time
 	killTimer *time.Timer
@@ -74,7 +82,7 @@ type worker struct {
 
 func newWorker(m *machine, pod *corev1.Pod) *worker {
 	w := &worker{
-		machine: m, pod: pod, reported: pod.Status, startTime: time.Now(),
+		machine: m, pod: pod, reported: pod.Status, startTime: time.Now(), network: hostNetwork,
 		name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, uid: pod.UID,
 		dir:       filepath.Join(m.cfg.Dir, string(pod.UID)),
 		log:       m.log.WithValues("namespace", pod.Namespace, "pod", pod.Name),
@@ -167,24 +175,39 @@ func (w *worker) settled() bool {
 	return true
 }
 
-// place finds an address and a directory for the pod.
+// place finds an address, a network and a directory for the pod.
 func (w *worker) place(pod *corev1.Pod) error {
-	address := hostIP
-	if !pod.Spec.HostNetwork {
-		var err error
-		if address, err = w.addresses.take(pod.Status.PodIP); err != nil {
-			return err
-		}
+	in, address, err := w.connect(pod)
+	if err != nil {
+		return err
 	}
 	w.mu.Lock()
-	w.podIP = address
+	w.podIP, w.network = address, in
 	w.mu.Unlock()
 	for _, dir := range []string{"etc", "roots", "termination", "volumes"} {
 		if err := makeDir(filepath.Join(w.dir, dir)); err != nil {
 			return err
 		}
 	}
-	return w.writeHostFiles()
+	if err := w.writeHostFiles(); err != nil {
+		return err
+	}
+	w.services.join(w, in)
+	return nil
+}
+
+// connect finds an address for the pod, in a network of its own when one of its images wants that.
+func (w *worker) connect(pod *corev1.Pod) (in *network, address string, err error) {
+	own := func(c corev1.Container) bool { return slices.Contains(w.cfg.OwnNetwork, repository(c.Image)) }
+	switch {
+	case pod.Spec.HostNetwork:
+		return hostNetwork, hostIP, nil
+	case slices.ContainsFunc(pod.Spec.InitContainers, own) || slices.ContainsFunc(pod.Spec.Containers, own):
+		return w.services.plugs.plug(pod.Status.PodIP)
+	default:
+		address, err = w.addresses.take(pod.Status.PodIP)
+		return hostNetwork, address, err
+	}
 }
 
 func (w *worker) writeHostFiles() error {
@@ -201,14 +224,37 @@ func (w *worker) writeHostFiles() error {
 		}
 		hosts += string(more)
 	}
-	// A host without the file resolves as with an empty one.
-	resolver, _ := os.ReadFile("/etc/resolv.conf")
+	w.mu.Lock()
+	w.hosts = hosts
+	own := w.network.own()
+	w.mu.Unlock()
+	// A host without the file resolves as with an empty one. In a network of its own there is no server to ask.
+	var resolver []byte
+	if !own {
+		resolver, _ = os.ReadFile("/etc/resolv.conf")
+	}
 	for name, data := range map[string]string{"hosts": hosts, "resolv.conf": string(resolver), "hostname": hostname(pod) + "\n"} {
 		if err := writeFile(filepath.Join(w.dir, "etc", name), data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeHosts makes the pod know the names of Services.
+func (w *worker) writeHosts(services string) error {
+	w.mu.Lock()
+	hosts := w.hosts
+	w.mu.Unlock()
+	return overwriteFile(filepath.Join(w.dir, "etc", "hosts"), hosts+services)
+}
+
+// dial connects from the node, as a kubelet does for probes.
+func (w *worker) dial(ctx context.Context, protocol, address string) (net.Conn, error) {
+	w.mu.Lock()
+	own := w.network.own()
+	w.mu.Unlock()
+	return w.services.wayTo(own).dial(ctx, protocol, address)
 }
 
 func hostname(pod *corev1.Pod) string {
@@ -346,10 +392,11 @@ func (w *worker) release() {
 	if w.sub != nil {
 		w.sub.close()
 	}
-	pod := w.current()
-	if pod.Status.PodIP != "" && !pod.Spec.HostNetwork {
-		w.addresses.release(pod.Status.PodIP)
-	}
+	w.mu.Lock()
+	in, address := w.network, w.podIP
+	w.mu.Unlock()
+	w.services.leave(w, in, address)
+	w.addresses.release(address)
 	if err := os.RemoveAll(w.dir); err != nil {
 		w.log.Error(err, "Scratch directory stays")
 	}
@@ -410,6 +457,31 @@ func (w *worker) update(pod *corev1.Pod) {
 	w.pod = pod
 	w.mu.Unlock()
 	signal(w.refreshed)
+}
+
+// endpoint is where the pod serves a port of a Service and whether that is in a network of its own; ok is false when the Service does not lead to it.
+func (w *worker) endpoint(service *corev1.Service, selector labels.Selector, port corev1.ServicePort) (address string, own, ok bool) {
+	w.mu.Lock()
+	pod, in, ip := w.pod, w.network, w.podIP
+	w.mu.Unlock()
+	if ip == "" || w.ending.Err() != nil || pod.Namespace != service.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
+		return "", false, false
+	}
+	if !service.Spec.PublishNotReadyAddresses && !isConditionTrue(w.status(), corev1.PodReady) {
+		return "", false, false
+	}
+	number := int(port.Port)
+	if port.TargetPort != (intstr.IntOrString{}) {
+		var ports []corev1.ContainerPort
+		for _, c := range pod.Spec.Containers {
+			ports = append(ports, c.Ports...)
+		}
+		var err error
+		if number, err = portNumber(port.TargetPort, ports); err != nil {
+			return "", false, false
+		}
+	}
+	return net.JoinHostPort(ip, strconv.Itoa(number)), in.own(), true
 }
 
 // hold makes every container that has not run yet wait for a reason.

@@ -49,18 +49,21 @@ func (t tally) count(success bool, probe *corev1.Probe) tally {
 	return t
 }
 
+// dial connects to an address from where a container is.
+type dial func(ctx context.Context, protocol, address string) (net.Conn, error)
+
 // execute runs one command in a container, for exec probes.
 type execute func(ctx context.Context, argv []string) (int32, error)
 
 // attempt runs a probe once and returns nil when it succeeded.
-func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []corev1.ContainerPort, run execute) error {
+func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []corev1.ContainerPort, from dial, run execute) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Duration(probe.TimeoutSeconds)*time.Second, time.Second))
 	defer cancel()
 	switch {
 	case probe.HTTPGet != nil:
-		return attemptHTTP(ctx, probe.HTTPGet, podIP, ports)
+		return attemptHTTP(ctx, probe.HTTPGet, podIP, ports, from)
 	case probe.TCPSocket != nil:
-		return attemptTCP(ctx, probe.TCPSocket, podIP, ports)
+		return attemptTCP(ctx, probe.TCPSocket, podIP, ports, from)
 	case probe.Exec != nil:
 		code, err := run(ctx, probe.Exec.Command)
 		if err == nil && code != 0 {
@@ -72,7 +75,7 @@ func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []cor
 	}
 }
 
-func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string, ports []corev1.ContainerPort) error {
+func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string, ports []corev1.ContainerPort, from dial) error {
 	target, err := probeURL(action, podIP, ports)
 	if err != nil {
 		return err
@@ -88,7 +91,7 @@ func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string
 		}
 		request.Header.Add(header.Name, header.Value)
 	}
-	response, err := probeClient().Do(request)
+	response, err := probeClient(from).Do(request)
 	if err != nil {
 		return err
 	}
@@ -105,19 +108,19 @@ func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string
 }
 
 // probeClient does not verify certificates and does not follow redirects: a kubelet does not do the first, and counts a redirect as success.
-func probeClient() *http.Client {
+func probeClient(from dial) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // as a kubelet probes
+		Transport:     &http.Transport{DialContext: from, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // as a kubelet probes
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func attemptTCP(ctx context.Context, action *corev1.TCPSocketAction, podIP string, ports []corev1.ContainerPort) error {
+func attemptTCP(ctx context.Context, action *corev1.TCPSocketAction, podIP string, ports []corev1.ContainerPort, from dial) error {
 	port, err := portNumber(action.Port, ports)
 	if err != nil {
 		return err
 	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(or(action.Host, podIP), strconv.Itoa(port)))
+	connection, err := from(ctx, "tcp", net.JoinHostPort(or(action.Host, podIP), strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestAttempt(t *testing.T) {
 		"no handler is failure":                   {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := attempt(t.Context(), &corev1.Probe{ProbeHandler: tc.handler}, "127.0.0.1", nil, run)
+			err := attempt(t.Context(), &corev1.Probe{ProbeHandler: tc.handler}, "127.0.0.1", nil, hostNetwork.dial, run)
 			if (err == nil) != tc.ok {
 				t.Errorf("got %v, want success %v", err, tc.ok)
 			}

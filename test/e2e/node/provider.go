@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,6 +131,13 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 		pods = append(pods, w.spec())
 	}
 	return pods, nil
+}
+
+// list returns the workers there are.
+func (p *provider) list() []*worker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.workers))
 }
 
 // NotifyPods is not used: see provider.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ func run() error {
 type options struct {
 	name   string
 	spokes int
+	with   []string
 }
 
 func newCommand() *cobra.Command {
@@ -68,7 +70,11 @@ func upCommand(o *options) *cobra.Command {
 			if err := spokesFromEnv(cmd, o); err != nil {
 				return err
 			}
-			f, err := fleet.Up(cmd.Context(), fleet.Options{Name: o.name, Spokes: o.spokes}, cmd.OutOrStdout())
+			wanted := fleet.Options{Name: o.name, Spokes: o.spokes}
+			if err := withFromEnv(cmd, o, &wanted); err != nil {
+				return err
+			}
+			f, err := fleet.Up(cmd.Context(), wanted, cmd.OutOrStdout())
 			if err != nil {
 				return err
 			}
@@ -79,7 +85,22 @@ func upCommand(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
+	cmd.Flags().StringSliceVar(&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount (WITH).")
 	return cmd
+}
+
+func withFromEnv(cmd *cobra.Command, o *options, wanted *fleet.Options) error {
+	with := o.with
+	if !cmd.Flags().Changed("with") {
+		with = strings.FieldsFunc(os.Getenv("WITH"), func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	for _, what := range with {
+		if what != "access" {
+			return fmt.Errorf("WITH=%s: want access", what)
+		}
+		wanted.Access = true
+	}
+	return nil
 }
 
 func spokesFromEnv(cmd *cobra.Command, o *options) error {

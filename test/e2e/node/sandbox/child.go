@@ -17,10 +17,11 @@ import (
 // childArgument tells a re-executed binary apart from one that a person started.
 const childArgument = "process-node-sandbox-child"
 
-// File descriptors the child is born with.
+// File descriptors the child is born with; one that it has no use for is closed.
 const (
 	ordersFD = 3 + iota
 	answersFD
+	networkFD
 	rootFD
 )
 
@@ -48,6 +49,9 @@ func child() error {
 	if err := json.NewDecoder(os.NewFile(ordersFD, "orders")).Decode(&req); err != nil {
 		return fmt.Errorf("read what to run: %w", err)
 	}
+	if err := enterNetwork(req); err != nil {
+		return err
+	}
 	enter := build
 	if req.Join {
 		enter = join
@@ -59,6 +63,18 @@ func child() error {
 		return nil
 	}
 	return execute(req)
+}
+
+// enterNetwork moves this thread, which is the one that executes, into the network namespace it is to have.
+func enterNetwork(req request) error {
+	if !req.OwnNetwork {
+		return nil
+	}
+	unix.CloseOnExec(networkFD)
+	if err := unix.Setns(networkFD, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter the network namespace: %w", err)
+	}
+	return nil
 }
 
 // join enters the root of another process through a descriptor of its /proc/PID/root.

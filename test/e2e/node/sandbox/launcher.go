@@ -81,13 +81,14 @@ type request struct {
 	Check bool // build the root, execute nothing
 
 	UserNamespace bool
+	OwnNetwork    bool
 
 	root *os.File
 }
 
 // launch forks on the launcher's thread and follows the child until it has executed its command.
 func (l *Launcher) launch(req request) (*Process, error) {
-	req.UserNamespace = os.Geteuid() != 0
+	req.UserNamespace, req.OwnNetwork = os.Geteuid() != 0, req.Spec.Network != nil
 	orders, ordersWriter, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (l *Launcher) fork(cmd *exec.Cmd) error {
 func command(req request, orders, answers *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", childArgument)
 	cmd.Env = []string{}
-	cmd.ExtraFiles = []*os.File{orders, answers}
+	cmd.ExtraFiles = []*os.File{orders, answers, req.Spec.Network}
 	if req.Join {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, req.root)
 	}

@@ -35,6 +35,7 @@ type Spec struct {
 	UID, GID     int
 	Groups       []int    // supplementary groups; without root they cannot be given and are left out
 	Output       *os.File // receives standard output and standard error; nil discards them
+	Network      *os.File `json:"-"` // the network namespace to run in, for root alone; nil shares the caller's
 }
 
 // Exit says how a process ended.
