@@ -67,6 +67,7 @@ func (f *Fleet) nodeProcess(cluster string) Process {
 			"--kubeconfig=" + f.Kubeconfig(cluster),
 			"--node-name=" + nodeName,
 			"--image=" + ImageRepository + "=" + f.imageDir(),
+			"--image=" + ConsumerImage + "=" + f.consumerDir(),
 			"--dir=" + f.podDir(cluster),
 			"--log-dir=" + filepath.Join(f.LogDir(), cluster, "pods"),
 			"--pod-cidr=" + podCIDR(f.state.Network, slices.Index(f.Clusters(), cluster)),
