@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// AccessOptions are the part of the command line that says how clusters are
+// reached.
+type AccessOptions struct {
+	// ClusterProxy publishes the access provider through cluster-proxy.
+	ClusterProxy bool
+
+	// ClusterProxyNamespace is cluster-proxy's namespace on the hub.
+	ClusterProxyNamespace string
+
+	// ClusterProxyConfiguration is the name of its ManagedProxyConfiguration.
+	ClusterProxyConfiguration string
+
+	// ClusterProxyURL is where consumers reach its user server; empty means its
+	// Service.
+	ClusterProxyURL string
+
+	// ClusterProxyCAFile is the path of the CA, in PEM, of what is at that URL;
+	// empty means the user server's own.
+	ClusterProxyCAFile string
+
+	caBundle []byte // what the file says
+}
+
+func newAccessOptions() AccessOptions {
+	return AccessOptions{
+		ClusterProxy:              true,
+		ClusterProxyNamespace:     "open-cluster-management-addon",
+		ClusterProxyConfiguration: "cluster-proxy",
+	}
+}
+
+func (o *AccessOptions) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.ClusterProxy, "access-cluster-proxy", o.ClusterProxy, "publish the access provider through cluster-proxy; with false, entries of its name are left to others")
+	flags.StringVar(&o.ClusterProxyNamespace, "access-cluster-proxy-namespace", o.ClusterProxyNamespace, "cluster-proxy's namespace on the hub")
+	flags.StringVar(&o.ClusterProxyConfiguration, "access-cluster-proxy-configuration", o.ClusterProxyConfiguration, "name of its ManagedProxyConfiguration")
+	flags.StringVar(&o.ClusterProxyURL, "access-cluster-proxy-url", o.ClusterProxyURL, "https URL at which consumers outside the hub reach its user server (default: its Service)")
+	flags.StringVar(&o.ClusterProxyCAFile, "access-cluster-proxy-ca-file", o.ClusterProxyCAFile, "file with the CA, in PEM, of what is at that URL (default: the user server's own CA)")
+}
+
+// validate notes every mistake, and reads the file.
+func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
+	if problems := validation.IsDNS1123Label(o.ClusterProxyNamespace); len(problems) > 0 {
+		mistakes.Add("access-cluster-proxy-namespace", "%q is not a namespace name: %s", o.ClusterProxyNamespace, problems[0])
+	}
+	if problems := validation.IsDNS1123Subdomain(o.ClusterProxyConfiguration); len(problems) > 0 {
+		mistakes.Add("access-cluster-proxy-configuration", "%q is not a name: %s", o.ClusterProxyConfiguration, problems[0])
+	}
+	if o.ClusterProxyURL != "" {
+		if err := access.CheckURL(o.ClusterProxyURL); err != nil {
+			mistakes.Add("access-cluster-proxy-url", "%q %v", o.ClusterProxyURL, err)
+		}
+	}
+	if o.ClusterProxyCAFile == "" {
+		return
+	}
+	text, err := os.ReadFile(o.ClusterProxyCAFile)
+	if err != nil {
+		mistakes.Add("access-cluster-proxy-ca-file", "%v", err)
+		return
+	}
+	if o.caBundle, err = access.ParseCA(text); err != nil {
+		mistakes.Add("access-cluster-proxy-ca-file", "%q %v", o.ClusterProxyCAFile, err)
+	}
+}
+
+// options are what package access takes; namespace is the manager's.
+func (o *AccessOptions) options(namespace string) access.Options {
+	return access.Options{
+		Namespace: namespace,
+		ClusterProxy: access.ClusterProxyOptions{
+			Enabled:       o.ClusterProxy,
+			Namespace:     o.ClusterProxyNamespace,
+			Configuration: o.ClusterProxyConfiguration,
+			URL:           o.ClusterProxyURL,
+			CABundle:      o.caBundle,
+		},
+	}
+}
