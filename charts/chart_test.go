@@ -125,17 +125,34 @@ installStrategy:
 func TestWhatIsInstalled(t *testing.T) {
 	always := []string{
 		"ClusterManagementAddOn /cluster-inventory",
+		"ClusterRole /open-cluster-management:cluster-inventory:access",
+		"ClusterRole /open-cluster-management:cluster-inventory:credentials",
 		"ClusterRole /open-cluster-management:cluster-inventory:manager",
+		"ClusterRole /open-cluster-management:cluster-inventory:token-source",
+		"ClusterRole /open-cluster-management:cluster-inventory:token-target",
 		"ClusterRole /open-cluster-management:cluster-inventory:uninstall",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:credentials",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:access",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:manager",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:uninstall",
+		"ConfigMap inventory-system/cluster-inventory-access-ca",
 		"Deployment inventory-system/cluster-inventory-manager",
 		"Job inventory-system/cluster-inventory-uninstall",
 		"Lease inventory-system/cluster-inventory-manager",
+		"Role inventory-system/cluster-inventory-access",
 		"Role inventory-system/cluster-inventory-manager",
+		"Role open-cluster-management-addon/cluster-inventory-cluster-proxy",
+		"RoleBinding inventory-system/cluster-inventory-access",
 		"RoleBinding inventory-system/cluster-inventory-manager",
+		"RoleBinding open-cluster-management-addon/cluster-inventory-cluster-proxy",
 		"ServiceAccount inventory-system/cluster-inventory-manager",
 		"ServiceAccount inventory-system/cluster-inventory-uninstall",
+		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
+		"ValidatingAdmissionPolicy /cluster-inventory-token-source",
+		"ValidatingAdmissionPolicy /cluster-inventory-token-target",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-source",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-target",
 	}
 	tests := map[string]struct {
 		values string
@@ -232,6 +249,13 @@ cleanupTimeout: 90s
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
 profiles: {labelAllow: [region, example.com/*]}
+credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
+access:
+  clusterProxy:
+    namespace: proxy
+    configuration: mine
+    url: https://proxy.example.com/p
+    caBundle: "-----BEGIN CERTIFICATE-----"
 logLevel: 4
 uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
@@ -249,6 +273,14 @@ podAnnotations: {a: b}
 		"--upstream-registration-clusterrole=other",
 		"--label-allow=region",
 		"--label-allow=example.com/*",
+		"--credentials-mode=draining",
+		"--credentials-require-target=false",
+		"--credentials-upstream-syncer=off",
+		"--access-cluster-proxy=true",
+		"--access-cluster-proxy-namespace=proxy",
+		"--access-cluster-proxy-configuration=mine",
+		"--access-cluster-proxy-url=https://proxy.example.com/p",
+		"--access-cluster-proxy-ca-file=/etc/cluster-inventory/access/ca.crt",
 		"--leader-elect=true",
 		"--health-probe-bind-address=$(POD_IP):8081",
 		"--metrics-bind-address=$(POD_IP):8080",
@@ -308,6 +340,13 @@ func TestSchemaRejects(t *testing.T) {
 		"no role to look at":                   {values: `upstreamRegistrationClusterRole: ""`, want: "upstreamRegistrationClusterRole"},
 		"a label pattern with a comma in it":   {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
 		"label patterns that are no list":      {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
+		"a mode that is none":                  {values: "credentials: {mode: on}", want: "credentials/mode"},
+		"a syncer said to be on":               {values: "credentials: {upstreamSyncer: on}", want: "credentials/upstreamSyncer"},
+		"an address without TLS":               {values: "access: {clusterProxy: {url: http://proxy}}", want: "access/clusterProxy/url"},
+		"an address with a password":           {values: "access: {clusterProxy: {url: https://u:p@proxy}}", want: "access/clusterProxy/url"},
+		"a CA that is none":                    {values: "access: {clusterProxy: {caBundle: ca}}", want: "access/clusterProxy/caBundle"},
+		"a key beside the CA":                  {values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`, want: "access/clusterProxy/caBundle"},
+		"a proxy nowhere":                      {values: `access: {clusterProxy: {namespace: ""}}`, want: "access/clusterProxy/namespace"},
 		"replicas in words":                    {values: "replicas: two", want: "replicas"},
 		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
 		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
@@ -345,10 +384,11 @@ func TestOldHubIsTold(t *testing.T) {
 }
 
 // TestRights holds every role of the chart to naming what it gives: no
-// wildcards, no Secrets, no way to give or take more.
+// wildcards, no Secrets, no way to give or take more, but for what
+// TestRightsOnSecrets looks at.
 func TestRights(t *testing.T) {
 	for _, object := range mustRender(t, placements) {
-		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || slices.Contains(ofCredentials, object.GetName()) || object.GetName() == roleAtProxy {
 			continue
 		}
 		role := manifesttest.Find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName())

@@ -137,6 +137,9 @@ const (
 	// forgotten at once.
 	AccessStateName = "cluster-inventory-access-ca"
 
+	// ManagerServiceAccount is the manager's service account, in its namespace.
+	ManagerServiceAccount = "cluster-inventory-manager"
+
 	// AnnotationKeepProfiles on the ClusterManagementAddOn with the value "true"
 	// tells the manager to leave every ClusterProfile as it is, whatever becomes
 	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's

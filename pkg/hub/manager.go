@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -17,7 +18,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -55,6 +58,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 	maps.Copy(byObject, inventory.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
+	maps.Copy(byObject, credentials.CacheOptions())
 	return manager.New(cfg, manager.Options{
 		Scheme: NewScheme(),
 		Logger: logr.FromContextOrDiscard(ctx),
@@ -88,7 +92,12 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	_, err = inventory.Add(ctx, mgr, inventory.Options{
+	ways, err := access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace))
+	if err != nil {
+		return fmt.Errorf("adding the ways into clusters: %w", err)
+	}
+	var copies *credentials.Credentials // made after the inventory, and before anything runs
+	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
 			Reader:                  mgr.GetClient(),
 			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,
@@ -96,10 +105,23 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
+		Access:       ways,
+		OnSelection:  func(pair types.NamespacedName) { copies.Look(pair) },
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
+	}
+	copies, err = credentials.Add(ctx, mgr, credentials.Options{
+		Mode:           credentials.Mode(opts.CredentialsMode),
+		RequireTarget:  opts.CredentialsRequireTarget,
+		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
+		UpstreamSyncer: credentials.SyncerOverride(opts.CredentialsUpstreamSyncer),
+		ServiceAccount: opts.serviceAccount(),
+		Clock:          clock.RealClock{},
+	})
+	if err != nil {
+		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
 	return nil
 }

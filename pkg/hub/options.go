@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -52,6 +54,24 @@ type Options struct {
 	// are copied to profiles.
 	LabelAllow []string
 
+	// Access says how clusters are reached.
+	Access AccessOptions
+
+	// CredentialsMode says what is done about copies of tokens: enabled, draining
+	// or disabled.
+	CredentialsMode string
+
+	// CredentialsRequireTarget leaves alone the accounts that name no namespaces.
+	CredentialsRequireTarget bool
+
+	// CredentialsUpstreamSyncer is what the administrator says of
+	// managed-serviceaccount's own syncer.
+	CredentialsUpstreamSyncer string
+
+	// CredentialsServiceAccount is the manager's own service account, as
+	// namespace/name: the subject of the RoleBindings it makes for itself.
+	CredentialsServiceAccount string
+
 	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
 	// the server off.
 	HealthProbeBindAddress string
@@ -74,6 +94,11 @@ func newOptions() *Options {
 		CleanupTimeout:                  5 * time.Minute,
 		UpstreamGates:                   string(upstream.OverrideNone),
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
+		CredentialsMode:                 string(credentials.ModeEnabled),
+		CredentialsRequireTarget:        true,
+		CredentialsUpstreamSyncer:       string(credentials.SyncerAuto),
+		CredentialsServiceAccount:       os.Getenv("POD_NAMESPACE") + "/" + contract.ManagerServiceAccount,
+		Access:                          newAccessOptions(),
 		HealthProbeBindAddress:          ":8081",
 		MetricsBindAddress:              ":8080",
 		LeaderElect:                     true,
@@ -92,6 +117,11 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates, `"off" vouches that OCM's own ClusterProfile feature gate is off where that cannot be told; "auto" leaves it to the evidence`)
 	flags.StringVar(&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole, "ClusterRole of OCM's registration controller, which tells whether that gate is on")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow, "patterns of ManagedCluster label keys to copy to profiles; * matches within a part of a key, as in path.Match")
+	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode, `"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; "disabled" does nothing, and refuses to start while there are copies`)
+	flags.BoolVar(&o.CredentialsRequireTarget, "credentials-require-target", o.CredentialsRequireTarget, "copy an account only to the namespaces it names; with false, one that names none goes wherever its cluster has a profile")
+	flags.StringVar(&o.CredentialsUpstreamSyncer, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer, `"off" vouches that managed-serviceaccount's own syncer is off though its ClusterRole is there; "auto" leaves it to the evidence`)
+	flags.StringVar(&o.CredentialsServiceAccount, "credentials-service-account", o.CredentialsServiceAccount, "the manager's own service account, namespace/name (default: in $POD_NAMESPACE)")
+	o.Access.addFlags(flags)
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, `host:port of /healthz and /readyz; "0" turns them off`)
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, `host:port of /metrics; "0" turns them off`)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "make several replicas agree on one that works")
@@ -132,10 +162,32 @@ func (o *Options) validate() error {
 			mistakes.Add("label-allow", "%q is not a pattern: %v", pattern, err)
 		}
 	}
+	o.validateCredentials(&mistakes)
+	o.Access.validate(&mistakes)
 	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
 	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
 		mistakes.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
 	}
 	return mistakes.Err()
+}
+
+func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
+	switch credentials.Mode(o.CredentialsMode) {
+	case credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled:
+	default:
+		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s", o.CredentialsMode, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
+	}
+	if syncer := credentials.SyncerOverride(o.CredentialsUpstreamSyncer); syncer != credentials.SyncerAuto && syncer != credentials.SyncerOff {
+		mistakes.Add("credentials-upstream-syncer", "%q is neither %q nor %q", o.CredentialsUpstreamSyncer, credentials.SyncerAuto, credentials.SyncerOff)
+	}
+	if account := o.serviceAccount(); o.CredentialsMode != string(credentials.ModeDisabled) && (account.Namespace == "" || account.Name == "") {
+		mistakes.Add("credentials-service-account", "%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
+	}
+}
+
+// serviceAccount is the manager's own.
+func (o *Options) serviceAccount() types.NamespacedName {
+	namespace, name, _ := strings.Cut(o.CredentialsServiceAccount, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }

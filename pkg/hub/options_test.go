@@ -38,6 +38,21 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.LabelAllow = []string{"ok/*", "[a"} },
 			want:   `--label-allow: "[a" is not a pattern: syntax error in pattern`,
 		},
+		"a mode that is none": {
+			change: func(o *Options) { o.CredentialsMode = "on" },
+			want:   `--credentials-mode: "on" is not one of enabled, draining, disabled`,
+		},
+		"a syncer that is neither": {
+			change: func(o *Options) { o.CredentialsUpstreamSyncer = "on" },
+			want:   `--credentials-upstream-syncer: "on" is neither "auto" nor "off"`,
+		},
+		"nobody to give rights to": {
+			change: func(o *Options) { o.CredentialsServiceAccount = "/manager" },
+			want:   `--credentials-service-account: "/manager" is not namespace/name; $POD_NAMESPACE gives the namespace in a pod`,
+		},
+		"nobody to give rights to, and none to give": {
+			change: func(o *Options) { o.CredentialsMode, o.CredentialsServiceAccount = "disabled", "/manager" },
+		},
 		"address without port": {
 			change: func(o *Options) { o.MetricsBindAddress = "127.0.0.1" },
 			want:   `--metrics-bind-address: "127.0.0.1" is not host:port: address 127.0.0.1: missing port in address`,
@@ -52,6 +67,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			opts := newOptions()
 			opts.AgentImage = "registry.example/inventory:v1"
 			opts.LeaderElectNamespace = "open-cluster-management"
+			opts.CredentialsServiceAccount = "open-cluster-management/manager"
 			test.change(opts)
 			opts.complete()
 			got := ""

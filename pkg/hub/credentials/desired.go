@@ -31,6 +31,10 @@ type observed struct {
 	known   bool
 	account *authv1beta1.ManagedServiceAccount // nil when there is none that is labelled
 
+	// silent is true when the account names no namespaces and need not: then nobody
+	// expects a copy where the cluster is not published.
+	silent bool
+
 	draining bool
 
 	// held is true while upstream's own syncer may be on: nothing is written then.
@@ -109,11 +113,14 @@ type decision struct {
 	why    string
 }
 
-// decide applies section by section: what always forbids a copy, what forbids one
-// there, and what cannot be told yet.
+// decide goes through what always forbids a copy, what forbids one there, and what
+// cannot be told yet, in this order.
 func decide(o observed, t observedTarget) decision {
 	d := decision{namespace: t.namespace, profile: t.profile}
 	d.action, d.reason, d.why = judge(o, t)
+	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
+		d.reason, d.why = "", ""
+	}
 	return d
 }
 

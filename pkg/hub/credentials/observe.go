@@ -34,10 +34,11 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 	if o.account, o.known, err = r.accounts.get(ctx, key); err != nil {
 		return o, 0, err
 	}
-	wanted, err := r.wantedNamespaces(ctx, o.account)
+	wanted, named, err := r.wantedNamespaces(ctx, o.account)
 	if err != nil {
 		return o, 0, err
 	}
+	o.silent = !named && !r.requireTarget
 	rivals, err := r.accounts.list(ctx, client.MatchingFields{IndexAccountByCopyName: copyName(key)})
 	if err != nil {
 		return o, 0, err
@@ -100,7 +101,7 @@ func (r *observer) claims(ctx context.Context, account *authv1beta1.ManagedServi
 	if !isLabelled(account) || account.DeletionTimestamp != nil {
 		return false, nil
 	}
-	wanted, err := r.wantedNamespaces(ctx, account)
+	wanted, _, err := r.wantedNamespaces(ctx, account)
 	if err != nil || !slices.Contains(wanted, namespace) {
 		return false, err
 	}
@@ -109,16 +110,17 @@ func (r *observer) claims(ctx context.Context, account *authv1beta1.ManagedServi
 }
 
 // wantedNamespaces are those an account is to be copied to as far as it goes
-// itself, sorted.
-func (r *observer) wantedNamespaces(ctx context.Context, account *authv1beta1.ManagedServiceAccount) ([]string, error) {
+// itself; named tells whether it names them.
+func (r *observer) wantedNamespaces(ctx context.Context, account *authv1beta1.ManagedServiceAccount) (namespaces []string, named bool, err error) {
 	if account == nil {
-		return nil, nil
+		return nil, false, nil
 	}
-	namespaces, named := namedNamespaces(account)
+	namespaces, named = namedNamespaces(account)
 	if named || r.requireTarget {
-		return namespaces, nil
+		return namespaces, named, nil
 	}
-	return r.selector.Namespaces(ctx, account.Namespace)
+	namespaces, err = r.selector.Namespaces(ctx, account.Namespace)
+	return namespaces, false, err
 }
 
 // profile returns the ClusterProfile of a pair, or nil if none is known.

@@ -480,7 +480,7 @@ func (r *Reconciler) record(w *work) {
 			w.outcome.note(contract.ReasonDraining, "", "")
 		case w.held:
 			w.outcome.note(contract.ReasonUpstreamSyncerOn, "", "")
-		case w.account != nil && w.account.DeletionTimestamp == nil && !slices.ContainsFunc(w.targets, func(t observedTarget) bool { return t.wanted }):
+		case w.account != nil && w.account.DeletionTimestamp == nil && !w.silent && !slices.ContainsFunc(w.targets, func(t observedTarget) bool { return t.wanted }):
 			w.outcome.note(contract.ReasonNoTarget, "", "")
 		}
 		r.outcomes.set(w.key, w.outcome)

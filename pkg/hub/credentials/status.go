@@ -66,6 +66,9 @@ func credentialsSynced(byAccount map[string]outcome) metav1.Condition {
 	if where := whereCopied(byAccount); where != "" {
 		sentences = append(sentences, where)
 	}
+	if len(sentences) == 0 {
+		sentences = append(sentences, "No namespace is to hold a copy.")
+	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition
 }

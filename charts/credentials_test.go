@@ -1,0 +1,309 @@
+package charts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	managerhub "open-cluster-management.io/cluster-inventory-addon/pkg/hub"
+)
+
+const (
+	tokenSource = "open-cluster-management:cluster-inventory:token-source"
+	tokenTarget = "open-cluster-management:cluster-inventory:token-target"
+)
+
+// ofCredentials are the ClusterRoles whose every rule TestRightsOnSecrets knows.
+var ofCredentials = []string{tokenSource, tokenTarget, "open-cluster-management:cluster-inventory:credentials"}
+
+// TestRightsOnSecrets holds what is about tokens to exactly this, and to being
+// bound nowhere by the chart.
+func TestRightsOnSecrets(t *testing.T) {
+	rule := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
+	}
+	roles := "rbac.authorization.k8s.io"
+	want := map[string][]rbacv1.PolicyRule{
+		tokenSource: {rule("", "secrets", nil, "get")},
+		tokenTarget: {rule("", "secrets", nil, "get", "list", "watch", "create", "patch", "delete")},
+		"open-cluster-management:cluster-inventory:credentials": {
+			rule("authentication.open-cluster-management.io", "managedserviceaccounts", nil, "list", "watch"),
+			rule(roles, "clusterroles", []string{"open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"}, "list", "watch"),
+			rule(roles, "clusterroles", []string{tokenSource, tokenTarget}, "bind"),
+			rule(roles, "rolebindings", []string{tokenSource, tokenTarget}, "delete"),
+		},
+	}
+	objects := mustRender(t, "")
+	for _, name := range ofCredentials {
+		got := manifesttest.Find[rbacv1.ClusterRole](t, objects, "ClusterRole", name)
+		if diff := cmp.Diff(want[name], got.Rules); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, object := range objects {
+		ref, _, _ := nestedString(object.Object, "roleRef", "name")
+		if ref == tokenSource || ref == tokenTarget {
+			t.Errorf("%s binds %s", manifesttest.Identify(object), ref)
+		}
+	}
+}
+
+func nestedString(object map[string]any, path ...string) (string, bool, error) {
+	for i, name := range path {
+		value, ok := object[name]
+		if !ok {
+			return "", false, nil
+		}
+		if i == len(path)-1 {
+			return fmt.Sprint(value), true, nil
+		}
+		object, _ = value.(map[string]any)
+	}
+	return "", false, nil
+}
+
+// TestDisabledHasNoRights: nothing of it is left when credentials are off.
+func TestDisabledHasNoRights(t *testing.T) {
+	for _, object := range mustRender(t, "credentials: {mode: disabled}") {
+		if strings.Contains(object.GetName(), "token") || strings.HasSuffix(object.GetName(), ":credentials") || strings.HasPrefix(object.GetKind(), "ValidatingAdmission") {
+			t.Errorf("%s is rendered", manifesttest.Identify(object))
+		}
+	}
+}
+
+// policed is a hub with the chart's roles and policies, and the manager's
+// identity on it.
+type policed struct {
+	t       *testing.T
+	admin   client.Client
+	manager client.Client
+}
+
+func newPoliced(t *testing.T, server *apitest.Server) *policed {
+	t.Helper()
+	admin, err := client.New(server.Config(t), client.Options{Scheme: managerhub.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := client.New(server.User(t, serviceAccount), client.Options{Scheme: managerhub.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &policed{t: t, admin: admin, manager: manager}
+	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	for _, object := range mustRender(t, "") {
+		if _, hook := object.GetAnnotations()["helm.sh/hook"]; hook {
+			continue
+		}
+		switch object.GetKind() {
+		case "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+			p.create(object)
+		}
+	}
+	return p
+}
+
+func (p *policed) create(objects ...client.Object) {
+	p.t.Helper()
+	for _, object := range objects {
+		if err := p.admin.Create(p.t.Context(), object); err != nil {
+			p.t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+func (p *policed) namespace(name string, in ...client.Object) string {
+	p.t.Helper()
+	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	for _, object := range in {
+		object.SetNamespace(name)
+		p.create(object)
+	}
+	return name
+}
+
+func own(role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "cluster-inventory-manager"}},
+	}
+}
+
+// tries returns what the API server says to the manager.
+func (p *policed) tries(in string, binding *rbacv1.RoleBinding) error {
+	binding = binding.DeepCopy()
+	binding.Namespace = in
+	return p.manager.Create(p.t.Context(), binding)
+}
+
+// may waits until the manager may: policies and their parameters reach the API
+// server's admission by watches of its own.
+func (p *policed) may(in string, binding *rbacv1.RoleBinding) {
+	p.t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = p.tries(in, binding)
+		return last == nil, nil
+	})
+	if err != nil {
+		p.t.Fatalf("RoleBinding %s in %s: %v", binding.Name, in, last)
+	}
+}
+
+// isRefused tells whether an error is a refusal in these words. That a policy's
+// parameter is missing is not Forbidden but Invalid, though it says so.
+func isRefused(err error, words string) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "forbidden") && strings.Contains(err.Error(), words)
+}
+
+func binding() client.Object {
+	return &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"}}
+}
+
+func addonOf() client.Object {
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+}
+
+// TestTheManagerMayBindNothingElse asks the API server, as the manager's service
+// account, for everything that a stolen token of it could be used for with
+// RoleBindings.
+func TestTheManagerMayBindNothingElse(t *testing.T) {
+	p := newPoliced(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
+	silent := binding()
+	silent.SetLabels(map[string]string{"inventory.open-cluster-management.io/publish": "false"})
+	cluster := p.namespace("cluster1", addonOf())
+	team := p.namespace("team", binding())
+	unpublished := p.namespace("unpublished", silent)
+	another := addonOf()
+	another.SetName("another")
+	foreign := p.namespace("foreign", another)
+	plain := p.namespace("plain")
+	p.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "empty"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory-agent"}})
+
+	// What it needs. Once these work, the policies are in force with their
+	// parameters, or the refusals below would show nothing.
+	p.may(cluster, own(tokenSource))
+	p.may(team, own(tokenTarget))
+	agents := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory-agent"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "cluster-inventory-agent"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User",
+			Name: "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"}},
+	}
+	p.may(cluster, agents)
+	if err := p.manager.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "x"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the manager cannot read Secrets where it bound itself: %v", err)
+	}
+
+	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		b = b.DeepCopy()
+		change(b)
+		return b
+	}
+	subject := func(kind, in, name string) func(*rbacv1.RoleBinding) {
+		return func(b *rbacv1.RoleBinding) {
+			b.Subjects = []rbacv1.Subject{{Kind: kind, Namespace: in, Name: name}}
+			if kind != "ServiceAccount" {
+				b.Subjects[0].APIGroup = rbacv1.GroupName
+			}
+		}
+	}
+	rename := func(name string) func(*rbacv1.RoleBinding) {
+		return func(b *rbacv1.RoleBinding) { b.Name = name }
+	}
+	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
+	refused := map[string]struct {
+		in      string
+		binding *rbacv1.RoleBinding
+		by      string
+	}{
+		"copies where no set is bound":                {plain, own(tokenTarget), target},
+		"copies in kube-system":                       {"kube-system", own(tokenTarget), target},
+		"copies in a cluster's namespace":             {cluster, own(tokenTarget), target},
+		"copies in its own namespace":                 {namespace, own(tokenTarget), target},
+		"copies where the bound set is not published": {unpublished, own(tokenTarget), target},
+		"tokens where there is no cluster":            {plain, own(tokenSource), source},
+		"tokens in kube-system":                       {"kube-system", own(tokenSource), source},
+		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
+		"tokens where there is another addon":         {foreign, own(tokenSource), source},
+		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
+		"one role under the other's name":             {team, changed(own(tokenTarget), rename(tokenSource)), policy},
+		"somebody else":                               {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
+		"another account of its namespace":            {team, changed(own(tokenTarget), subject("ServiceAccount", namespace, "default")), policy},
+		"everybody":                                   {team, changed(own(tokenTarget), subject("Group", "", "system:authenticated")), policy},
+		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
+		}), policy},
+		"a Role that gives nothing": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "Role", "empty" }), policy},
+		"an agent of another cluster": {cluster, changed(agents, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
+		}), policy},
+		"an agent's user, to read tokens":            {cluster, changed(own(tokenSource), func(b *rbacv1.RoleBinding) { b.Subjects = agents.Subjects }), policy},
+		"the agent's name, for the role that copies": {team, changed(own(tokenTarget), rename("cluster-inventory-agent")), policy},
+		"the ClusterRole admin":                      {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "admin" }), ""},
+	}
+	for name, attempt := range refused {
+		t.Run(name, func(t *testing.T) {
+			err := p.tries(attempt.in, attempt.binding)
+			if !isRefused(err, attempt.by) {
+				t.Errorf("the manager is told %v, want a refusal by %q", err, attempt.by)
+			}
+		})
+	}
+	t.Run("changing one it made", func(t *testing.T) {
+		made := own(tokenTarget)
+		made.Namespace = team
+		err := p.manager.Patch(t.Context(), made, client.RawPatch("application/merge-patch+json", []byte(`{"subjects":[{"kind":"ServiceAccount","namespace":"team","name":"a"}]}`)))
+		if !isRefused(err, policy) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("everywhere at once", func(t *testing.T) {
+		err := p.manager.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: own(tokenTarget).RoleRef, Subjects: own(tokenTarget).Subjects,
+		})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("nobody else is held to it", func(t *testing.T) {
+		theirs := own("view")
+		theirs.Namespace, theirs.Name = plain, "theirs"
+		p.create(theirs)
+	})
+}
+
+// TestPoliciesWaitForTheirParameters: a chart installed before the kinds that the
+// policies ask for refuses, and works once they are there.
+func TestPoliciesWaitForTheirParameters(t *testing.T) {
+	server := apitest.Start(t)
+	p := newPoliced(t, server)
+	plain := p.namespace("plain")
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err := p.tries(plain, own(tokenTarget))
+		return err != nil && strings.Contains(err.Error(), "cluster-inventory-token-target"), nil
+	})
+	if err != nil {
+		t.Fatalf("the policy never refused: %v", p.tries(plain, own(tokenTarget)))
+	}
+	server.Install(t, apitest.Hub(), apitest.ClusterProfile())
+	p.may(p.namespace("team", binding()), own(tokenTarget))
+	if err := p.tries(p.namespace("other"), own(tokenTarget)); !isRefused(err, "cluster-inventory-token-target") {
+		t.Errorf("a namespace without binding: %v", err)
+	}
+}
