@@ -187,7 +187,37 @@ func newWorldOn(t *testing.T, srv *apitest.Server) *world {
 	if _, done := once.LoadOrStore(srv, true); !done {
 		w.create(managerRights()...)
 	}
+	t.Cleanup(w.clear)
 	return w
+}
+
+// clear leaves nothing for the next test's manager to do.
+func (w *world) clear() {
+	w.stop()
+	ctx := context.WithoutCancel(w.t.Context())
+	mine := client.MatchingLabels{"inventory.open-cluster-management.io/credential": "true"}
+	for _, left := range []struct {
+		list client.ObjectList
+		opts []client.ListOption
+	}{
+		{list: &authv1beta1.ManagedServiceAccountList{}},
+		{list: &addonv1beta1.ManagedClusterAddOnList{}},
+		{list: &inventoryv1alpha1.ClusterProfileList{}},
+		{list: &corev1.SecretList{}, opts: []client.ListOption{mine}},
+		{list: &rbacv1.RoleBindingList{}, opts: []client.ListOption{mine}},
+	} {
+		if err := w.List(ctx, left.list, left.opts...); err != nil {
+			w.t.Errorf("clear: %v", err)
+			continue
+		}
+		_ = apimeta.EachListItem(left.list, func(obj runtime.Object) error {
+			found := obj.(client.Object)
+			found.SetFinalizers(nil)
+			_ = w.Patch(ctx, found, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = w.Delete(ctx, found)
+			return nil
+		})
+	}
 }
 
 // start runs the manager, in place of one that runs.
