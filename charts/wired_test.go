@@ -78,6 +78,7 @@ func newShell(t *testing.T) *shell {
 	}
 	s := &shell{t: t, c: c, stop: func() {}, image: "example.com/inventory:v1"}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: proxyNamespace}})
 	for _, object := range mustRender(t, "") {
 		if _, hook := object.GetAnnotations()["helm.sh/hook"]; !hook && object.GetKind() != "Deployment" {
 			s.create(object)

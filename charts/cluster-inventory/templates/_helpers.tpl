@@ -32,3 +32,11 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{/* Whether cluster-proxy is to be read and its namespace is known not to be
+there: Helm cannot make a Role in it then. Where Helm cannot look at the hub, as in
+"helm template", the namespace is taken to be there. */}}
+{{- define "cluster-inventory.proxyNamespaceMissing" -}}
+{{- $proxy := .Values.access.clusterProxy -}}
+{{- and $proxy.enabled (not (empty (lookup "v1" "Namespace" "" "kube-system"))) (empty (lookup "v1" "Namespace" "" $proxy.namespace)) -}}
+{{- end }}
