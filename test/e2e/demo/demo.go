@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node"
 )
 
 const (
@@ -38,13 +39,15 @@ type Demo struct {
 	spokes map[string]client.WithWatch
 	out    io.Writer
 	act    int
+	logins int
 }
 
 // Run shows everything, on the fleet of that name, and leaves it running.
 func Run(ctx context.Context, name string, out io.Writer) error {
 	d := &Demo{out: out, spokes: map[string]client.WithWatch{}}
 	d.title("A hub and two spokes: real control planes, real Open Cluster Management")
-	f, err := fleet.Up(ctx, fleet.Options{Name: name}, out)
+	alone := node.CheckOwnNetworks()
+	f, err := fleet.Up(ctx, fleet.Options{Name: name, Access: alone == nil}, out)
 	if err != nil {
 		return err
 	}
@@ -57,10 +60,17 @@ func Run(ctx context.Context, name string, out io.Writer) error {
 			return err
 		}
 	}
-	for _, act := range []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave} {
+	acts := []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave}
+	if alone == nil {
+		acts = append(acts, d.invite, d.connect, d.withdraw)
+	}
+	for _, act := range acts {
 		if err := act(ctx); err != nil {
 			return err
 		}
+	}
+	if alone != nil {
+		d.say("The second half, in which a consumer connects to cluster1, is left out: %v.", alone)
 	}
 	d.farewell()
 	return nil

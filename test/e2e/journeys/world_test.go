@@ -110,9 +110,21 @@ func stays(t *testing.T, d time.Duration, what string, ask func(context.Context)
 // not installed.
 var installedWith []string
 
+// loud makes manager and agents say all they ever say: no token may be in it.
+var loud = []string{"--set", "logLevel=10", "--set", "agent.logLevel=10"}
+
+// endings are the stories that will look for tokens when they end.
+var endings = map[string]bool{}
+
 // installed sees to it that the chart is installed with exactly these arguments.
+// Every story begins with it, and ends with a search for tokens.
 func installed(t *testing.T, helmArgs ...string) {
 	t.Helper()
+	if story, _, _ := strings.Cut(t.Name(), "/"); !endings[story] {
+		endings[story] = true
+		t.Cleanup(func() { noTokenAnywhere(t) })
+	}
+	helmArgs = append(slices.Clone(loud), helmArgs...)
 	if installedWith != nil && slices.Equal(installedWith, helmArgs) {
 		return
 	}

@@ -1,0 +1,286 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+const (
+	// consumer is the name of all that belongs to the one who connects.
+	consumer    = "demo"
+	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
+	toNamespace = "inventory.open-cluster-management.io/sync-to-namespaces"
+	expires     = "inventory.open-cluster-management.io/expires"
+	// accountsNS is where managed-serviceaccount's agent keeps accounts on a spoke.
+	accountsNS = "open-cluster-management-agent-addon"
+
+	providerFile = `{"providers": [{"name": "open-cluster-management", "execConfig": {
+  "apiVersion": "client.authentication.k8s.io/v1", "command": "/plugin/cp-creds",
+  "args": ["--managed-serviceaccount=` + consumer + `"], "provideClusterInfo": true, "interactiveMode": "Never"}}]}`
+)
+
+// invite gives the consumer an account on cluster1 and the rights it needs.
+func (d *Demo) invite(ctx context.Context) error {
+	d.title("A way in: the consumer gets an account on cluster1, and its token a way to the consumer")
+	if err := d.fleet.BuildConsumers(ctx, d.out); err != nil {
+		return err
+	}
+	rights := []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: consumer}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: consumer},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: consumer},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountsNS, Name: consumer}},
+		},
+	}
+	if err := createAll(ctx, d.spokes["cluster1"], rights...); err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: consumer}
+	own := []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"list"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: consumer},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: consumer}},
+		},
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": providerFile}},
+		account(),
+	}
+	if err := createAll(ctx, d.hub, own...); err != nil {
+		return err
+	}
+	// A demo shown before left it withdrawn.
+	labelled := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, syncLabel)
+	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, labelled)); err != nil {
+		return err
+	}
+	d.say("ManagedServiceAccount cluster1/%s, labelled %s=true,", consumer, syncLabel)
+	d.say("annotated %s=%s", toNamespace, namespace)
+	if err := d.until(ctx, "the token is copied", func(ctx context.Context) error {
+		_, err := d.copied(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the profile says how to connect", func(ctx context.Context) error {
+		profile := &inventoryv1alpha1.ClusterProfile{}
+		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1"}, profile); err != nil {
+			return err
+		}
+		if len(profile.Status.AccessProviders) == 0 {
+			return errors.New("it names no access provider")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return d.showAccess(ctx)
+}
+
+// connect logs in, before and after the token is rotated.
+func (d *Demo) connect(ctx context.Context) error {
+	d.title("The consumer lists the namespaces of cluster1, with nothing but the profile and its own provider file")
+	if err := d.login(ctx, true); err != nil {
+		return err
+	}
+	before, err := d.copied(ctx)
+	if err != nil {
+		return err
+	}
+	d.say("the token is rotated, as it is from time to time:")
+	// The time by which an account tells one token from the next is in seconds.
+	if err := d.pause(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := d.hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: consumer}}); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the new token is copied", func(ctx context.Context) error {
+		now, err := d.copied(ctx)
+		if err == nil && bytes.Equal(now.Data["token"], before.Data["token"]) {
+			err = errors.New("it is still the old one")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	d.say("managed-serviceaccount made another, and %s/cluster1-%s holds it, %d ms later", namespace, consumer, time.Since(start).Milliseconds())
+	return d.login(ctx, true)
+}
+
+// withdraw takes the copy away.
+func (d *Demo) withdraw(ctx context.Context) error {
+	d.title("The right to the token is withdrawn: the copy is gone, and the next login fails")
+	start := time.Now()
+	unlabelled := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, syncLabel)
+	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, unlabelled)); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the copy is gone", func(ctx context.Context) error {
+		switch _, err := d.copied(ctx); {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return errors.New("it is still there")
+	}); err != nil {
+		return err
+	}
+	d.say("the account's label is taken off; the copy was gone after %d ms", time.Since(start).Milliseconds())
+	if err := d.login(ctx, false); err != nil {
+		return err
+	}
+	d.say("That ends new logins. A token that somebody has read before is good until it expires, or until")
+	d.say("its account is deleted; cp-creds has a consumer that keeps running ask again within five minutes.")
+	return nil
+}
+
+func account() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{"enabled": true, "validity": "24h"}}}}
+	object.SetAPIVersion("authentication.open-cluster-management.io/v1beta1")
+	object.SetKind("ManagedServiceAccount")
+	object.SetNamespace("cluster1")
+	object.SetName(consumer)
+	object.SetLabels(map[string]string{syncLabel: "true"})
+	object.SetAnnotations(map[string]string{toNamespace: namespace})
+	return object
+}
+
+func createAll(ctx context.Context, c client.Client, objects ...client.Object) error {
+	for _, object := range objects {
+		if err := client.IgnoreAlreadyExists(c.Create(ctx, object)); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (d *Demo) copied(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	return secret, d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1-" + consumer}, secret)
+}
+
+// showAccess prints how the profile says to connect, and what there is to connect
+// with.
+func (d *Demo) showAccess(ctx context.Context) error {
+	profile := &inventoryv1alpha1.ClusterProfile{}
+	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1"}, profile); err != nil {
+		return err
+	}
+	secret, err := d.copied(ctx)
+	if err != nil {
+		return err
+	}
+	table := d.table("CLUSTERPROFILE", "ACCESS PROVIDER", "SERVER")
+	for _, provider := range profile.Status.AccessProviders {
+		table.row(namespace+"/"+profile.Name, provider.Name, provider.Cluster.Server)
+	}
+	if err := table.end(); err != nil {
+		return err
+	}
+	table = d.table("SECRET", "HOLDS", "EXPIRES")
+	table.row(namespace+"/"+secret.Name, "a token, not shown", secret.Annotations[expires])
+	return table.end()
+}
+
+// login runs the consumer once, as a Pod, and shows what it says.
+func (d *Demo) login(ctx context.Context, works bool) error {
+	d.logins++
+	pod := d.consumerPod(fmt.Sprintf("login-%d-%d", time.Now().Unix(), d.logins))
+	if err := d.hub.Create(ctx, pod); err != nil {
+		return err
+	}
+	if err := d.until(ctx, "the consumer's Pod ends", func(ctx context.Context) error {
+		if err := d.hub.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	log, err := os.ReadFile(filepath.Join(d.fleet.LogDir(), fleet.HubName, "pods", pod.Namespace+"_"+pod.Name+"_lister.log"))
+	if err != nil {
+		return err
+	}
+	if worked := d.showLogin(pod.Name, string(log)); worked != works {
+		return fmt.Errorf("the consumer's login to cluster1: worked is %t:\n%s", worked, log)
+	}
+	return d.hub.Delete(ctx, pod)
+}
+
+// showLogin shows what the consumer says of cluster1; what it says of cluster2,
+// where it has no account, is not the point.
+func (d *Demo) showLogin(pod, log string) (worked bool) {
+	for text := range strings.Lines(log) {
+		var line struct {
+			Profile    string
+			Namespaces []string
+			Error      string
+		}
+		if strings.HasPrefix(text, "cp-creds: ") && strings.Contains(text, "cluster1-"+consumer) {
+			d.say("%s: %s", pod, strings.TrimSpace(text))
+		}
+		if json.Unmarshal([]byte(text), &line) != nil || line.Profile != namespace+"/cluster1" {
+			continue
+		}
+		if line.Error != "" {
+			d.say("%s: cluster1 does not let it in: %s", pod, line.Error)
+			continue
+		}
+		worked = true
+		d.say("%s: the namespaces of cluster1 are %s", pod, strings.Join(line.Namespaces, ", "))
+	}
+	return worked
+}
+
+func (d *Demo) consumerPod(name string) *corev1.Pod {
+	plugin := corev1.VolumeMount{Name: "plugin", MountPath: "/plugin"}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: consumer,
+			RestartPolicy:      corev1.RestartPolicyNever,
+			SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532)},
+			InitContainers: []corev1.Container{{
+				Name: "cp-creds", Image: fleet.ImageRepository, Command: []string{"/cp-creds", "install", "/plugin"}, VolumeMounts: []corev1.VolumeMount{plugin},
+			}},
+			Containers: []corev1.Container{{
+				Name: "lister", Image: fleet.ConsumerImage, Command: []string{"/lister", "-clusterprofile-provider-file=/etc/consumer/providers.json"},
+				VolumeMounts: []corev1.VolumeMount{plugin, {Name: "config", MountPath: "/etc/consumer"}},
+			}},
+			Volumes: []corev1.Volume{
+				{Name: "plugin", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: consumer}}}},
+			},
+		},
+	}
+}

@@ -1,0 +1,166 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
+	toNamespace = "inventory.open-cluster-management.io/sync-to-namespaces"
+	conditionCS = "CredentialsSynced"
+
+	// copied is when a token must have followed, or gone, on a machine that does
+	// many other things. How long it takes is measured elsewhere.
+	copied = soon
+)
+
+// withAccess leaves a story out, and says so, where the fleet cannot have what it needs.
+// Automation never leaves one out.
+func withAccess(t *testing.T) {
+	t.Helper()
+	switch {
+	case noAccess == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(noAccess)
+	default:
+		t.Skip(noAccess)
+	}
+}
+
+// account makes a ManagedServiceAccount whose token may be copied to the
+// namespaces, and waits for its token.
+func account(t *testing.T, cluster, name string, namespaces ...string) *unstructured.Unstructured {
+	t.Helper()
+	withAccess(t)
+	object := newAccount(cluster, name)
+	object.SetLabels(map[string]string{syncLabel: "true"})
+	if len(namespaces) > 0 {
+		object.SetAnnotations(map[string]string{toNamespace: strings.Join(namespaces, ",")})
+	}
+	create(t, hub(t), object)
+	token(t, cluster, name)
+	return object
+}
+
+func newAccount(cluster, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"rotation": map[string]any{"enabled": true, "validity": "24h"},
+	}}}
+	object.SetAPIVersion("authentication.open-cluster-management.io/v1beta1")
+	object.SetKind("ManagedServiceAccount")
+	object.SetNamespace(cluster)
+	object.SetName(name)
+	return object
+}
+
+// token waits for the account's token that its status tells of.
+func token(t *testing.T, cluster, name string) string {
+	t.Helper()
+	var got string
+	within(t, eventually, "a token of "+cluster+"/"+name, func(ctx context.Context) error {
+		object := newAccount(cluster, name)
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if _, found, _ := unstructured.NestedMap(object.Object, "status", "tokenSecretRef"); !found {
+			return errors.New("its status tells of none")
+		}
+		source, err := secretOf(ctx, t, cluster, name)
+		if err != nil {
+			return err
+		}
+		got = string(source.Data["token"])
+		return nil
+	})
+	watchFor(got)
+	return got
+}
+
+// rotated makes the account's agent give out a new token, as it does when it finds
+// the old one's Secret gone.
+func rotated(t *testing.T, cluster, name string) string {
+	t.Helper()
+	before, err := secretOf(t.Context(), t, cluster, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The time by which an account's status tells one token from the next has a
+	// resolution of a second.
+	stays(t, 1100*time.Millisecond, "the account", func(context.Context) error { return nil })
+	if err := hub(t).Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	var now string
+	within(t, eventually, "another token of "+cluster+"/"+name, func(context.Context) error {
+		if now = token(t, cluster, name); now == string(before.Data["token"]) {
+			return errors.New("it is still the old one")
+		}
+		return nil
+	})
+	return now
+}
+
+func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev1.Secret, error) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	return secret, hub(t).Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+}
+
+// hasCopy waits until the namespace has the token, and returns its Secret.
+func hasCopy(t *testing.T, namespace, cluster, name, token string) *corev1.Secret {
+	t.Helper()
+	var secret *corev1.Secret
+	within(t, copied, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
+		if secret, err = secretOf(ctx, t, namespace, cluster+"-"+name); err != nil {
+			return err
+		}
+		if string(secret.Data["token"]) != token {
+			return errors.New("it holds another token")
+		}
+		return nil
+	})
+	return secret
+}
+
+func aCopy(namespace, cluster, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-" + name}}
+}
+
+func hasNoCopy(t *testing.T, namespace, cluster, name string) {
+	t.Helper()
+	within(t, copied, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
+	})
+}
+
+func noCopyComes(t *testing.T, namespace, cluster, name string) {
+	t.Helper()
+	stays(t, quiet, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
+	})
+}
+
+// edited patches an account's labels and annotations; a nil value takes one away.
+func edited(t *testing.T, object *unstructured.Unstructured, field, key string, value *string) {
+	t.Helper()
+	text := "null"
+	if value != nil {
+		text = fmt.Sprintf("%q", *value)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{%q:{%q:%s}}}`, field, key, text)
+	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}

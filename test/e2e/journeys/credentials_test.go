@@ -1,0 +1,285 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A token is copied to the namespace its account names, and to no other that has
+// a profile of the cluster; a new token follows in place.
+func TestTokenGoesWhereItsAccountSays(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	s := set(t, "tokens")
+	inSet(t, cluster1, s)
+	named, other := namespace(t, "named"), namespace(t, "other")
+	bind(t, named, s)
+	bind(t, other, s)
+	profile := hasProfile(t, named, cluster1)
+	hasProfile(t, other, cluster1)
+
+	account(t, cluster1, "reader", named)
+	first := hasCopy(t, named, cluster1, "reader", token(t, cluster1, "reader"))
+	if !slices.ContainsFunc(first.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == profile.UID }) {
+		t.Errorf("its owners are %v, not the profile", first.OwnerReferences)
+	}
+	if len(first.Data["ca.crt"]) == 0 {
+		t.Error("it holds no ca.crt")
+	}
+	says(t, cluster1, conditionCS, metav1.ConditionTrue, "Copied", named)
+
+	second := hasCopy(t, named, cluster1, "reader", rotated(t, cluster1, "reader"))
+	if second.UID != first.UID {
+		t.Error("the copy was made anew, not changed in place")
+	}
+	noCopyComes(t, other, cluster1, "reader")
+}
+
+// An account that names no namespace is copied nowhere, and its cluster's addon says
+// how to name one.
+func TestAccountWithoutTargetIsNamed(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "no-target", cluster1)
+	hasProfile(t, ns, cluster1)
+	untargeted := account(t, cluster1, "untargeted")
+	says(t, cluster1, conditionCS, metav1.ConditionFalse, "NoTarget", "untargeted", toNamespace)
+	noCopyComes(t, ns, cluster1, "untargeted")
+	edited(t, untargeted, "annotations", toNamespace, &ns)
+	hasCopy(t, ns, cluster1, "untargeted", token(t, cluster1, "untargeted"))
+}
+
+// Whatever takes the right to a token away takes the copy away.
+func TestTokenIsWithdrawn(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	for name, withdraw := range map[string]func(t *testing.T, account *unstructured.Unstructured, ns, set string){
+		"the label goes": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
+			edited(t, account, "labels", syncLabel, nil)
+		},
+		"the annotation is narrowed": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
+			edited(t, account, "annotations", toNamespace, ptr.To("elsewhere"))
+		},
+		"the account is deleted": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
+			if err := hub(t).Delete(t.Context(), account); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the namespace is unbound": func(t *testing.T, _ *unstructured.Unstructured, ns, set string) {
+			if err := hub(t).Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: set}}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the cluster leaves the set": func(t *testing.T, _ *unstructured.Unstructured, _, _ string) {
+			moveTo(t.Context(), t, cluster1, defaultSet)
+		},
+		"the profile is held by a finalizer": func(t *testing.T, _ *unstructured.Unstructured, ns, _ string) {
+			profile := hasProfile(t, ns, cluster1)
+			hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["consumer.example/holds"]}}`))
+			if err := hub(t).Patch(t.Context(), profile, hold); err != nil {
+				t.Fatal(err)
+			}
+			c := hub(t)
+			t.Cleanup(func() {
+				free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				if err := client.IgnoreNotFound(c.Patch(context.Background(), profile, free)); err != nil {
+					t.Error(err)
+				}
+			})
+			moveTo(t.Context(), t, cluster1, defaultSet)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns, s := namespace(t, "withdrawn"), set(t, "withdrawn")
+			inSet(t, cluster1, s)
+			bind(t, ns, s)
+			hasProfile(t, ns, cluster1)
+			object := account(t, cluster1, "withdrawn", ns)
+			hasCopy(t, ns, cluster1, "withdrawn", token(t, cluster1, "withdrawn"))
+			withdraw(t, object, ns, s)
+			hasNoCopy(t, ns, cluster1, "withdrawn")
+			noCopyComes(t, ns, cluster1, "withdrawn")
+			within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+		})
+	}
+}
+
+// noRight is an error while the manager has a right in the namespace.
+func noRight(ctx context.Context, t *testing.T, namespace string) error {
+	t.Helper()
+	bindings := &rbacv1.RoleBindingList{}
+	if err := hub(t).List(ctx, bindings, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	return noneOfOurs(bindings)
+}
+
+// What should be withdrawn while no manager runs goes when one is back.
+func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns, s := namespace(t, "killed"), set(t, "killed")
+	inSet(t, cluster1, s)
+	binding := bind(t, ns, s)
+	hasProfile(t, ns, cluster1)
+	account(t, cluster1, "killed", ns)
+	hasCopy(t, ns, cluster1, "killed", token(t, cluster1, "killed"))
+
+	kill(t, managerPod(t.Context(), t))
+	if err := hub(t).Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	hasNoCopy(t, ns, cluster1, "killed")
+	hasNoProfile(t, ns, cluster1)
+	within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+}
+
+// kill ends the manager's process as an out-of-memory killer would.
+func kill(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	pid, err := world.ContainerPID(t.Context(), "hub", pod.Namespace, pod.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A copy that somebody alters or deletes is what it was.
+func TestCopyIsRepaired(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "repair", cluster1)
+	hasProfile(t, ns, cluster1)
+	account(t, cluster1, "repair", ns)
+	want := token(t, cluster1, "repair")
+	secret := hasCopy(t, ns, cluster1, "repair", want)
+
+	alter := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"altered","another":"key"}}`))
+	if err := hub(t).Patch(t.Context(), secret, alter); err != nil {
+		t.Fatal(err)
+	}
+	if now := hasCopy(t, ns, cluster1, "repair", want); len(now.Data) != 2 {
+		t.Errorf("it holds %d keys, want token and ca.crt alone", len(now.Data))
+	}
+	if err := hub(t).Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	hasCopy(t, ns, cluster1, "repair", want)
+}
+
+// A tenant who makes a profile of a cluster, with every label and even as the
+// owner of a Secret with the copy's labels, gets no token.
+func TestForgedProfileGetsNoToken(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns, tenant := sandbox(t, "forged", cluster1), namespace(t, "tenant")
+	genuine := hasProfile(t, ns, cluster1)
+
+	c := hub(t)
+	forge := func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(c.Create(ctx, &inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: cluster1, Labels: genuine.Labels, Annotations: genuine.Annotations},
+			Spec:       genuine.Spec,
+		}))
+	}
+	account(t, cluster1, "wanted", ns, tenant)
+	hasCopy(t, ns, cluster1, "wanted", token(t, cluster1, "wanted"))
+	says(t, cluster1, conditionCS, metav1.ConditionFalse, "TargetNotEntitled", tenant)
+	// The manager deletes the forgery, so it is made again and again.
+	stays(t, quiet, "the tenant has no token", func(ctx context.Context) error {
+		return errors.Join(forge(ctx), gone(ctx, c, aCopy(tenant, cluster1, "wanted")))
+	})
+	rotated(t, cluster1, "wanted")
+	stays(t, quiet, "the tenant has no token", func(ctx context.Context) error {
+		return errors.Join(forge(ctx), gone(ctx, c, aCopy(tenant, cluster1, "wanted")))
+	})
+	within(t, soon, "the forgery goes", func(ctx context.Context) error {
+		return gone(ctx, c, &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: cluster1}})
+	})
+}
+
+// A Secret of the copy's name that somebody else made is left as it is, and named.
+func TestForeignSecretIsLeftAlone(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "foreign", cluster1)
+	hasProfile(t, ns, cluster1)
+	foreign := aCopy(ns, cluster1, "foreign")
+	foreign.StringData = map[string]string{"token": "somebody's own"}
+	create(t, hub(t), foreign)
+	account(t, cluster1, "foreign", ns)
+	says(t, cluster1, conditionCS, metav1.ConditionFalse, "ForeignSecret", ns, foreign.Name)
+	stays(t, quiet, "the foreign Secret", func(ctx context.Context) error {
+		now, err := secretOf(ctx, t, ns, foreign.Name)
+		if err == nil && (now.ResourceVersion != foreign.ResourceVersion || string(now.Data["token"]) != "somebody's own") {
+			err = fmt.Errorf("it was changed: %v", now.ObjectMeta)
+		}
+		return err
+	})
+	if err := hub(t).Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	hasCopy(t, ns, cluster1, "foreign", token(t, cluster1, "foreign"))
+}
+
+// Draining takes every copy and every right away, after which credentials can be
+// turned off altogether.
+func TestCredentialsAreDrainedAndTurnedOff(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "drained", cluster1)
+	hasProfile(t, ns, cluster1)
+	account(t, cluster1, "drained", ns)
+	want := token(t, cluster1, "drained")
+	hasCopy(t, ns, cluster1, "drained", want)
+
+	installed(t, "--set", "credentials.mode=draining")
+	hasNoCopy(t, ns, cluster1, "drained")
+	within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+	says(t, cluster1, conditionCS, metav1.ConditionFalse, "Draining")
+
+	installed(t, "--set", "credentials.mode=disabled")
+	hasProfile(t, ns, cluster1)
+	noCopyComes(t, ns, cluster1, "drained")
+
+	installed(t)
+	hasCopy(t, ns, cluster1, "drained", want)
+}
+
+// A manager that finds everything as it should be writes nothing.
+func TestManagerRestartWritesNoCopies(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "steady", cluster1)
+	hasProfile(t, ns, cluster1)
+	account(t, cluster1, "steady", ns)
+	hasCopy(t, ns, cluster1, "steady", token(t, cluster1, "steady"))
+	resources := []string{"secrets", "rolebindings", "clusterprofiles"}
+	before := settled(t, resources...)
+
+	replaced(t, "hub", managerPod(t.Context(), t))
+	within(t, eventually, "the new manager leads and works", func(ctx context.Context) error { return leads(ctx, t) })
+	stays(t, restartObservation, "no write by the new manager", func(context.Context) error {
+		if diff := since(before, counts(t, resources...)); len(diff) > 0 {
+			return fmt.Errorf("written: %v", diff)
+		}
+		return nil
+	})
+	hasCopy(t, ns, cluster1, "steady", rotated(t, cluster1, "steady"))
+}
