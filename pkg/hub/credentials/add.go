@@ -318,6 +318,11 @@ func (c *Credentials) start(ctx context.Context, _ reconcile.Request) (reconcile
 	return reconcile.Result{}, c.reviewConditions(ctx)
 }
 
+// review has a RoleBinding looked at.
+func (c *Credentials) review(binding client.Object) {
+	c.places.add(client.ObjectKeyFromObject(binding), priorityKeep)
+}
+
 // reviewRights has every RoleBinding looked at: from now on it is known which are
 // needed.
 func (c *Credentials) reviewRights() {
@@ -326,7 +331,7 @@ func (c *Credentials) reviewRights() {
 		return
 	}
 	for i := range bindings.Items {
-		c.places.add(client.ObjectKeyFromObject(&bindings.Items[i]), priorityKeep)
+		c.review(&bindings.Items[i])
 	}
 }
 
@@ -386,7 +391,21 @@ func (c *Credentials) addRights() error {
 	return builder.ControllerManagedBy(c.mgr).
 		Named(RightsControllerName).
 		WithOptions(options()).
-		Watches(&rbacv1.RoleBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(named(contract.TokenSourceRole, contract.TokenTargetRole))).
+		Watches(&rbacv1.RoleBinding{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				c.review(e.Object)
+			},
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				c.review(e.ObjectNew)
+			},
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				// Not here: it waits while one is being made.
+				go func() {
+					c.rights.vanished(e.Object)
+					c.review(e.Object)
+				}()
+			},
+		}, builder.WithPredicates(named(contract.TokenSourceRole, contract.TokenTargetRole))).
 		WatchesRawSource(c.places).
 		Complete(&RightsReconciler{
 			reader:  c.mgr.GetCache(),

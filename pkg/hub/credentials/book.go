@@ -89,7 +89,7 @@ func (r *record) judge(now time.Time) verdict {
 	switch {
 	case r.foreign:
 		return unread
-	case r.deleted != "" && (r.seen == nil || r.seen.UID == r.deleted && fresh):
+	case r.deleted != "" && (r.seen == nil || r.seen.UID == r.deleted && fresh && !isHeld(r.seen)):
 		return absent
 	case r.verified.uid == "" && r.seen == nil:
 		return absent
@@ -103,6 +103,9 @@ func (r *record) judge(now time.Time) verdict {
 		return trusted
 	}
 }
+
+// isHeld tells whether a copy stays when it is deleted.
+func isHeld(meta *metav1.PartialObjectMetadata) bool { return len(meta.Finalizers) > 0 }
 
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
@@ -131,7 +134,7 @@ func (b *book) identities(secret types.NamespacedName) (uids []types.UID, seen *
 	if r == nil {
 		return nil, nil
 	}
-	if r.seen != nil && r.seen.UID != r.deleted {
+	if r.seen != nil && (r.seen.UID != r.deleted || isHeld(r.seen)) {
 		uids, seen = append(uids, r.seen.UID), r.seen
 	}
 	if r.verified.uid != "" && (seen == nil || seen.UID != r.verified.uid) {
@@ -213,7 +216,7 @@ func (b *book) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
 	defer b.mu.Unlock()
 	r := b.records[secret]
 	known := r != nil && r.account == account && !r.foreign &&
-		(r.verified.resourceVersion != "" && !newer(meta.ResourceVersion, r.verified.resourceVersion) || r.deleted == meta.UID)
+		(r.verified.resourceVersion != "" && !newer(meta.ResourceVersion, r.verified.resourceVersion) || r.deleted == meta.UID && !isHeld(meta))
 	var touched []types.NamespacedName
 	if r != nil && r.account != account {
 		touched = append(touched, r.account)

@@ -166,12 +166,27 @@ func (r *Reconciler) remove(ctx context.Context, secret types.NamespacedName) er
 		}
 	}
 	for _, uid := range uids {
-		err := r.writer.Delete(ctx, &corev1.Secret{ObjectMeta: objectMeta(secret)}, client.Preconditions{UID: &uid})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting Secret %s: %w", secret.Name, err)
+		if err := r.delete(ctx, secret, uid); err != nil {
+			return err
 		}
-		r.book.deleted(secret, uid, r.clock.Now())
 	}
+	return nil
+}
+
+// delete deletes the Secret of this UID, if it is there.
+func (r *Reconciler) delete(ctx context.Context, secret types.NamespacedName, uid types.UID) error {
+	err := r.writer.Delete(ctx, &corev1.Secret{ObjectMeta: objectMeta(secret)}, client.Preconditions{UID: &uid})
+	if apierrors.IsConflict(err) {
+		// Another is there, most likely.
+		have := &corev1.Secret{}
+		if missing := r.live.Get(kube.WithoutBodies(ctx), secret, have); missing == nil && have.UID != uid || apierrors.IsNotFound(missing) {
+			err = nil
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Secret %s: %w", secret.Name, err)
+	}
+	r.book.deleted(secret, uid, r.clock.Now())
 	return nil
 }
 
@@ -378,11 +393,9 @@ func (r *Reconciler) replace(ctx context.Context, account types.NamespacedName, 
 			return fmt.Errorf("taking the finalizers off Secret %s: %w", secret.Name, err)
 		}
 	}
-	err := r.writer.Delete(ctx, &corev1.Secret{ObjectMeta: objectMeta(secret)}, client.Preconditions{UID: &have.UID})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Secret %s: %w", secret.Name, err)
+	if err := r.delete(ctx, secret, have.UID); err != nil {
+		return err
 	}
-	r.book.deleted(secret, have.UID, r.clock.Now())
 	if d.action != publish {
 		return nil
 	}

@@ -215,6 +215,16 @@ func (r *rights) remove(ctx context.Context, p place, current *rbacv1.RoleBindin
 	return nil
 }
 
+// vanished takes note that a RoleBinding is gone, so that one this process has made
+// is not waited for.
+func (r *rights) vanished(obj client.Object) {
+	found, unlock := r.locked(place{namespace: obj.GetNamespace(), role: obj.GetName()})
+	defer unlock()
+	if found.madeUID == obj.GetUID() {
+		found.madeUID = ""
+	}
+}
+
 // forget drops what is known of a place without RoleBinding that nobody needs.
 func (r *rights) forget(p place) {
 	r.mu.Lock()
