@@ -48,7 +48,7 @@ func main() {
 	file := access.SetupProviderFileFlag()
 	flag.StringVar(&opts.namespace, "namespace", "", "namespace of the ClusterProfiles (default: the pod's)")
 	flag.StringVar(&opts.work, "work-namespace", "default", "namespace of the ConfigMaps, on the clusters")
-	flag.StringVar(&opts.address, "address", net.JoinHostPort(os.Getenv("POD_IP"), strconv.Itoa(status.Port)), "host:port that tells how it goes (default: on $POD_IP)")
+	flag.StringVar(&opts.address, "address", defaultAddress(), "host:port that tells how it goes (default: on $POD_IP, if that is set)")
 	flag.DurationVar(&opts.every, "every", 200*time.Millisecond, "how often each ConfigMap is looked at")
 	flag.Parse()
 	opts.providerFile = *file
@@ -93,11 +93,21 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: opts.address, Handler: meters, ReadHeaderTimeout: time.Minute}
-	if err := mgr.GetLocalManager().Add(&manager.Server{Name: "status", Server: server}); err != nil {
-		return err
+	if opts.address != "" {
+		server := &http.Server{Addr: opts.address, Handler: meters, ReadHeaderTimeout: time.Minute}
+		if err := mgr.GetLocalManager().Add(&manager.Server{Name: "status", Server: server}); err != nil {
+			return err
+		}
 	}
 	return mgr.Start(ctx)
+}
+
+// defaultAddress is on the Pod's own address: Pods of the fleet share a network.
+func defaultAddress() string {
+	if ip := os.Getenv("POD_IP"); ip != "" {
+		return net.JoinHostPort(ip, strconv.Itoa(status.Port))
+	}
+	return ""
 }
 
 func only(namespace string) cache.Options {

@@ -1,0 +1,340 @@
+package journeys
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+const (
+	// Where the consumers' Pods find the plugins: this addon's, which an init
+	// container copies, and upstream's.
+	ourPlugin      = "/plugin/cp-creds"
+	upstreamPlugin = "/upstream/cp-creds"
+
+	// maxCache is how long the consumers here use what the plugin says.
+	maxCache = 2 * time.Second
+)
+
+var buildConsumers = sync.OnceValue(func() error {
+	return world.BuildConsumers(context.Background(), os.Stderr)
+})
+
+// consumer is a namespace with a program's rights, a provider file that
+// names an account and a plugin, and profiles and tokens of clusters.
+func consumer(t *testing.T, accountName, plugin string, clusters ...string) string {
+	t.Helper()
+	if err := buildConsumers(); err != nil {
+		t.Fatal(err)
+	}
+	ns := sandbox(t, "consumer", clusters...)
+	args := []string{"--managed-serviceaccount=" + accountName}
+	if plugin == ourPlugin {
+		args = append(args, "--max-cache="+maxCache.String())
+	}
+	equip(t, ns, plugin, args)
+	for _, cluster := range clusters {
+		reaches(t, ns, cluster)
+		mayWork(t, cluster, accountName)
+		account(t, cluster, accountName, ns)
+		hasCopy(t, ns, cluster, accountName, token(t, cluster, accountName))
+	}
+	return ns
+}
+
+// equip makes what a program needs on the hub.
+func equip(t *testing.T, ns, plugin string, args []string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: ns, Name: "consumer"}
+	create(t, hub(t), &corev1.ServiceAccount{ObjectMeta: meta})
+	create(t, hub(t), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+	}})
+	create(t, hub(t), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: meta.Name}},
+	})
+	providers, err := json.Marshal(map[string]any{"providers": []any{map[string]any{
+		"name": "open-cluster-management",
+		"execConfig": map[string]any{
+			"apiVersion": "client.authentication.k8s.io/v1", "command": plugin, "args": args,
+			"provideClusterInfo": true, "interactiveMode": "Never",
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
+}
+
+// reaches waits until the cluster's profile says the way in.
+func reaches(t *testing.T, ns, cluster string) {
+	t.Helper()
+	within(t, eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
+		profile, err := profileOf(ctx, hub(t), ns, cluster)
+		if err != nil {
+			return err
+		}
+		for _, provider := range profile.Status.AccessProviders {
+			if provider.Name == "open-cluster-management" && provider.Cluster.Server == "https://"+fleet.UserServer+"/"+cluster {
+				return nil
+			}
+		}
+		return fmt.Errorf("it has %+v", profile.Status.AccessProviders)
+	})
+}
+
+// mayWork gives an account, on its cluster, the rights that the programs use.
+func mayWork(t *testing.T, cluster, accountName string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "journey-" + accountName}
+	create(t, clientOf(t, cluster), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}},
+	}})
+	create(t, clientOf(t, cluster), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: agentNS, Name: accountName}},
+	})
+}
+
+// consumerPod runs a program of the consumers' image, with this addon's plugin at hand.
+func consumerPod(command ...string) corev1.PodSpec {
+	restricted := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return corev1.PodSpec{
+		ServiceAccountName: "consumer",
+		InitContainers: []corev1.Container{{
+			Name: "cp-creds", Image: fleet.ImageRepository, Command: []string{"/cp-creds", "install", filepath.Dir(ourPlugin)}, SecurityContext: restricted,
+			VolumeMounts: []corev1.VolumeMount{{Name: "plugin", MountPath: filepath.Dir(ourPlugin)}},
+		}},
+		Containers: []corev1.Container{{
+			Name: "main", Image: fleet.ConsumerImage, SecurityContext: restricted,
+			Command: append(command, "-clusterprofile-provider-file=/etc/consumer/providers.json"),
+			Env:     []corev1.EnvVar{{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "plugin", MountPath: filepath.Dir(ourPlugin), ReadOnly: true},
+				{Name: "config", MountPath: "/etc/consumer"},
+			},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "plugin", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "consumer"}}}},
+		},
+	}
+}
+
+// lists runs the lister to its end and returns its exit code and what it said.
+func lists(t *testing.T, ns string) (int32, string) {
+	t.Helper()
+	spec := consumerPod("/lister")
+	spec.RestartPolicy = corev1.RestartPolicyNever
+	pod := create(t, hub(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
+	var code int32
+	within(t, eventually, "the lister ends", func(ctx context.Context) error {
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		for _, container := range pod.Status.ContainerStatuses {
+			if container.State.Terminated != nil {
+				code = container.State.Terminated.ExitCode
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.InitContainerStatuses)
+	})
+	log, err := os.ReadFile(filepath.Join(world.LogDir(), "hub", "pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, string(log)
+}
+
+// runs starts the reconciler and returns what asks it how it goes.
+func runs(t *testing.T, ns string) func() status.Report {
+	t.Helper()
+	labels := map[string]string{"app": "reconciler"}
+	create(t, hub(t), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reconciler"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: consumerPod("/my-consumer")},
+		},
+	})
+	return func() status.Report {
+		t.Helper()
+		report := status.Report{}
+		within(t, eventually, "the reconciler tells how it goes", func(ctx context.Context) error {
+			pods := &corev1.PodList{}
+			if err := hub(t).List(ctx, pods, client.InNamespace(ns), client.MatchingLabels(labels)); err != nil {
+				return err
+			}
+			if len(pods.Items) != 1 || pods.Items[0].Status.PodIP == "" {
+				return fmt.Errorf("there are %d Pods without an address", len(pods.Items))
+			}
+			for _, container := range pods.Items[0].Status.ContainerStatuses {
+				if container.RestartCount > 0 {
+					t.Fatalf("the reconciler was restarted: %+v", container)
+				}
+			}
+			return fetch(ctx, "http://"+net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(status.Port)), &report)
+		})
+		return report
+	}
+}
+
+func fetch(ctx context.Context, url string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewDecoder(resp.Body).Decode(into), resp.Body.Close())
+}
+
+// wants makes or changes a ConfigMap on a cluster and waits until the reconciler
+// has brought it in order.
+func wants(t *testing.T, cluster, name, value string) {
+	t.Helper()
+	c := clientOf(t, cluster)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"wanted": value}}
+	patch := fmt.Appendf(nil, `{"data":{"wanted":%q}}`, value)
+	if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	} else if err != nil {
+		create(t, c, object)
+	}
+	within(t, eventually, cluster+" sees "+value, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if object.Data["seen"] != value {
+			return fmt.Errorf("it sees %q", object.Data["seen"])
+		}
+		return nil
+	})
+}
+
+// A program that knows nothing but its namespace lists every cluster in it,
+// through the tunnel, with this addon's plugin and with upstream's.
+func TestConsumerListsItsClusters(t *testing.T) {
+	for name, plugin := range map[string]string{"with cp-creds": ourPlugin, "with upstream's cp-creds": upstreamPlugin} {
+		t.Run(name, func(t *testing.T) {
+			installed(t)
+			enabled(t, cluster1, cluster2)
+			ns := consumer(t, "lister", plugin, cluster1, cluster2)
+			code, said := lists(t, ns)
+			if code != 0 {
+				t.Fatalf("it ended with %d: %s", code, said)
+			}
+			for _, cluster := range []string{cluster1, cluster2} {
+				// The agent's namespace is on the spokes alone.
+				if want := fmt.Sprintf(`{"profile":"%s/%s","namespaces":[`, ns, cluster); !strings.Contains(said, want) {
+					t.Errorf("it says %s, want %s in it", said, want)
+				}
+			}
+			if got := strings.Count(said, `"`+agentNS+`"`); got != 2 {
+				t.Errorf("%d clusters have the namespace %s, want 2: %s", got, agentNS, said)
+			}
+		})
+	}
+}
+
+// A controller on multicluster-runtime works on both clusters, and neither new
+// tokens nor what is written to profiles costs it a request or a restart of its
+// caches.
+func TestConsumerSurvivesRotation(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1, cluster2)
+	clusters := []string{cluster1, cluster2}
+	ns := consumer(t, "worker", ourPlugin, clusters...)
+	report := runs(t, ns)
+	for _, cluster := range clusters {
+		wants(t, cluster, "journey", "one")
+	}
+	before := report()
+	for _, cluster := range clusters {
+		rotated(t, cluster, "worker")
+		sets(t, cluster, "journey.example.com", "rotated")
+		shows(t, ns, cluster, "journey.example.com", "rotated")
+		within(t, soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
+			if now := report()[ns+"/"+cluster]; now.Tokens != before[ns+"/"+cluster].Tokens+1 {
+				return fmt.Errorf("%d tokens were seen", now.Tokens)
+			}
+			return nil
+		})
+		wants(t, cluster, "journey", "two")
+	}
+	after := report()
+	for _, cluster := range clusters {
+		was, is := before[ns+"/"+cluster], after[ns+"/"+cluster]
+		if is.Failed != was.Failed || is.Engagements != 1 || !is.Engaged || is.Reconciles <= was.Reconciles {
+			t.Errorf("%s: %+v, and before the rotation %+v: want no failed request and one engagement", cluster, is, was)
+		}
+	}
+}
+
+// What is withdrawn ends the next login at once, and the consumer that runs
+// within the time it was told; the plugin says why.
+func TestConsumerLosesWithdrawnToken(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1, cluster2)
+	ns := consumer(t, "leaver", ourPlugin, cluster1, cluster2)
+	report := runs(t, ns)
+	wants(t, cluster1, "leaver", "one")
+	wants(t, cluster2, "leaver", "one")
+	before := report()
+
+	account := newAccount(cluster1, "leaver")
+	edited(t, account, "labels", syncLabel, nil)
+	hasNoCopy(t, ns, cluster1, "leaver")
+	code, said := lists(t, ns)
+	for _, want := range []string{
+		"there is no Secret " + ns + "/cluster1-leaver (namespace of the pod)", "cp-creds failed with exit code 5",
+		fmt.Sprintf(`{"profile":"%s/cluster2","namespaces":[`, ns),
+	} {
+		if code == 0 || !strings.Contains(said, want) {
+			t.Errorf("the lister ended with %d and said %s, want %q in it", code, said, want)
+		}
+	}
+	within(t, soon, "the reconciler's requests to cluster1 fail", func(context.Context) error {
+		if now := report()[ns+"/"+cluster1]; now.Failed == before[ns+"/"+cluster1].Failed {
+			return errors.New("none has")
+		}
+		return nil
+	})
+	if was, is := before[ns+"/"+cluster2], report()[ns+"/"+cluster2]; is.Failed != was.Failed {
+		t.Errorf("requests to cluster2 failed: %+v", is)
+	}
+
+	edited(t, account, "labels", syncLabel, ptr.To("true"))
+	hasCopy(t, ns, cluster1, "leaver", token(t, cluster1, "leaver"))
+	wants(t, cluster1, "leaver", "two")
+}
