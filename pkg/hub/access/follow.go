@@ -56,8 +56,11 @@ func newFollower(c client.WithWatch, obj client.Object, list client.ObjectList, 
 	// Neither fails before the informer runs.
 	_ = f.informer.SetTransform(trim)
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
-		f.fail(err)
-		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		// A right that is missing, as in a namespace that is not there, may be so for
+		// ever: once said is enough.
+		if before := f.fail(err); !isRefusal(before) || !isRefusal(err) {
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		}
 		changed(nil, nil)
 	})
 	_, _ = f.informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
@@ -110,10 +113,13 @@ func (f *follower) settled() bool {
 	return f == nil || f.informer.HasSynced() || isRefusal(f.failure()) || isUnserved(f.failure())
 }
 
-func (f *follower) fail(err error) {
+// fail records why following failed, and returns why it did before.
+func (f *follower) fail(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := f.err
 	f.err = err
+	return before
 }
 
 func (f *follower) failure() error {

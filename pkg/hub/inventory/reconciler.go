@@ -82,7 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := r.expectations.Wait(pair, objectOrNil(o.profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if r.access != nil {
+	// Without the APIs it rests on, what is known of the ways in is no answer either.
+	if r.access != nil && len(o.unserved) == 0 {
 		o.access = r.access.Of(pair.Name)
 	}
 	left, err := r.act(ctx, &o, s)

@@ -1,0 +1,113 @@
+package inventory
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+)
+
+// givenAccess says of every cluster what the test wants.
+type givenAccess struct{ decision access.Decision }
+
+func (g *givenAccess) Of(string) access.Decision         { return g.decision }
+func (g *givenAccess) Subscribe(func(cluster string))    {}
+func (g *givenAccess) WaitForSync(context.Context) error { return nil }
+
+func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		given := &givenAccess{}
+		s.r.access = given
+		publish := func(proxy, direct *inventoryv1alpha1.AccessProvider) {
+			given.decision = access.Decision{Proxy: access.Answer{Known: true, Provider: proxy}, Direct: access.Answer{Known: true, Provider: direct}}
+		}
+		has := func(want ...inventoryv1alpha1.AccessProvider) {
+			t.Helper()
+			if diff := cmp.Diff(want, s.mine().Status.AccessProviders, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("access providers (-want +got):\n%s", diff)
+			}
+			s.settled()
+		}
+		proxy, renewed := throughProxy([]byte("CA"), s.c.Name), throughProxy([]byte("CA2"), s.c.Name)
+		direct := providerOf("direct", "https://c", []byte("CA"), s.c.Name)
+		theirs := inventoryv1alpha1.AccessProvider{Name: "theirs", Cluster: clientcmdv1.Cluster{
+			Server: "https://x", TLSServerName: "y", InsecureSkipTLSVerify: true, CertificateAuthority: "/file", ProxyURL: "http://p", DisableCompression: true,
+			Extensions: []clientcmdv1.NamedExtension{{Name: "z", Extension: runtime.RawExtension{Raw: []byte(`{"a":{"b":[1,"2"]}}`)}}},
+		}}
+		others := inventoryv1alpha1.AccessProvider{Name: "open-cluster-management", Cluster: clientcmdv1.Cluster{Server: "https://old"}}
+
+		publish(&proxy, nil)
+		s.mustStep(post, patchStatus)
+		has(proxy)
+
+		edit(s.world, s.mine(), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs, proxy}
+			p.Status.CredentialProviders = []inventoryv1alpha1.AccessProvider{others}
+		})
+		s.mustStep(patchStatus)
+		has(proxy, theirs)
+
+		publish(&renewed, &direct)
+		s.mustStep(patchStatus)
+		has(renewed, direct, theirs)
+
+		given.decision = access.Decision{Problems: []string{"Nobody knows."}}
+		s.mustStep()
+		has(renewed, direct, theirs)
+		if got, _ := s.r.outcomes.get(s.pair); !cmp.Equal(got.access, []string{"Nobody knows."}) {
+			t.Errorf("the outcome says %q", got.access)
+		}
+
+		publish(nil, nil)
+		s.mustStep(patchStatus)
+		has(theirs)
+		if diff := cmp.Diff([]inventoryv1alpha1.AccessProvider{others}, s.mine().Status.CredentialProviders); diff != "" {
+			t.Errorf("deprecated credential providers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Addons disappear with their API: that is no word about cluster-proxy.
+func TestWithoutTheAddonsAPIAccessStays(t *testing.T) {
+	s := newStepper(t, mapHub)
+	proxy := throughProxy([]byte("CA"), s.c.Name)
+	given := &givenAccess{access.Decision{Proxy: access.Answer{Known: true, Provider: &proxy}}}
+	s.r.access = given
+	s.mustStep(post, patchStatus)
+	s.settled()
+	given.decision.Proxy.Provider = nil
+	s.cache.going = "managedclusteraddons.addon.open-cluster-management.io"
+	s.mustStep()
+	s.cache.going = ""
+	s.mustStep(patchStatus)
+}
+
+// Somebody who writes between our read and our write loses nothing.
+func TestAnEntryThatCameMeanwhileStays(t *testing.T) {
+	s := newStepper(t, mapHub)
+	proxy := throughProxy([]byte("CA"), s.c.Name)
+	theirs := inventoryv1alpha1.AccessProvider{Name: "theirs", Cluster: clientcmdv1.Cluster{Server: "https://x"}}
+	s.mustStep(post, patchStatus)
+	s.settled()
+	before := s.mine()
+	s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return before, true }
+	edit(s.world, s.mine(), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
+	})
+	s.r.access = &givenAccess{access.Decision{Proxy: access.Answer{Known: true, Provider: &proxy}, Direct: access.Answer{Known: true}}}
+	if _, err := s.step(); err == nil {
+		t.Error("what was read before somebody wrote was written")
+	}
+	s.cache.stale = nil
+	s.mustStep(patchStatus)
+	if diff := cmp.Diff([]inventoryv1alpha1.AccessProvider{proxy, theirs}, s.mine().Status.AccessProviders); diff != "" {
+		t.Errorf("access providers (-want +got):\n%s", diff)
+	}
+}
