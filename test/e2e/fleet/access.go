@@ -180,6 +180,10 @@ func (f *Fleet) renderChart(ctx context.Context, chart chart) ([]*unstructured.U
 		return nil, fmt.Errorf("chart of %s: %w", chart.name, err)
 	}
 	for _, o := range objects {
+		if o.GetKind() == "ManagedClusterSetBinding" {
+			// It is for upstream's Placement: nobody reads profiles there.
+			o.SetLabels(map[string]string{"inventory.open-cluster-management.io/publish": "false"})
+		}
 		if o.GetKind() == "ManagedProxyConfiguration" {
 			// The chart of this release writes what its own kind does not know.
 			unstructured.RemoveNestedField(o.Object, "spec", "proxyAgent", "additionalValues")
@@ -194,13 +198,17 @@ func (f *Fleet) waitAccess(ctx context.Context, report *progress) error {
 	if !f.state.Access {
 		return nil
 	}
-	return each(f.Spokes(), func(spoke string) error {
+	err := each(f.Spokes(), func(spoke string) error {
 		if err := f.tryTunnel(ctx, spoke); err != nil {
 			return err
 		}
 		report.line("%s: answers through the tunnel", spoke)
 		return nil
 	})
+	if err != nil {
+		f.Diagnose(ctx, report.out)
+	}
+	return err
 }
 
 // trialAccount is the account by which the fleet tries a tunnel; it is gone
@@ -388,7 +396,50 @@ func hostAddress(hosts, name string) string {
 	return ""
 }
 
-// addonAvailable tells what status says of an addon.
-func addonAvailable(addon *addonv1alpha1.ManagedClusterAddOn) bool {
-	return meta.IsStatusConditionTrue(addon.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionAvailable)
+// accessStatus shows the addons of every spoke, and whether it can be reached from the
+// hub; it returns how many cannot.
+func (f *Fleet) accessStatus(ctx context.Context, line func(format string, args ...any)) (unwell int) {
+	if !f.state.Access {
+		return 0
+	}
+	hub, err := f.Client(HubName)
+	if err != nil {
+		return len(f.Spokes())
+	}
+	line("")
+	line("ACCESS\tCLUSTER-PROXY\tMANAGED-SERVICEACCOUNT\tTUNNEL\tUSER SERVER")
+	for _, spoke := range f.Spokes() {
+		tunnel := "up"
+		if err := f.knock(ctx, hub, spoke); err != nil {
+			tunnel = "down: " + err.Error()
+			unwell++
+		}
+		line("%s\t%s\t%s\t%s\thttps://%s/%s", spoke,
+			available(ctx, hub, spoke, clusterProxyTool.name), available(ctx, hub, spoke, serviceAccountTool.name), tunnel, UserServer, spoke)
+	}
+	return unwell
+}
+
+// available says whether the hub counts an addon as available. That follows a
+// lease and comes up to half a minute late.
+func available(ctx context.Context, hub client.Client, spoke, name string) metav1.ConditionStatus {
+	addon := &addonv1alpha1.ManagedClusterAddOn{}
+	if err := hub.Get(ctx, client.ObjectKey{Namespace: spoke, Name: name}, addon); err != nil {
+		return metav1.ConditionFalse
+	}
+	condition := meta.FindStatusCondition(addon.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionAvailable)
+	if condition == nil {
+		return metav1.ConditionUnknown
+	}
+	return condition.Status
+}
+
+// knock asks a spoke through the tunnel with a token that is none. Whoever refuses it
+// is at the other end.
+func (f *Fleet) knock(ctx context.Context, hub client.Client, spoke string) error {
+	status, body, err := f.askUserServer(ctx, hub, spoke, "none")
+	if err == nil && status != http.StatusUnauthorized {
+		err = fmt.Errorf("%d %s", status, strings.TrimSpace(string(body)))
+	}
+	return err
 }

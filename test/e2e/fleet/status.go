@@ -54,6 +54,7 @@ func (f *Fleet) Status(ctx context.Context, out io.Writer) error {
 			meta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionAvailable),
 			f.Kubeconfig(name))
 	}
+	unwell += f.accessStatus(ctx, line)
 	if flushErr := table.Flush(); flushErr != nil {
 		return flushErr
 	}

@@ -129,11 +129,14 @@ func buildProbe(t *testing.T) string {
 }
 
 // startNode runs a node until the returned function is called, which waits for its end.
-func (c *cluster) startNode(t *testing.T) (Config, func()) {
+func (c *cluster) startNode(t *testing.T, edits ...func(*Config)) (Config, func()) {
 	t.Helper()
 	cfg := Config{
 		Kubeconfig: c.kubeconfig, NodeName: "node-1", Images: c.images, PodCIDR: "127.99.1.0/24",
 		Dir: filepath.Join(c.dir, "node"), LogDir: filepath.Join(c.dir, "logs"),
+	}
+	for _, edit := range edits {
+		edit(&cfg)
 	}
 	ctx, cancel := context.WithCancel(logrContext(t))
 	ended := make(chan error, 1)
