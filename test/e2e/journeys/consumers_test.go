@@ -18,8 +18,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,6 +47,7 @@ var buildConsumers = sync.OnceValue(func() error {
 // names an account and a plugin, and profiles and tokens of clusters.
 func consumer(t *testing.T, accountName, plugin string, clusters ...string) string {
 	t.Helper()
+	withAccess(t)
 	if err := buildConsumers(); err != nil {
 		t.Fatal(err)
 	}
@@ -337,4 +340,36 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 	edited(t, account, "labels", syncLabel, ptr.To("true"))
 	hasCopy(t, ns, cluster1, "leaver", token(t, cluster1, "leaver"))
 	wants(t, cluster1, "leaver", "two")
+}
+
+// Deleting the account ends every token of it on the cluster, those that
+// somebody kept included.
+func TestDeletedAccountEndsItsTokens(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns := consumer(t, "ended", ourPlugin, cluster1)
+	admin, err := world.Cluster(cluster1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = token(t, cluster1, "ended")
+	bearer, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bearer.List(t.Context(), &corev1.NamespaceList{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := hub(t).Delete(t.Context(), newAccount(cluster1, "ended")); err != nil {
+		t.Fatal(err)
+	}
+	hasNoCopy(t, ns, cluster1, "ended")
+	within(t, soon, "the cluster turns the token down", func(ctx context.Context) error {
+		if err := bearer.List(ctx, &corev1.NamespaceList{}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("it answers: %w", err)
+		}
+		return nil
+	})
 }

@@ -1,0 +1,66 @@
+// Package guide does what the guides under docs tell their readers to do, to the
+// letter.
+package guide
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+// Step is something a reader does: applies objects, or types a command.
+type Step struct {
+	YAML    string
+	Command string
+}
+
+// Steps returns those of one section of a guide, in order: its YAML blocks, and
+// the indented lines that begin with kubectl.
+func Steps(content, section string) ([]Step, error) {
+	_, rest, found := strings.Cut("\n"+content, "\n## "+section+"\n")
+	if !found {
+		return nil, fmt.Errorf("the guide has no section %q", section)
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+	var steps []Step
+	for i, part := range strings.Split(text, "```") {
+		if yaml, isYAML := strings.CutPrefix(part, "yaml\n"); i%2 == 1 && isYAML {
+			steps = append(steps, Step{YAML: yaml})
+		} else if i%2 == 0 {
+			for line := range strings.Lines(part) {
+				if command, isCode := strings.CutPrefix(line, "    "); isCode && strings.HasPrefix(command, "kubectl ") {
+					steps = append(steps, Step{Command: strings.TrimSpace(command)})
+				}
+			}
+		}
+	}
+	return steps, nil
+}
+
+// Read returns the steps of a section of a file under docs.
+func Read(f *fleet.Fleet, file, section string) ([]Step, error) {
+	content, err := os.ReadFile(filepath.Join(f.Root, "docs", file))
+	if err != nil {
+		return nil, err
+	}
+	return Steps(string(content), section)
+}
+
+// Type runs a command line as the hub's admin and returns what it says.
+func Type(ctx context.Context, f *fleet.Fleet, line, input string) (string, error) {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, "bash", "-euc", line)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(f.Kubectl())+":"+os.Getenv("PATH"), "KUBECONFIG="+f.Kubeconfig(fleet.HubName))
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &said
+	output, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", line, err, said.String())
+	}
+	return string(output), nil
+}
