@@ -38,9 +38,10 @@
 //
 // Whether a token changed is read from its account's status, by a watch; then that
 // one Secret is read, past every cache, and one PATCH per target written. Times in that
-// status have a resolution of a second: a second rotation within the same one is found by
-// the check that reads every token every four to six minutes, as is a Secret that was deleted
-// or changed behind its account's back. Copies are watched as metadata only; one whose
+// status have a resolution of a second, so a token just made is read once more two seconds
+// later: another may have been made within the same second. A rotation that the status never
+// tells of is found by the check that reads every token every four to six minutes, as is a
+// Secret that was deleted or changed behind its account's back. Copies are watched as metadata only; one whose
 // version is not the one written last is read and put right. Of tokens only digests
 // are remembered, and nothing of them is logged at any verbosity, nor repeated from an API
 // server's message.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,7 +153,7 @@ func (r *rule) say(namespace, cluster string, answer Selection) {
 // world is a hub as its administrator sees it, and the manager on it.
 type world struct {
 	client.Client
-	t    *testing.T
+	t    testing.TB
 	srv  *apitest.Server
 	wire *apitest.Wire
 	rule *rule
@@ -166,9 +167,9 @@ type world struct {
 
 var once sync.Map
 
-func newWorld(t *testing.T) *world { return newWorldOn(t, hub) }
+func newWorld(t testing.TB) *world { return newWorldOn(t, hub) }
 
-func newWorldOn(t *testing.T, srv *apitest.Server) *world {
+func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	t.Helper()
 	c, err := client.New(srv.Config(t), client.Options{Scheme: testScheme()})
 	if err != nil {
@@ -403,14 +404,14 @@ func sourceSecret(account *authv1beta1.ManagedServiceAccount, token, ca string) 
 	}
 }
 
-var reports int
+var reports atomic.Int64
 
 // report writes the account's status. Every report is of another second.
 func (w *world) report(account *authv1beta1.ManagedServiceAccount, secret string, expires time.Time) {
 	w.t.Helper()
-	reports++
+	number := reports.Add(1)
 	editStatus(w, account, func(a *authv1beta1.ManagedServiceAccount) {
-		a.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: secret, LastRefreshTimestamp: metav1.NewTime(time.Now().Add(time.Duration(reports) * time.Second).Truncate(time.Second))}
+		a.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: secret, LastRefreshTimestamp: metav1.NewTime(time.Now().Add(time.Duration(number) * time.Second).Truncate(time.Second))}
 		a.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(expires.Truncate(time.Second)))
 	})
 }

@@ -18,6 +18,15 @@ const (
 	// be mending it.
 	problemEvery = 20 * time.Second
 
+	// secondLook is when a token that was made just now is read once more: times in an
+	// account's status have a resolution of a second, so two tokens made within one
+	// are not told apart, and managed-serviceaccount's agent makes two when its cache
+	// is behind.
+	secondLook = 2 * time.Second
+
+	// justNow is how long ago "just now" may be, by the spoke's clock.
+	justNow = time.Minute
+
 	// foreignEvery is how often it is looked whether a foreign Secret is still in
 	// the way; it has none of the labels that are watched.
 	foreignEvery = 20 * time.Second
@@ -63,6 +72,10 @@ func (s *sources) record(account types.NamespacedName, f finding, now time.Time)
 		every = min(every, problemEvery)
 	}
 	f.next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
+	before, known := s.found[account]
+	if first := !known || before.reference != f.reference; first && now.Sub(f.reference.refreshed).Abs() < justNow {
+		f.next = now.Add(secondLook)
+	}
 	s.found[account] = f
 	return f
 }

@@ -25,6 +25,10 @@ type observed struct {
 
 	// profiles are the marked ones.
 	profiles []metav1.PartialObjectMetadata
+
+	// rights are the namespaces in which the manager still has a RoleBinding of its
+	// own, because there are copies of tokens, or are read.
+	rights []string
 }
 
 // step is what to do now. The zero step means that nothing is left to do.
@@ -54,6 +58,8 @@ func next(o observed, keepProfiles bool) step {
 		return step{waitingFor: "the manager to say that it leaves the profiles alone, for " + names(unheard(o.addons))}
 	case len(o.addons) > 0:
 		return step{deleteAddons: standing(o.addons), waitingFor: "the addon to go from " + names(o.addons)}
+	case len(o.profiles) == 0 && len(o.rights) > 0:
+		return step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in " + kube.ListNames(o.rights, maxNames)}
 	case len(o.profiles) == 0:
 		return step{}
 	case keep:

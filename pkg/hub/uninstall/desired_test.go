@@ -93,6 +93,19 @@ func TestNext(t *testing.T) {
 			seen: observed{definition: definition("Manual", "false"), profiles: profiles},
 			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to go"},
 		},
+		"the manager still has rights to tokens: they are waited for": {
+			seen: observed{definition: definition("Manual", "false"), rights: []string{"c1", "team-a"}},
+			want: step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in c1, team-a"},
+		},
+		"profiles stay, and the manager still has rights to tokens: they are waited for": {
+			seen: observed{definition: definition("Manual", "true"), rights: []string{"team-a"}},
+			keep: true,
+			want: step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in team-a"},
+		},
+		"profiles are left, and rights: the profiles go first": {
+			seen: observed{definition: definition("Manual", "false"), profiles: profiles, rights: []string{"team-a"}},
+			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to go"},
+		},
 		"no definition any more: the rest is removed all the same": {
 			seen: observed{addons: addons{addon("c1", "Synced")}},
 			want: step{deleteAddons: addons{addon("c1", "Synced")}, waitingFor: "the addon to go from c1"},

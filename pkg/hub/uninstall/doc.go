@@ -16,11 +16,15 @@
 //     deletes marked profiles of clusters that have no addon (yet), and adopts
 //     unmarked ones, in place, once they are to be published;
 //   - profiles that are not to stay: the marked ones are deleted. The manager does
-//     the same; this is for when it does not run.
+//     the same; this is for when it does not run;
+//   - the manager takes every copy of a token back, since no cluster has the addon any
+//     more, and then its own RoleBindings: these are waited for, whether profiles stay
+//     or not.
 //
 // Profiles stay without being told so where the manager found OCM's own
 // ClusterProfile gate on, or could not tell: they may be somebody else's by now.
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
-// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list, patch, delete.
+// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list, patch, delete;
+// rolebindings list.
 package uninstall

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,8 +135,34 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if o.addons, err = u.observeAddons(ctx); err != nil {
 		return observed{}, fmt.Errorf("listing ManagedClusterAddOns %s: %w", contract.AddonName, err)
 	}
-	o.profiles, err = u.observeProfiles(ctx)
+	if o.profiles, err = u.observeProfiles(ctx); err != nil {
+		return observed{}, err
+	}
+	o.rights, err = u.observeRights(ctx)
 	return o, err
+}
+
+// observeRights returns where the manager has RoleBindings of its own. They go last
+// of all that copying tokens leaves.
+func (u *uninstaller) observeRights(ctx context.Context) ([]string, error) {
+	var namespaces []string
+	newPage := func() *metav1.PartialObjectMetadataList {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBindingList"))
+		return page
+	}
+	err := eachPage(ctx, u, newPage, func(page *metav1.PartialObjectMetadataList) {
+		for _, binding := range page.Items {
+			if binding.Name == contract.TokenSourceRole || binding.Name == contract.TokenTargetRole {
+				namespaces = append(namespaces, binding.Namespace)
+			}
+		}
+	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"})
+	if err != nil {
+		return nil, fmt.Errorf("listing RoleBindings: %w", err)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), nil
 }
 
 // observeAddons returns this addon on every cluster, cut down to what is looked

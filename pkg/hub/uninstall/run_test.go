@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -186,6 +187,25 @@ func TestUninstall(t *testing.T) {
 	f.expect("both are clean", f.look(u)[:2], "2 ") // ClusterProfiles to go
 	for _, cluster := range f.clusters {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
+	}
+	// The manager takes copies of tokens back before it gives up its rights to them.
+	own := func(name string, labels map[string]string) *rbacv1.RoleBinding {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: name, Labels: labels},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		}
+		f.create(binding)
+		return binding
+	}
+	labels := map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon", "inventory.open-cluster-management.io/credential": "true"}
+	copies := own("open-cluster-management:cluster-inventory:token-target", labels)
+	tokens := own("open-cluster-management:cluster-inventory:token-source", labels)
+	own("theirs", labels)
+	for _, binding := range []*rbacv1.RoleBinding{copies, tokens} {
+		f.expect("rights left", f.look(u), "the manager to withdraw copies of tokens and its rights to them, in "+first)
+		if err := f.c.Delete(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
 	}
 	f.expect("nothing left", f.look(u), "")
 	f.expect("nothing left, twice", f.look(u), "done")

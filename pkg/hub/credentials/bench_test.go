@@ -1,0 +1,86 @@
+package credentials
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// BenchmarkColdStart makes the manager copy one token of each of n clusters, all
+// RoleBindings and conditions included, from nothing. Its own CPU time is that of
+// this process, in which it is all that runs meanwhile.
+func BenchmarkColdStart(b *testing.B) {
+	for _, n := range []int{250, 500, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				coldStart(b, n)
+			}
+		})
+	}
+}
+
+func coldStart(b *testing.B, n int) {
+	const teams = 10
+	w := newWorldOn(b, apitest.Start(b, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
+	var team [teams]string
+	for i := range team {
+		team[i] = w.team()
+	}
+	var all sync.WaitGroup
+	gate := make(chan struct{}, 8)
+	for i := range n {
+		all.Add(1)
+		gate <- struct{}{}
+		go func() {
+			defer func() { <-gate; all.Done() }()
+			c := w.cluster(fmt.Sprintf("c%d", i))
+			w.publish(team[i%teams], c)
+			w.account(c, "reader", team[i%teams])
+		}()
+	}
+	all.Wait()
+
+	cpu := cpuTime(b)
+	b.StartTimer()
+	began := time.Now()
+	w.start()
+	copied, said := time.Duration(0), time.Duration(0)
+	for said == 0 {
+		copies := 0
+		for i := range team {
+			copies += w.creds.book.copiesIn(team[i])
+		}
+		if copied == 0 && copies == n {
+			copied = time.Since(began)
+		}
+		if copied > 0 && len(w.wire.Writes("managedclusteraddons/status")) >= n {
+			said = time.Since(began)
+		}
+		if time.Since(began) > 2*time.Minute {
+			b.Fatalf("%d of %d copies after %s", copies, n, time.Since(began))
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	b.StopTimer()
+	used := cpuTime(b) - cpu
+	b.ReportMetric(copied.Seconds(), "s/copied")
+	b.ReportMetric(said.Seconds(), "s/reported")
+	b.ReportMetric(used.Seconds(), "cpu-s")
+	b.ReportMetric(float64(used.Microseconds())/float64(n), "cpu-µs/account")
+	b.ReportMetric(float64(len(w.wire.Writes()))/float64(n), "writes/account")
+	b.ReportMetric(float64(len(w.wire.Calls()))/float64(n), "requests/account")
+	w.stop()
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
