@@ -24,6 +24,8 @@ func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	for module, file := range map[string]string{
 		"k8s.io/kubernetes":              "../tools/kube/go.mod",
 		"open-cluster-management.io/ocm": "../tools/ocm/go.mod",
+		clusterProxyModule:               "../tools/cluster-proxy/go.mod",
+		serviceAccountModule:             "../tools/managed-serviceaccount/go.mod",
 	} {
 		required := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(module) + ` (v[0-9.]+)$`).FindStringSubmatch(read(t, file))
 		if required == nil {

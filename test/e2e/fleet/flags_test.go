@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -17,6 +18,16 @@ func testFleet(t *testing.T, spokes int) *Fleet {
 	for i, listener := range f.listeners() {
 		f.state.Ports[listener] = 15000 + i
 	}
+	return f
+}
+
+// accessFleet is one that also runs what gives access to clusters.
+func accessFleet(t *testing.T, spokes int) *Fleet {
+	t.Helper()
+	f := testFleet(t, spokes)
+	f.state.Access = true
+	f.state.Ports[proxyEntrypoint] = 15999
+	f.access.images = map[string]string{clusterProxyImage: "/cache/cluster-proxy", serviceAccountImage: "/cache/managed-serviceaccount"}
 	return f
 }
 
@@ -38,7 +49,7 @@ func (f *Fleet) allProcesses() []Process {
 
 func TestEveryAddressIsOnLoopback(t *testing.T) {
 	address := regexp.MustCompile(`(?:https?://)?(\d+\.\d+\.\d+\.\d+)\b`)
-	for _, p := range testFleet(t, 2).allProcesses() {
+	for _, p := range accessFleet(t, 2).allProcesses() {
 		for _, arg := range p.Args {
 			if strings.HasPrefix(arg, "--service-cluster-ip-range=") {
 				continue
@@ -90,6 +101,36 @@ func TestNamesAreUniqueAndEveryProcessNamesItsCluster(t *testing.T) {
 		"hub/addon-manager", "hub/apiserver", "hub/controller-manager", "hub/etcd", "hub/node", "hub/placement", "hub/registration", "hub/webhooks",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Measurements are made in fleets without access: nothing about their nodes may change
+// because there can be some with.
+func TestAccessOnlyAddsToWhatANodeDoes(t *testing.T) {
+	plain, with := testFleet(t, 2), accessFleet(t, 2)
+	added := map[string][]string{}
+	for _, name := range plain.Clusters() {
+		before, after := plain.nodeProcess(name).Args, with.nodeProcess(name).Args
+		if diff := cmp.Diff(before, after[:len(before)]); diff != "" {
+			t.Error(diff)
+		}
+		added[name] = after[len(before):]
+	}
+	images := []string{
+		"--image=quay.io/open-cluster-management/cluster-proxy=/cache/cluster-proxy",
+		"--own-network=quay.io/open-cluster-management/cluster-proxy",
+		"--image=quay.io/open-cluster-management/managed-serviceaccount=/cache/managed-serviceaccount",
+		"--own-network=quay.io/open-cluster-management/managed-serviceaccount",
+	}
+	hub := fmt.Sprintf("--outside=127.0.0.1:%d", with.state.Ports["hub/apiserver"])
+	want := map[string][]string{
+		"hub": slices.Concat([]string{"--service-cidr=127.20.129.0/24"}, images,
+			[]string{"--expose=127.0.0.1:15999=open-cluster-management-addon/proxy-entrypoint:8091"}),
+		"cluster1": slices.Concat([]string{"--service-cidr=127.20.130.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
+		"cluster2": slices.Concat([]string{"--service-cidr=127.20.131.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
+	}
+	if diff := cmp.Diff(want, added); diff != "" {
 		t.Error(diff)
 	}
 }

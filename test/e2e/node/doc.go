@@ -23,6 +23,16 @@
 // Every pod has a loopback address of its own as its pod IP, in the one network of the host: a process must bind to its pod IP, or it gets in the
 // way of others. In-cluster clients find the API server through KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
 //
+// # Services, and networks of pods
+//
+// With Config.ServiceCIDR every Service has a loopback address, at which the node accepts connections and passes them on to a ready pod that the Service selects. Every pod's
+// /etc/hosts knows the names of Services and is kept fresh; so does the file ServiceHosts, for processes of the host. A Service with an external name is another name of a Service.
+//
+// Programs that bind to all addresses cannot share the host's network. Pods of the images in Config.OwnNetwork get one each: a network namespace for all containers of the pod, with
+// an address of 10.244.0.0/24. A bridge in one more namespace connects them with each other and with the node, which has the cluster addresses of Services there and probes from there.
+// It leads nowhere else: of the host such a pod reaches the API server and what Config.Outside lists, under the addresses they have on the host, and by names the Services alone.
+// Config.Expose is the way in from outside of the cluster. The namespaces have no names: they are gone with the pods and the node, however these end.
+//
 // When a node process ends, however, its pods' processes end with it. The next one starts the pods again: their restart counts go up, pods that
 // must not run twice (restartPolicy Never) fail, and emptyDirs are empty.
 //
@@ -35,6 +45,9 @@
 //   - A container without runAsUser runs as 65532, the user of images that are made not to run as root.
 //   - Without root, all containers are the node's own user on the host, whatever they see; supplementary groups and fsGroup do not exist.
 //   - A pod that is deleted before its main containers run is removed at once, while its init container may have until the end of the grace period.
-//   - No logs, exec, attach or port-forward through the API server; no Services.
+//   - No logs, exec, attach or port-forward through the API server.
+//   - Services: TCP alone, no EndpointSlices (a loopback address may not be in one), headless ones have one address as all others in the host's network and none in a pod's own,
+//     no session affinity. A port that somebody on the host has taken on all addresses is tried again and again.
+//   - Networks of pods take root, and the kernel's bridge and veth.
 //   - Linux 5.12 or newer, static binaries.
 package node

@@ -54,6 +54,7 @@ type services struct {
 	members   map[*worker]*network
 	onSwitch  map[string]bool // cluster addresses that the switch answers at
 	listeners map[*network]map[string]*listening
+	said      map[string]string // the last complaint about an address
 	turn      int
 }
 
@@ -88,7 +89,7 @@ func newServices(cfg Config, client kubernetes.Interface, server string, log log
 		log: log, server: server, outside: append([]string{server}, cfg.Outside...), exposed: exposed,
 		hosts: filepath.Join(cfg.Dir, ServiceHosts), forwarder: newForwarder(), addresses: pool, changed: make(chan struct{}, 1),
 		given: map[types.NamespacedName]string{}, known: map[types.NamespacedName]*corev1.Service{},
-		members: map[*worker]*network{}, onSwitch: map[string]bool{}, listeners: map[*network]map[string]*listening{hostNetwork: {}},
+		members: map[*worker]*network{}, onSwitch: map[string]bool{}, said: map[string]string{}, listeners: map[*network]map[string]*listening{hostNetwork: {}},
 	}
 	if len(cfg.OwnNetwork) > 0 {
 		if s.plugs, err = newPodSwitch(); err != nil {
@@ -334,10 +335,14 @@ func (s *services) listen(n *network, wanted map[string]target) {
 		}
 		listener, err := n.listen(address)
 		if err != nil {
-			s.log.Error(err, "A Service cannot be reached, trying again", "address", address)
+			if said := err.Error(); s.said[address] != said {
+				s.log.Error(err, "A Service cannot be reached, trying again", "address", address)
+				s.said[address] = said
+			}
 			s.again()
 			continue
 		}
+		delete(s.said, address)
 		present[address] = &listening{Listener: listener, target: to}
 		s.forwarder.serve(listener, n, func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, to) })
 	}
