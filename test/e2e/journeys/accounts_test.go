@@ -1,6 +1,7 @@
 package journeys
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -118,15 +119,21 @@ func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev
 	return secret, hub(t).Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 }
 
-// hasCopy waits until the namespace has the token, and returns its Secret.
-func hasCopy(t *testing.T, namespace, cluster, name, token string) *corev1.Secret {
+// hasCopy waits until the namespace has the account's token as it is now, and
+// returns its Secret. The agent may make a second token right after the first.
+func hasCopy(t *testing.T, namespace, cluster, name string) *corev1.Secret {
 	t.Helper()
 	var secret *corev1.Secret
 	within(t, copied, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
+		source, err := secretOf(ctx, t, cluster, name)
+		if err != nil {
+			return err
+		}
+		watchFor(string(source.Data["token"]))
 		if secret, err = secretOf(ctx, t, namespace, cluster+"-"+name); err != nil {
 			return err
 		}
-		if string(secret.Data["token"]) != token {
+		if !bytes.Equal(secret.Data["token"], source.Data["token"]) {
 			return errors.New("it holds another token")
 		}
 		return nil

@@ -61,7 +61,7 @@ func consumer(t *testing.T, accountName, plugin string, clusters ...string) stri
 		reaches(t, ns, cluster)
 		mayWork(t, cluster, accountName)
 		account(t, cluster, accountName, ns)
-		hasCopy(t, ns, cluster, accountName, token(t, cluster, accountName))
+		hasCopy(t, ns, cluster, accountName)
 	}
 	return ns
 }
@@ -338,7 +338,7 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 	}
 
 	edited(t, account, "labels", syncLabel, ptr.To("true"))
-	hasCopy(t, ns, cluster1, "leaver", token(t, cluster1, "leaver"))
+	hasCopy(t, ns, cluster1, "leaver")
 	wants(t, cluster1, "leaver", "two")
 }
 
