@@ -1,8 +1,14 @@
 package charts
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +19,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -305,5 +317,258 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 	p.may(p.namespace("team", binding()), own(tokenTarget))
 	if err := p.tries(p.namespace("other"), own(tokenTarget)); !isRefused(err, "cluster-inventory-token-target") {
 		t.Errorf("a namespace without binding: %v", err)
+	}
+}
+
+// fleet is a hub on which the whole manager runs, with the rights and under the
+// policies of the chart.
+type fleet struct {
+	*policed
+	server  *apitest.Server
+	program string // path
+	config  string // path
+	said    bytes.Buffer
+	token   string
+	stop    func()
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	f := &fleet{policed: newPoliced(t, server), server: server, program: filepath.Join(t.TempDir(), "manager"), stop: func() {}}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", f.program, "../cmd/manager").CombinedOutput(); err != nil {
+		t.Fatalf("building the manager: %v: %s", err, out)
+	}
+	f.create(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get"}}},
+	})
+	for _, object := range mustRender(t, "") {
+		if object.GetKind() == "ClusterManagementAddOn" {
+			f.create(object)
+		}
+	}
+	f.config = filepath.Join(t.TempDir(), "kubeconfig")
+	user := server.User(t, serviceAccount)
+	file := clientcmdapi.NewConfig()
+	file.Clusters["hub"] = &clientcmdapi.Cluster{Server: user.Host, CertificateAuthorityData: user.CAData}
+	file.AuthInfos["manager"] = &clientcmdapi.AuthInfo{ClientCertificateData: user.CertData, ClientKeyData: user.KeyData}
+	file.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "manager"}
+	file.CurrentContext = "hub"
+	if err := clientcmd.WriteToFile(*file, f.config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// start runs the manager's program in place of the one that runs, which is killed.
+func (f *fleet) start(args ...string) {
+	f.t.Helper()
+	f.stop()
+	cmd := exec.CommandContext(context.WithoutCancel(f.t.Context()), f.program, append([]string{
+		"--kubeconfig=" + f.config, "--agent-image=example.com/inventory:v1", "--leader-elect=false",
+		"--health-probe-bind-address=0", "--metrics-bind-address=0", "-v=10",
+		"--credentials-service-account=" + namespace + "/cluster-inventory-manager",
+	}, args...)...)
+	cmd.Stdout, cmd.Stderr = &f.said, &f.said
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.stop = func() {
+		f.stop = func() {}
+		if err := cmd.Process.Kill(); err != nil {
+			f.t.Errorf("the manager has ended by itself: %v", err)
+		}
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+// join makes a cluster of the set that has the addon, and an account there that is
+// to be copied to the namespaces.
+func (f *fleet) join(name string, targets ...string) *authv1beta1.ManagedServiceAccount {
+	f.t.Helper()
+	f.create(
+		&clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s"}},
+			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		},
+	)
+	f.namespace(name, addonOf())
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name, Name: "reader",
+		Labels:      map[string]string{"authentication.open-cluster-management.io/sync-to-clusterprofile": "true"},
+		Annotations: map[string]string{"inventory.open-cluster-management.io/sync-to-namespaces": strings.Join(targets, ",")},
+	}}
+	c := f.accounts()
+	if err := c.Create(f.t.Context(), account); err != nil {
+		f.t.Fatal(err)
+	}
+	signature := make([]byte, 48)
+	if _, err := rand.Read(signature); err != nil {
+		f.t.Fatal(err)
+	}
+	claims := base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"exp":%d}`, time.Now().Add(time.Hour).Unix())))
+	f.token = "eyJhbGciOiJSUzI1NiJ9." + claims + "." + base64.RawURLEncoding.EncodeToString(signature)
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: name, Name: "reader",
+			Labels:          map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "authentication.open-cluster-management.io/v1beta1", Kind: "ManagedServiceAccount", Name: "reader", UID: account.UID}},
+		},
+		Data: map[string][]byte{"token": []byte(f.token), "ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})},
+	})
+	account.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: "reader", LastRefreshTimestamp: metav1.Now()}
+	account.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(time.Now().Add(time.Hour)))
+	if err := c.SubResource("status").Update(f.t.Context(), account); err != nil {
+		f.t.Fatal(err)
+	}
+	return account
+}
+
+func (f *fleet) accounts() client.Client {
+	f.t.Helper()
+	scheme := managerhub.NewScheme()
+	if err := authv1beta1.AddToScheme(scheme); err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := client.New(f.server.Config(f.t), client.Options{Scheme: scheme})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// bind binds the set into a namespace, as OCM would find it bound.
+func (f *fleet) bind(in string) *clusterv1beta2.ManagedClusterSetBinding {
+	f.t.Helper()
+	bound := binding().(*clusterv1beta2.ManagedClusterSetBinding)
+	bound.Namespace = in
+	f.create(bound)
+	bound.Status.Conditions = []metav1.Condition{{Type: "Bound", Status: "True", Reason: "Test", LastTransitionTime: metav1.Now()}}
+	if err := f.admin.SubResource("status").Update(f.t.Context(), bound); err != nil {
+		f.t.Fatal(err)
+	}
+	return bound
+}
+
+// expect waits until objects are there or not, within so long.
+func (f *fleet) expect(want bool, within time.Duration, what client.Object, in, name string) {
+	f.t.Helper()
+	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		err := f.admin.Get(ctx, client.ObjectKey{Namespace: in, Name: name}, what)
+		return (err == nil) == want, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		addon := &addonv1beta1.ManagedClusterAddOn{}
+		_ = f.admin.Get(f.t.Context(), client.ObjectKey{Namespace: "cluster1", Name: "cluster-inventory"}, addon)
+		f.t.Fatalf("%T %s/%s: not so after %s, want it there: %t; conditions: %+v", what, in, name, within, want, addon.Status.Conditions)
+	}
+}
+
+// gone waits until nothing of copying is left in two namespaces.
+func (f *fleet) gone(team, cluster string) {
+	f.t.Helper()
+	f.expect(false, 2*time.Second, &corev1.Secret{}, team, cluster+"-reader")
+	f.expect(false, 10*time.Second, &rbacv1.RoleBinding{}, team, tokenTarget)
+	f.expect(false, 10*time.Second, &rbacv1.RoleBinding{}, cluster, tokenSource)
+}
+
+// TestTokensUnderTheChartsRightsAndPolicies runs the manager as installed: real
+// rule, real rights, real policies.
+func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
+	const patience = 30 * time.Second
+	f := newFleet(t)
+	f.create(&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+		ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+	}})
+	team, unbound := f.namespace("team"), f.namespace("unbound")
+	f.start()
+	bound := f.bind(team)
+	f.join("cluster1", team, unbound)
+	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(true, patience, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
+
+	// A tenant forges what our manager makes, where no set is bound.
+	forged := &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{Namespace: unbound, Name: "cluster1", Finalizers: []string{"example.com/hold"}, Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "cluster-inventory-addon", "open-cluster-management.io/cluster-name": "cluster1", "x-k8s.io/cluster-manager": "open-cluster-management",
+		}},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "cluster1", ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+	}
+	f.create(forged)
+
+	// Unbound: at once, although somebody holds the profile.
+	profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "cluster1"}}
+	if err := f.admin.Patch(t.Context(), profile, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.admin.Delete(t.Context(), bound); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(team, "cluster1")
+
+	// Bound again, the profile is still on its way out: no token for that.
+	bound = f.bind(team)
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
+		for _, in := range []string{team, unbound} {
+			if err := f.admin.Get(ctx, client.ObjectKey{Namespace: in, Name: "cluster1-reader"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+				return true, fmt.Errorf("a copy in %s: %w", in, err)
+			}
+		}
+		return false, nil
+	})
+	if !wait.Interrupted(err) {
+		t.Fatal(err)
+	}
+	if err := f.admin.Patch(t.Context(), profile, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+
+	// The cluster leaves while the manager is away.
+	f.stop()
+	if err := f.admin.Delete(t.Context(), &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "cluster-inventory"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	f.expect(false, 10*time.Second, &corev1.Secret{}, team, "cluster1-reader")
+	f.gone(team, "cluster1")
+
+	// It comes back, and the administrator drains.
+	back := addonOf()
+	back.SetNamespace("cluster1")
+	f.create(back)
+	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+	f.start("--credentials-mode=draining")
+	f.expect(false, 10*time.Second, &corev1.Secret{}, team, "cluster1-reader")
+	f.gone(team, "cluster1")
+	f.expect(true, patience, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
+	f.stop()
+	f.checkSecrecy()
+}
+
+// checkSecrecy looks for the token in all that the manager said, at the highest
+// verbosity, as text, in base64 and in the dumps that client-go makes of binary
+// bodies.
+func (f *fleet) checkSecrecy() {
+	f.t.Helper()
+	said := f.said.String()
+	if !strings.Contains(said, "Response Body") || !strings.Contains(said, "cluster1-reader") {
+		f.t.Fatal("the manager says too little for this to show anything")
+	}
+	tail := []byte(f.token[len(f.token)-24:])
+	forms := map[string]string{
+		"text":   string(tail),
+		"base64": base64.StdEncoding.EncodeToString([]byte(f.token))[40:80],
+	}
+	// A dump's lines are of two groups of eight; six bytes are within one somewhere.
+	for i := range len(tail) - 6 {
+		forms[fmt.Sprintf("hex, from %d", i)] = fmt.Sprintf("% x", tail[i:i+6])
+	}
+	for as, form := range forms {
+		if strings.Contains(said, form) {
+			f.t.Errorf("the manager's log holds the token as %s", as)
+		}
 	}
 }
