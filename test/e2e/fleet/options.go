@@ -39,7 +39,7 @@ func (t tool) ready() (string, error) {
 		return "", nil
 	}
 	if t.image != nil {
-		if info, err := os.Stat(named); err != nil || !info.IsDir() {
+		if info, err := os.Stat(named); err != nil || !info.IsDir() { //nolint:gosec // it is the user's own choice
 			return "", fmt.Errorf("%s=%s: want a directory with what is at / in the image", t.env, named)
 		}
 		return filepath.Abs(named)

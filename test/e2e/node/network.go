@@ -113,7 +113,7 @@ func enter(namespace *os.File) error {
 		return err
 	}
 	var entered error
-	err = raw.Control(func(fd uintptr) { entered = unix.Setns(int(fd), unix.CLONE_NEWNET) }) //nolint:gosec // descriptors are small
+	err = raw.Control(func(fd uintptr) { entered = unix.Setns(int(fd), unix.CLONE_NEWNET) })
 	return errors.Join(err, entered)
 }
 

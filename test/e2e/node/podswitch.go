@@ -97,7 +97,7 @@ func (s *podSwitch) connect(n *network, at netip.Addr) error {
 		var added error
 		err = raw.Control(func(fd uintptr) {
 			attributes := netlink.LinkAttrs{Name: linkName(at), MasterIndex: bridge.Attrs().Index}
-			added = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: podLinkName, PeerNamespace: netlink.NsFd(fd)}) //nolint:gosec // descriptors are small
+			added = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: podLinkName, PeerNamespace: netlink.NsFd(fd)})
 		})
 		if err := errors.Join(err, added); err != nil {
 			return fmt.Errorf("connect the network of a pod: %w", err)
