@@ -55,8 +55,8 @@ func Read(f *fleet.Fleet, file, section string) ([]Step, error) {
 // Type runs a command line as the hub's admin and returns what it says.
 func Type(ctx context.Context, f *fleet.Fleet, line, input string) (string, error) {
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "bash", "-euc", line)
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(f.Kubectl())+":"+os.Getenv("PATH"), "KUBECONFIG="+f.Kubeconfig(fleet.HubName))
+	cmd := exec.CommandContext(ctx, "bash", "-euc", "PATH=$FLEET_BIN:$PATH\n"+line)
+	cmd.Env = append(os.Environ(), "FLEET_BIN="+filepath.Dir(f.Kubectl()), "KUBECONFIG="+f.Kubeconfig(fleet.HubName))
 	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &said
 	output, err := cmd.Output()
 	if err != nil {
