@@ -1,0 +1,207 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+)
+
+const (
+	throughProxy = "open-cluster-management"
+	directly     = "direct"
+	execConfig   = "client.authentication.k8s.io/exec"
+)
+
+// providersOf are the names of a profile's access providers, in their order.
+func providersOf(profile *inventoryv1alpha1.ClusterProfile) []string {
+	names := []string{}
+	for _, provider := range profile.Status.AccessProviders {
+		names = append(names, provider.Name)
+	}
+	return names
+}
+
+// offers waits until the profile has just these access providers.
+func offers(t *testing.T, namespace, cluster string, want ...string) *inventoryv1alpha1.ClusterProfile {
+	t.Helper()
+	var profile *inventoryv1alpha1.ClusterProfile
+	within(t, soon, fmt.Sprintf("profile of %s offers %v", cluster, want), func(ctx context.Context) (err error) {
+		if profile, err = profileOf(ctx, hub(t), namespace, cluster); err != nil {
+			return err
+		}
+		if got := providersOf(profile); !slices.Equal(got, want) {
+			return fmt.Errorf("it offers %v", got)
+		}
+		return nil
+	})
+	return profile
+}
+
+// whoAmI asks the cluster, by the way and with the token that a consumer would
+// use.
+func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, token string) (string, error) {
+	config := &rest.Config{Host: provider.Cluster.Server, BearerToken: token}
+	config.CAData = provider.Cluster.CertificateAuthorityData
+	if provider.Name == throughProxy {
+		config.Dial = world.ServiceDialer(fleet.HubName)
+	}
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	review, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// leadsIn waits until the way leads to the cluster as the account.
+func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, name string) {
+	t.Helper()
+	within(t, eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
+		source, err := secretOf(ctx, t, cluster, name)
+		if err != nil {
+			return err
+		}
+		user, err := whoAmI(ctx, provider, string(source.Data["token"]))
+		if err == nil && user != "system:serviceaccount:"+agentNS+":"+name {
+			err = fmt.Errorf("it knows the caller as %s", user)
+		}
+		return err
+	})
+}
+
+// A profile says how to connect: where, by which CA, and to the exec plugin the
+// cluster's name and nothing else.
+func TestProfileSaysHowToConnect(t *testing.T) {
+	withAccess(t)
+	installed(t)
+	enabled(t, cluster1)
+	ns := sandbox(t, "way-in", cluster1)
+	hasProfile(t, ns, cluster1)
+	account(t, cluster1, "way-in", ns)
+	provider := offers(t, ns, cluster1, throughProxy).Status.AccessProviders[0]
+	if want := "https://" + fleet.UserServer + "/" + cluster1; provider.Cluster.Server != want {
+		t.Errorf("server = %q, want %q", provider.Cluster.Server, want)
+	}
+	extensions := provider.Cluster.Extensions
+	if len(extensions) != 1 || extensions[0].Name != execConfig || string(extensions[0].Extension.Raw) != `{"clusterName":"cluster1"}` {
+		t.Errorf("extensions = %s, want %s with the cluster's name alone", extensions, execConfig)
+	}
+	leadsIn(t, provider, cluster1, "way-in")
+}
+
+// The way in goes with what it leads through, from every profile or from that of
+// one cluster, and comes back with it. Each costs one PATCH.
+func TestWayInGoesWithItsGround(t *testing.T) {
+	withAccess(t)
+	installed(t)
+	enabled(t, cluster1, cluster2)
+	ns := sandbox(t, "ground", cluster1, cluster2)
+	offers(t, ns, cluster1, throughProxy)
+	offers(t, ns, cluster2, throughProxy)
+	account(t, cluster1, "ground", ns)
+
+	before := settled(t, "clusterprofiles")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-addon-user"}}
+	if err := hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
+		t.Fatal(err)
+	}
+	again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels}, Spec: service.Spec}
+	again.Spec.ClusterIP, again.Spec.ClusterIPs = "", nil
+	restored := false
+	c := hub(t)
+	t.Cleanup(func() {
+		if !restored {
+			if err := c.Create(context.Background(), again); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := hub(t).Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	offers(t, ns, cluster1)
+	offers(t, ns, cluster2)
+	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", service.Namespace+"/"+service.Name)
+	if err := hub(t).Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	restored = true
+	way := offers(t, ns, cluster1, throughProxy).Status.AccessProviders[0]
+	offers(t, ns, cluster2, throughProxy)
+	says(t, cluster1, conditionPS, metav1.ConditionTrue, "Synced", ns)
+	wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
+	leadsIn(t, way, cluster1, "ground")
+
+	// Its Placement gives the cluster the addon again.
+	untouched := hasProfile(t, ns, cluster1)
+	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster2, Name: "cluster-proxy"}}
+	if err := hub(t).Delete(t.Context(), proxy); err != nil {
+		t.Fatal(err)
+	}
+	offers(t, ns, cluster2)
+	says(t, cluster2, conditionPS, metav1.ConditionTrue, "Synced", ns)
+	within(t, eventually, "cluster-proxy comes back to "+cluster2, func(ctx context.Context) error {
+		back := proxy.DeepCopy()
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(proxy), back); err != nil {
+			return err
+		}
+		if back.DeletionTimestamp != nil {
+			return errors.New("the old one is still going")
+		}
+		return nil
+	})
+	account(t, cluster2, "ground", ns)
+	way = offers(t, ns, cluster2, throughProxy).Status.AccessProviders[0]
+	leadsIn(t, way, cluster2, "ground")
+	if now := hasProfile(t, ns, cluster1); now.ResourceVersion != untouched.ResourceVersion {
+		t.Error("the profile of the other cluster was written")
+	}
+}
+
+// An administrator who can reach a cluster without a proxy says so in a ConfigMap;
+// the way through the proxy stays the first.
+func TestAdministratorOffersTheDirectWay(t *testing.T) {
+	withAccess(t)
+	installed(t)
+	enabled(t, cluster1, cluster2)
+	ns := sandbox(t, "direct", cluster1, cluster2)
+	offers(t, ns, cluster2, throughProxy)
+	account(t, cluster1, "direct", ns)
+	spoke, err := world.Spoke(cluster1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(server string) string {
+		return fmt.Sprintf(`{"server": %q, "certificateAuthority": %q}`, server, spoke.CAData)
+	}
+	ways := create(t, hub(t), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: managerNS, Name: "direct-ways", Labels: map[string]string{"inventory.open-cluster-management.io/direct-access": "true"}},
+		Data:       map[string]string{cluster1: text(spoke.Host)},
+	})
+	way := offers(t, ns, cluster1, throughProxy, directly).Status.AccessProviders[1]
+	leadsIn(t, way, cluster1, "direct")
+	offers(t, ns, cluster2, throughProxy)
+
+	ways.Data[cluster1] = text("http://insecure.example")
+	if err := hub(t).Update(t.Context(), ways); err != nil {
+		t.Fatal(err)
+	}
+	offers(t, ns, cluster1, throughProxy)
+	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", "https")
+}
