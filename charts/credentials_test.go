@@ -293,7 +293,7 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 			t.Errorf("the manager is told %v", err)
 		}
 	})
-	t.Run("nobody else is held to it", func(t *testing.T) {
+	t.Run("nobody else is held to it", func(*testing.T) {
 		theirs := own("view")
 		theirs.Namespace, theirs.Name = plain, "theirs"
 		p.create(theirs)
@@ -509,7 +509,7 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	f.gone(team, "cluster1")
 
 	// Bound again, the profile is still on its way out: no token for that.
-	bound = f.bind(team)
+	f.bind(team)
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
 		for _, in := range []string{team, unbound} {
 			if err := f.admin.Get(ctx, client.ObjectKey{Namespace: in, Name: "cluster1-reader"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {

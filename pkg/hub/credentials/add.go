@@ -101,6 +101,10 @@ type Options struct {
 	// ServiceAccount is the manager's own: what its RoleBindings give rights to.
 	ServiceAccount types.NamespacedName
 
+	// CheckEvery is about how often every token is read though nothing says that it
+	// changed; zero means every four minutes.
+	CheckEvery time.Duration
+
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -136,6 +140,9 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
+	}
+	if opts.CheckEvery == 0 {
+		opts.CheckEvery = checkEvery
 	}
 	cfg := metadata.ConfigFor(mgr.GetConfig())
 	metadataClient, err := metadata.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
@@ -305,7 +312,7 @@ func (c *Credentials) start(ctx context.Context, _ reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("asking for %s: %w", kind, err)
 	}
-	if err := c.accounts.start(c.ctx, c.askAll); err != nil {
+	if err := c.accounts.start(c.ctx, c.askAll); err != nil { //nolint:contextcheck // it outlives this reconciliation
 		return reconcile.Result{}, err
 	}
 	log.FromContext(ctx).Info("Following ManagedServiceAccounts")
@@ -378,7 +385,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		rights:   c.rights,
 		targets:  c.targets,
 		book:     c.book,
-		sources:  newSources(),
+		sources:  newSources(c.opts.CheckEvery),
 		outcomes: c.outcomes,
 		clock:    c.opts.Clock,
 		dropped:  func(p place) { c.places.add(p.key(), priorityKeep) },
@@ -399,11 +406,8 @@ func (c *Credentials) addRights() error {
 				c.review(e.ObjectNew)
 			},
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				// Not here: it waits while one is being made.
-				go func() {
-					c.rights.vanished(e.Object)
-					c.review(e.Object)
-				}()
+				c.rights.vanished(e.Object)
+				c.review(e.Object)
 			},
 		}, builder.WithPredicates(named(contract.TokenSourceRole, contract.TokenTargetRole))).
 		WatchesRawSource(c.places).

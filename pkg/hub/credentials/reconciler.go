@@ -57,6 +57,9 @@ type work struct {
 	again     time.Duration
 	errs      []error
 
+	// reads is true when the token has to be read, now or at the next check.
+	reads bool
+
 	// unsettled is true when something waits for rights just given: there is
 	// nothing to say yet.
 	unsettled bool
@@ -90,9 +93,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: w.again}, nil
 }
 
-// claimRights records what rights the account needs before any is used, so that
+// claimRights records what rights the account may need before any is used, so that
 // none of them is removed meanwhile.
 func (r *Reconciler) claimRights(w *work) {
+	w.reads = slices.ContainsFunc(w.decisions, func(d decision) bool { return r.isToBe(w, d) })
 	r.dropAll(r.rights.need(w.key, r.places(w)))
 }
 
@@ -114,15 +118,12 @@ func (r *Reconciler) dropAll(places []place) {
 // anywhere, and wherever there is a copy or is to be one.
 func (r *Reconciler) places(w *work) []place {
 	var places []place
-	reads := false
 	for _, d := range w.decisions {
-		has := r.book.hasCopy(copyKey(w.key, d.namespace), r.clock.Now())
-		if d.action == publish || has {
+		if d.action == publish || r.book.hasCopy(copyKey(w.key, d.namespace), r.clock.Now()) {
 			places = append(places, target(d.namespace))
 		}
-		reads = reads || d.action == publish || d.action == maintain && has
 	}
-	if reads {
+	if w.reads {
 		places = append(places, source(w.key.Namespace))
 	}
 	return places
@@ -201,7 +202,7 @@ func (r *Reconciler) release(ctx context.Context, secret types.NamespacedName, r
 
 // publishAll reads the token, if it has to, and writes the copies that differ.
 func (r *Reconciler) publishAll(ctx context.Context, w *work) {
-	if !slices.ContainsFunc(w.decisions, func(d decision) bool { return r.isToBe(w, d) }) {
+	if !w.reads {
 		r.sources.forget(w.key)
 		return
 	}
@@ -211,6 +212,7 @@ func (r *Reconciler) publishAll(ctx context.Context, w *work) {
 	var read *content
 	switch problem := ref.problem(w.account.Name, now); {
 	case problem != "":
+		w.reads = false
 		found = finding{problem: problem}
 	case !current || found.problem == "" && r.differs(w, found):
 		var ok bool
@@ -339,6 +341,10 @@ func (r *Reconciler) write(ctx context.Context, account types.NamespacedName, d 
 	case unread:
 		return r.revise(ctx, account, d, c)
 	default:
+		if !r.targets.synced(d.namespace) && !r.rights.makes(target(d.namespace)) {
+			// After a start: what is there has not been seen yet.
+			return r.revise(ctx, account, d, c)
+		}
 		err := r.create(ctx, account, d, c)
 		if apierrors.IsAlreadyExists(err) {
 			return r.revise(ctx, account, d, c)
@@ -455,7 +461,7 @@ func (r *Reconciler) permitted(ctx context.Context, w *work, at place) bool {
 		return false
 	}
 	if at.role == contract.TokenTargetRole {
-		r.targets.watch(at.namespace, made)
+		r.targets.watch(at.namespace, made) //nolint:contextcheck // it outlives this reconciliation
 	}
 	return true
 }

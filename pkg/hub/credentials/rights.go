@@ -59,14 +59,15 @@ type rights struct {
 
 // post is what is known of one place.
 type post struct {
-	// lock is held while the RoleBinding is made or removed.
+	// lock is held while the RoleBinding is made or removed; what follows is guarded
+	// by rights.mu.
 	lock sync.Mutex
 
-	needs map[types.NamespacedName]struct{} // accounts; guarded by rights.mu
+	needs map[types.NamespacedName]struct{} // accounts
 
-	made    time.Time // by this process
-	madeUID types.UID
-	gone    types.UID // the one this process removed last
+	made    time.Time // by this process; zero if it was not
+	awaited types.UID // of the one made, until it is seen to be gone
+	gone    types.UID // of the one this process removed last
 }
 
 func newRights(reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock) *rights {
@@ -112,43 +113,69 @@ func (r *rights) post(p place) *post {
 	return r.posts[p]
 }
 
-func (r *rights) locked(p place) (*post, func()) {
+// locked keeps others from making or removing the RoleBinding of a place.
+func (r *rights) locked(p place) (unlock func()) {
 	r.mu.Lock()
 	found := r.post(p)
 	r.mu.Unlock()
 	found.lock.Lock()
-	return found, found.lock.Unlock
+	return found.lock.Unlock
 }
 
 // settling returns how soon to try again what was forbidden in a place whose
 // RoleBinding this process has just made, and zero if it has not. The waits grow
 // with the time passed.
 func (r *rights) settling(p place) time.Duration {
-	found, unlock := r.locked(p)
-	defer unlock()
-	if found.made.IsZero() {
+	made := r.madeAt(p)
+	if made.IsZero() {
 		return 0
 	}
-	age := r.clock.Since(found.made)
+	age := r.clock.Since(made)
 	if age >= settlingTime {
 		return 0
 	}
 	return max(10*time.Millisecond, age/4)
 }
 
+// madeAt returns when this process made the RoleBinding that is in a place, or zero.
+func (r *rights) madeAt(p place) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.post(p).made
+}
+
+// makes tells whether the RoleBinding of a place was made by this process.
+func (r *rights) makes(p place) bool { return !r.madeAt(p).IsZero() }
+
+// note changes what is known of a place.
+func (r *rights) note(p place, change func(*post)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r.post(p))
+}
+
+// known returns which RoleBinding of a place was removed, and whether one was made
+// that the cache may not have yet.
+func (r *rights) known(p place) (gone types.UID, awaited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.post(p)
+	return found.gone, found.awaited != "" && r.clock.Since(found.made) < kube.StaleAfter
+}
+
 // ensure makes the RoleBinding of a place what it should be. made is true if it
 // was made now.
 func (r *rights) ensure(ctx context.Context, p place) (made bool, err error) {
-	found, unlock := r.locked(p)
-	defer unlock()
+	defer r.locked(p)()
 	current := &rbacv1.RoleBinding{}
 	err = r.reader.Get(ctx, p.key(), current)
+	gone, awaited := r.known(p)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("reading RoleBinding %s: %w", p.key(), err)
-	case err == nil && current.UID != found.gone:
-		return false, r.correct(ctx, found, current, p)
-	case found.madeUID != "" && r.clock.Since(found.made) < kube.StaleAfter:
+	case err == nil && current.UID != gone:
+		return false, r.correct(ctx, current, p)
+	case awaited:
 		return false, nil // made, and not in the cache yet
 	}
 	desired := r.desired(p)
@@ -157,13 +184,13 @@ func (r *rights) ensure(ctx context.Context, p place) (made bool, err error) {
 		if err := r.live.Get(ctx, p.key(), current); err != nil {
 			return false, fmt.Errorf("reading RoleBinding %s: %w", p.key(), err)
 		}
-		return false, r.correct(ctx, found, current, p)
+		return false, r.correct(ctx, current, p)
 	}
 	if err != nil {
 		return false, fmt.Errorf("creating RoleBinding %s: %w", p.role, err)
 	}
 	log.FromContext(ctx).V(1).Info("Created RoleBinding", "roleBinding", p.key())
-	found.made, found.madeUID = r.clock.Now(), desired.UID
+	r.note(p, func(found *post) { found.made, found.awaited = r.clock.Now(), desired.UID })
 	return true, nil
 }
 
@@ -176,7 +203,7 @@ func (r *rights) desired(p place) *rbacv1.RoleBinding {
 }
 
 // correct puts right what somebody changed. The lock of the place is held.
-func (r *rights) correct(ctx context.Context, found *post, current *rbacv1.RoleBinding, p place) error {
+func (r *rights) correct(ctx context.Context, current *rbacv1.RoleBinding, p place) error {
 	desired := r.desired(p)
 	switch {
 	case !contains(current.Labels, desired.Labels):
@@ -194,16 +221,15 @@ func (r *rights) correct(ctx context.Context, found *post, current *rbacv1.RoleB
 	if err := r.writer.Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
 		return fmt.Errorf("patching RoleBinding %s: %w", p.role, err)
 	}
-	found.made = r.clock.Now()
+	r.note(p, func(found *post) { found.made = r.clock.Now() })
 	return nil
 }
 
 // remove deletes the RoleBinding that is in the cache, if no account has come to
 // need it meanwhile.
 func (r *rights) remove(ctx context.Context, p place, current *rbacv1.RoleBinding) error {
-	found, unlock := r.locked(p)
-	defer unlock()
-	if r.needed(p) || current.UID == found.gone {
+	defer r.locked(p)()
+	if gone, _ := r.known(p); r.needed(p) || current.UID == gone {
 		return nil
 	}
 	err := r.writer.Delete(ctx, current.DeepCopy(), client.Preconditions{UID: ptr.To(current.UID)})
@@ -211,18 +237,18 @@ func (r *rights) remove(ctx context.Context, p place, current *rbacv1.RoleBindin
 		return fmt.Errorf("deleting RoleBinding: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Deleted RoleBinding", "roleBinding", p.key())
-	found.gone, found.madeUID, found.made = current.UID, "", time.Time{}
+	r.note(p, func(found *post) { found.gone, found.awaited, found.made = current.UID, "", time.Time{} })
 	return nil
 }
 
 // vanished takes note that a RoleBinding is gone, so that one this process has made
 // is not waited for.
 func (r *rights) vanished(obj client.Object) {
-	found, unlock := r.locked(place{namespace: obj.GetNamespace(), role: obj.GetName()})
-	defer unlock()
-	if found.madeUID == obj.GetUID() {
-		found.madeUID = ""
-	}
+	r.note(place{namespace: obj.GetNamespace(), role: obj.GetName()}, func(found *post) {
+		if found.awaited == obj.GetUID() {
+			found.awaited, found.made = "", time.Time{}
+		}
+	})
 }
 
 // forget drops what is known of a place without RoleBinding that nobody needs.
@@ -264,7 +290,7 @@ func (r *RightsReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	case r.rights.needed(p):
 		made, err := r.rights.ensure(ctx, p)
 		if isTarget && err == nil {
-			r.targets.watch(p.namespace, made)
+			r.targets.watch(p.namespace, made) //nolint:contextcheck // it outlives this reconciliation
 		}
 		return reconcile.Result{}, err
 	case !exists:
@@ -275,7 +301,7 @@ func (r *RightsReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, nil
 	}
 	if isTarget {
-		r.targets.watch(p.namespace, false)
+		r.targets.watch(p.namespace, false) //nolint:contextcheck // it outlives this reconciliation
 		if !r.targets.synced(p.namespace) || r.book.copiesIn(p.namespace) > 0 {
 			return reconcile.Result{}, nil // both end with an event
 		}

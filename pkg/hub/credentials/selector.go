@@ -12,11 +12,11 @@ import (
 type Answer int
 
 const (
-	// Unknown: it cannot be told, or not yet.
+	// Unknown says that it cannot be told, or not yet.
 	Unknown Answer = iota
-	// No: the namespace is to know nothing of the cluster.
+	// No says that the namespace is to know nothing of the cluster.
 	No
-	// Yes: the namespace is to have a ClusterProfile of the cluster.
+	// Yes says that the namespace is to have a ClusterProfile of the cluster.
 	Yes
 )
 

@@ -50,8 +50,8 @@ type finding struct {
 	next      time.Time
 }
 
-func newSources() *sources {
-	return &sources{every: checkEvery, found: map[types.NamespacedName]finding{}}
+func newSources(every time.Duration) *sources {
+	return &sources{every: every, found: map[types.NamespacedName]finding{}}
 }
 
 // current returns what was found by this reference, unless it is time to read
@@ -74,7 +74,7 @@ func (s *sources) record(account types.NamespacedName, f finding, now time.Time)
 	f.next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
 	before, known := s.found[account]
 	if first := !known || before.reference != f.reference; first && now.Sub(f.reference.refreshed).Abs() < justNow {
-		f.next = now.Add(secondLook)
+		f.next = now.Add(min(secondLook, every))
 	}
 	s.found[account] = f
 	return f

@@ -3,6 +3,7 @@ package credentials
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 func (s *scene) reads() []string {
 	var paths []string
 	for _, call := range s.wire.Calls() {
-		if call.Resource == "secrets" && call.Method == "GET" && !call.Query.Has("watch") && !strings.Contains(call.Query.Encode(), "labelSelector") {
+		if call.Resource == "secrets" && call.Method == http.MethodGet && !call.Query.Has("watch") && !strings.Contains(call.Query.Encode(), "labelSelector") {
 			paths = append(paths, call.Path)
 		}
 	}
@@ -613,6 +614,58 @@ func TestATokenThatExpiresIsTakenBack(t *testing.T) {
 	s.mentions(s.cluster, "InvalidSource", "has expired")
 	s.token = s.rotate(s.account)
 	s.copied()
+}
+
+func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
+	scene := func(t *testing.T) *scene {
+		s := newScene(t)
+		s.opts.CheckEvery = 300 * time.Millisecond
+		s.start()
+		return s
+	}
+	t.Run("a token rotated twice in a second", func(t *testing.T) {
+		s := scene(t)
+		s.token = newToken(time.Now().Add(time.Hour))
+		s.store(s.account, s.token, certificate())
+		s.copied()
+	})
+	t.Run("a Secret that was deleted", func(t *testing.T) {
+		s := scene(t)
+		s.delete(sourceSecret(s.account, "", ""))
+		s.lacks(s.team, s.cluster, "reader")
+		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
+		// Looking again writes nothing.
+		s.bound(s.team, targetRole, false)
+		s.settle()
+		s.wire.Reset()
+		s.quiet()
+		s.store(s.account, s.token, certificate())
+		s.copied()
+	})
+	t.Run("a Secret that is another's now", func(t *testing.T) {
+		s := scene(t)
+		other := s.account.DeepCopy()
+		other.UID = "another"
+		s.store(other, s.token, certificate())
+		s.lacks(s.team, s.cluster, "reader")
+		s.mentions(s.cluster, "InvalidSource", "no owner reference has its UID")
+	})
+	t.Run("nothing", func(t *testing.T) {
+		s := scene(t)
+		s.settled()
+		s.settle()
+		s.wire.Reset()
+		s.quiet()
+		reads := 0
+		for _, call := range s.wire.Calls() {
+			if call.Path == "/api/v1/namespaces/"+s.cluster+"/secrets/reader" {
+				reads++
+			}
+		}
+		if reads < 2 {
+			t.Errorf("the source was read %d times", reads)
+		}
+	})
 }
 
 func TestNames(t *testing.T) {
