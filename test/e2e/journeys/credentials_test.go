@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -282,4 +283,35 @@ func TestManagerRestartWritesNoCopies(t *testing.T) {
 	})
 	rotated(t, cluster1, "steady")
 	hasCopy(t, ns, cluster1, "steady")
+}
+
+// Whatever makes the manager look at everything again, and however often, it
+// writes nothing when nothing has changed.
+func TestLookingAgainWritesNothing(t *testing.T) {
+	installed(t)
+	enabled(t, cluster1)
+	ns, s := namespace(t, "again"), set(t, "again")
+	inSet(t, cluster1, s)
+	binding := bind(t, ns, s)
+	profile := hasProfile(t, ns, cluster1)
+	object := account(t, cluster1, "again", ns)
+	copied := hasCopy(t, ns, cluster1, "again")
+	says(t, cluster1, conditionCS, metav1.ConditionTrue, "Copied", ns)
+	resources := []string{"secrets", "clusterprofiles"}
+	before := settled(t, resources...)
+
+	const rounds = 60
+	everything := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addonName}}
+	for round := range rounds {
+		touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"somebody.example/round":"%d"}}}`, round))
+		for _, object := range []client.Object{everything, binding, profile, object, copied, addonOf(cluster1)} {
+			if err := hub(t).Patch(t.Context(), object, touch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wrote(t, before, map[string]int{ // the story's own
+		"hub: PATCH secrets":         rounds,
+		"hub: PATCH clusterprofiles": rounds,
+	}, resources...)
 }
