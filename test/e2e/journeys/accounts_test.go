@@ -55,6 +55,18 @@ func account(t *testing.T, cluster, name string, namespaces ...string) *unstruct
 	return object
 }
 
+// copiedTo is a namespace that has cluster1's profile, and the token of an account
+// of the given name.
+func copiedTo(t *testing.T, name string) (namespace string, copied *corev1.Secret) {
+	t.Helper()
+	installed(t)
+	enabled(t, cluster1)
+	namespace = sandbox(t, name, cluster1)
+	hasProfile(t, namespace, cluster1)
+	account(t, cluster1, name, namespace)
+	return namespace, hasCopy(t, namespace, cluster1, name)
+}
+
 func newAccount(cluster, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"rotation": map[string]any{"enabled": true, "validity": "24h"},

@@ -164,12 +164,7 @@ func kill(t *testing.T, pod *corev1.Pod) {
 
 // A copy that somebody alters or deletes is what it was.
 func TestCopyIsRepaired(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1)
-	ns := sandbox(t, "repair", cluster1)
-	hasProfile(t, ns, cluster1)
-	account(t, cluster1, "repair", ns)
-	secret := hasCopy(t, ns, cluster1, "repair")
+	ns, secret := copiedTo(t, "repair")
 
 	alter := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"altered","another":"key"}}`))
 	if err := hub(t).Patch(t.Context(), secret, alter); err != nil {
@@ -242,12 +237,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 // Draining takes every copy and every right away, after which credentials can be
 // turned off altogether.
 func TestCredentialsAreDrainedAndTurnedOff(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1)
-	ns := sandbox(t, "drained", cluster1)
-	hasProfile(t, ns, cluster1)
-	account(t, cluster1, "drained", ns)
-	hasCopy(t, ns, cluster1, "drained")
+	ns, _ := copiedTo(t, "drained")
 
 	installed(t, "--set", "credentials.mode=draining")
 	hasNoCopy(t, ns, cluster1, "drained")
@@ -264,13 +254,8 @@ func TestCredentialsAreDrainedAndTurnedOff(t *testing.T) {
 
 // A manager that finds everything as it should be writes nothing.
 func TestManagerRestartWritesNoCopies(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1)
-	ns := sandbox(t, "steady", cluster1)
-	hasProfile(t, ns, cluster1)
-	account(t, cluster1, "steady", ns)
-	hasCopy(t, ns, cluster1, "steady")
-	resources := []string{"secrets", "rolebindings", "clusterprofiles"}
+	ns, _ := copiedTo(t, "steady")
+	resources := []string{"secrets", "clusterprofiles"}
 	before := settled(t, resources...)
 
 	replaced(t, "hub", managerPod(t.Context(), t))
