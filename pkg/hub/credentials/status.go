@@ -128,5 +128,8 @@ func whereCopied(byAccount map[string]outcome) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Copied: " + kube.ListNames(parts, maxNames) + "."
+	if more := len(parts) - maxNames; more > 0 {
+		parts = append(parts[:maxNames], fmt.Sprintf("and %d accounts more", more))
+	}
+	return "Copied: " + strings.Join(parts, "; ") + "."
 }

@@ -2,12 +2,8 @@ package credentials
 
 import (
 	"context"
-	"fmt"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -55,25 +51,6 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if len(byAccount) == 0 && apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionCredentialsSynced) == nil {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.apply(ctx, addon, credentialsSynced(byAccount))
-}
-
-// apply patches the one condition.
-func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
-	now := r.clock.Now()
-	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, condition)
-	if err != nil || patch == nil {
-		return err
-	}
-	written := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: addon.Name}}
-	err = r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(StatusControllerName))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("patching condition %s: %w", condition.Type, err)
-	}
-	r.expectations.Wrote(written, now)
-	return nil
+	_, err = kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, credentialsSynced(byAccount), client.FieldOwner(StatusControllerName), r.expectations, r.clock.Now())
+	return reconcile.Result{}, err
 }

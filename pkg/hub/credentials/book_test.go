@@ -1,0 +1,124 @@
+package credentials
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestBook goes through what may happen to one copy, and what the book then says
+// of it.
+func TestBook(t *testing.T) {
+	account := types.NamespacedName{Namespace: "c1", Name: "a"}
+	secret := types.NamespacedName{Namespace: "team", Name: "c1-a"}
+	now, later := noon, noon.Add(time.Minute)
+	shown := func(uid, version string, finalizers ...string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "c1-a", UID: types.UID(uid), ResourceVersion: version, Finalizers: finalizers,
+			Labels: copyLabels(), Annotations: copyAnnotations(account, noon),
+		}}
+	}
+	unlabelled := func(uid, version string) *metav1.PartialObjectMetadata {
+		meta := shown(uid, version)
+		meta.Annotations = nil
+		return meta
+	}
+	wrote := func(uid, rv string) func(*book) []types.NamespacedName {
+		return func(b *book) []types.NamespacedName {
+			b.wrote(account, secret, version{uid: types.UID(uid), resourceVersion: rv}, now)
+			return nil
+		}
+	}
+	deleted := func(uid string) func(*book) []types.NamespacedName {
+		return func(b *book) []types.NamespacedName { b.deleted(secret, types.UID(uid), now); return nil }
+	}
+	see := func(meta *metav1.PartialObjectMetadata) func(*book) []types.NamespacedName {
+		return func(b *book) []types.NamespacedName { return b.see(meta) }
+	}
+	vanish := func(meta *metav1.PartialObjectMetadata) func(*book) []types.NamespacedName {
+		return func(b *book) []types.NamespacedName { return b.vanish(meta) }
+	}
+	foreign := func(b *book) []types.NamespacedName { b.foreign(account, secret); return nil }
+	gone := func(b *book) []types.NamespacedName { b.gone(secret); return nil }
+	type steps = []func(*book) []types.NamespacedName
+
+	tests := map[string]struct {
+		steps steps
+		at    time.Time
+		want  verdict
+		copy  bool // there is or may be one
+		count int  // that keep the rights there
+		look  bool // the last step has the account looked at
+	}{
+		"nothing happened":                            {want: absent},
+		"written, and not seen yet":                   {steps: steps{wrote("u", "5")}, want: trusted, copy: true, count: 1},
+		"written, and never seen":                     {steps: steps{wrote("u", "5")}, at: later, want: unread, copy: true, count: 1},
+		"written and seen":                            {steps: steps{wrote("u", "5"), see(shown("u", "5"))}, at: later, want: trusted, copy: true, count: 1},
+		"written, and an older version seen":          {steps: steps{wrote("u", "15"), see(shown("u", "9"))}, want: trusted, copy: true, count: 1},
+		"seen, and never read":                        {steps: steps{see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"changed by somebody":                         {steps: steps{wrote("u", "5"), see(shown("u", "6"))}, want: unread, copy: true, count: 1, look: true},
+		"another in its place":                        {steps: steps{wrote("u", "5"), see(shown("v", "6"))}, want: unread, copy: true, count: 1, look: true},
+		"deleted by somebody, or its label taken off": {steps: steps{wrote("u", "5"), see(shown("u", "5")), vanish(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"its annotations taken off":                   {steps: steps{wrote("u", "5"), see(shown("u", "5")), see(unlabelled("u", "6"))}, want: unread, copy: true, count: 1, look: true},
+		"deleted by us, and still shown":              {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")}, want: absent, count: 1},
+		"deleted by us, and shown for too long":       {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")}, at: later, want: unread, copy: true, count: 1},
+		"deleted by us, and no longer shown":          {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), vanish(shown("u", "5"))}, want: absent},
+		"deleted by us, and held":                     {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("u", "6", "hold"))}, want: unread, copy: true, count: 1, look: true},
+		"deleted by us before it was ever shown":      {steps: steps{wrote("u", "5"), deleted("u")}, want: absent},
+		"deleted by us, and another made by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
+		"made anew while the old one is shown":        {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7")}, want: trusted, copy: true, count: 1},
+		"made anew, and the old one goes":             {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7"), vanish(shown("u", "5"))}, want: trusted, copy: true, count: 1, look: true},
+		"a foreign one found":                         {steps: steps{foreign}, want: unread},
+		"a foreign one found, and gone":               {steps: steps{foreign, gone}, want: absent},
+		"a read found none":                           {steps: steps{wrote("u", "5"), vanish(shown("u", "5")), gone}, want: absent},
+		"a foreign one found, and a copy shown":       {steps: steps{foreign, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBook()
+			var told []types.NamespacedName
+			for _, step := range test.steps {
+				told = step(b)
+			}
+			at := test.at
+			if at.IsZero() {
+				at = now
+			}
+			if got, _ := b.look(secret, at); got != test.want {
+				t.Errorf("verdict %d, want %d", got, test.want)
+			}
+			if got := b.hasCopy(secret, at); got != test.copy {
+				t.Errorf("there is a copy: %t, want %t", got, test.copy)
+			}
+			if got := b.copiesIn("team"); got != test.count {
+				t.Errorf("%d copies in the namespace, want %d", got, test.count)
+			}
+			if got := len(told) > 0; got != test.look {
+				t.Errorf("the account is to be looked at: %t, want %t", got, test.look)
+			}
+		})
+	}
+}
+
+func TestBookForgetsWhatIsOver(t *testing.T) {
+	b := newBook()
+	for _, account := range []types.NamespacedName{{Namespace: "c1", Name: "a"}, {Namespace: "c1", Name: "b"}, {Namespace: "c2", Name: "a"}} {
+		for _, namespace := range []string{"x", "y"} {
+			b.wrote(account, copyKey(account, namespace), version{uid: "u", resourceVersion: "1"}, noon)
+		}
+	}
+	if got := len(b.accountsOf("c1")); got != 2 {
+		t.Errorf("%d accounts of c1 have copies, want 2", got)
+	}
+	for _, account := range b.all() {
+		for _, namespace := range b.namespacesOf(account) {
+			b.deleted(copyKey(account, namespace), "u", noon)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 0, 0, 0}, []int{len(b.records), len(b.byAccount), len(b.byCluster), len(b.byNamespace)}); diff != "" {
+		t.Errorf("left in memory (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,170 @@
+package credentials
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func jwt(payload string) string {
+	return "h." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".s"
+}
+
+func TestContentOf(t *testing.T) {
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "uid"}}
+	hour := fmt.Sprintf(`{"exp":%d}`, noon.Add(time.Hour).Unix())
+	tests := map[string]struct {
+		change  func(*corev1.Secret)
+		status  *metav1.Time
+		problem string
+		expires time.Time
+	}{
+		"good":                           {expires: noon.Add(time.Hour)},
+		"the status says an earlier end": {status: ptr.To(metav1.NewTime(noon.Add(time.Minute))), expires: noon.Add(time.Minute)},
+		"the status says a later end":    {status: ptr.To(metav1.NewTime(noon.Add(99 * time.Hour))), expires: noon.Add(time.Hour)},
+		"the status says it has ended":   {status: ptr.To(metav1.NewTime(noon)), problem: "has expired at 2026-03-04T12:00:00Z"},
+		"more than the two keys":         {change: func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("x") }, expires: noon.Add(time.Hour)},
+		"ends this instant":              {change: token(fmt.Sprintf(`{"exp":%d}`, noon.Unix())), problem: "has expired at 2026-03-04T12:00:00Z"},
+		"no label":                       {change: func(s *corev1.Secret) { s.Labels = nil }, problem: "was not made by managed-serviceaccount"},
+		"an owner of the same name":      {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "other" }, problem: "no owner reference has its UID"},
+		"an owner of another kind":       {change: func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "ConfigMap" }, problem: "no owner reference has its UID"},
+		"an owner of another group": {change: func(s *corev1.Secret) {
+			s.OwnerReferences[0].APIVersion = "authentication.open-cluster-management.io.evil.com/v1"
+		}, problem: "no owner reference has its UID"},
+		"a service account's token": {change: func(s *corev1.Secret) { s.Type = "kubernetes.io/service-account-token" }, problem: "is of type"},
+		"no token":                  {change: func(s *corev1.Secret) { delete(s.Data, "token") }, problem: "holds no token"},
+		"an empty token":            {change: func(s *corev1.Secret) { s.Data["token"] = nil }, problem: "holds no token"},
+		"an enormous token":         {change: func(s *corev1.Secret) { s.Data["token"] = make([]byte, 16<<10+1) }, problem: "has 16385 bytes, and 16384 are allowed"},
+		"no authorities":            {change: func(s *corev1.Secret) { delete(s.Data, "ca.crt") }, problem: "holds no ca.crt"},
+		"enormous authorities":      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = make([]byte, 256<<10+1) }, problem: "has 262145 bytes"},
+		"authorities that are none": {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("x") }, problem: "is not a list of PEM certificates"},
+		"a key among the authorities": {change: func(s *corev1.Secret) {
+			s.Data["ca.crt"] = []byte(certificate() + strings.ReplaceAll(certificate(), "CERTIFICATE", "EC PRIVATE KEY"))
+		}, problem: "is not a list of PEM certificates"},
+		"a broken key after the authorities":   {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(certificate() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
+		"two authorities":                      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(certificate() + certificate()) }, expires: noon.Add(time.Hour)},
+		"no web token":                         {change: func(s *corev1.Secret) { s.Data["token"] = []byte("password") }, problem: "is not a JSON web token"},
+		"a web token without signature":        {change: func(s *corev1.Secret) { s.Data["token"] = []byte(strings.TrimSuffix(jwt(hour), "s")) }, problem: "is not a JSON web token"},
+		"a web token of no object":             {change: token(`[]`), problem: "is not a JSON web token"},
+		"a web token without end":              {change: token(`{}`), problem: "is not a JSON web token"},
+		"a web token that ends in words":       {change: token(`{"exp":"tomorrow"}`), problem: "is not a JSON web token"},
+		"a web token that ends before 1970":    {change: token(`{"exp":-1}`), problem: "is not a JSON web token"},
+		"a web token that ends after all time": {change: token(`{"exp":1e300}`), problem: "is not a JSON web token"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			account := account.DeepCopy()
+			account.Status.ExpirationTimestamp = test.status
+			secret := sourceSecret(account, jwt(hour), certificate())
+			if test.change != nil {
+				test.change(secret)
+			}
+			got, problem := contentOf(account, secret, noon)
+			if (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
+				t.Fatalf("problem %q, want %q", problem, test.problem)
+			}
+			if problem != "" {
+				if got.token != nil || got.ca != nil {
+					t.Error("something is to be copied in spite of the problem")
+				}
+				return
+			}
+			if !got.expires.Equal(test.expires) || len(got.data()) != 2 {
+				t.Errorf("expires %s, want %s; keys %d", got.expires, test.expires, len(got.data()))
+			}
+		})
+	}
+}
+
+func token(payload string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) { s.Data["token"] = []byte(jwt(payload)) }
+}
+
+func TestReferenceProblem(t *testing.T) {
+	for name, test := range map[string]struct {
+		ref     reference
+		problem string
+	}{
+		"good":                      {ref: reference{name: "a", expires: noon.Add(time.Second)}},
+		"no end is said":            {ref: reference{name: "a"}},
+		"ended":                     {ref: reference{name: "a", expires: noon}, problem: "has expired at"},
+		"nothing is named":          {problem: "names no Secret"},
+		"another Secret":            {ref: reference{name: "b"}, problem: "names a Secret that is not its own"},
+		"a Secret somewhere else":   {ref: reference{name: "../x/a"}, problem: "names a Secret that is not its own"},
+		"a name nobody should read": {ref: reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.ref.problem("a", noon)
+			if (got == "") != (test.problem == "") || !strings.Contains(got, test.problem) || strings.Contains(got, "\x1b") {
+				t.Errorf("got %q, want %q", got, test.problem)
+			}
+		})
+	}
+}
+
+func TestDigestTellsContentsApart(t *testing.T) {
+	seen := map[digest]content{}
+	for _, c := range []content{
+		{}, {token: []byte("ab")}, {ca: []byte("ab")}, {token: []byte("a"), ca: []byte("b")}, {token: []byte("ab"), expires: noon},
+	} {
+		if before, ok := seen[c.digest()]; ok {
+			t.Errorf("%+v and %+v have one digest", before, c)
+		}
+		seen[c.digest()] = c
+	}
+}
+
+func TestCensored(t *testing.T) {
+	c := content{token: []byte(newToken(noon))}
+	for name, test := range map[string]struct {
+		text string
+		kept bool
+	}{
+		"nothing of it":     {"exceeded quota: secrets, requested: count/secrets=1, used: 5, limited: 5", true},
+		"all of it":         {"no: " + string(c.token), false},
+		"a part of it":      {"no: " + string(c.token[100:112]), false},
+		"a part, in base64": {"no: " + base64.StdEncoding.EncodeToString(c.token)[200:212], false},
+		"short":             {"no", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.censored(test.text); (got == test.text) != test.kept {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestTrimAccountKeepsWhatIsRead(t *testing.T) {
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "c1", Name: "a", UID: "uid", ResourceVersion: "7", Finalizers: []string{"x"},
+		Labels:      map[string]string{syncLabel: "true", "other": "x"},
+		Annotations: map[string]string{targetAnnotation: "team", "other": "x"},
+	}}
+	account.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.NewTime(noon)}
+	account.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(noon))
+	account.Status.Conditions = []metav1.Condition{{Type: "x"}}
+	out, err := trimAccount(account.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trimmed := out.(*authv1beta1.ManagedServiceAccount)
+	if referenceOf(trimmed) != referenceOf(account) || !isLabelled(trimmed) || accountChanged(account.DeepCopy(), func() *authv1beta1.ManagedServiceAccount {
+		trimmed := trimmed.DeepCopy()
+		trimmed.Annotations["other"] = "x"
+		return trimmed
+	}()) {
+		t.Errorf("what is read was cut off: %+v", trimmed)
+	}
+	if len(trimmed.Labels) != 1 || len(trimmed.Annotations) != 1 || trimmed.Status.Conditions != nil || trimmed.Finalizers != nil {
+		t.Errorf("what is not read was kept: %+v", trimmed)
+	}
+}
