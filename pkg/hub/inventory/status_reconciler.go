@@ -2,12 +2,10 @@ package inventory
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -137,20 +135,10 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 // being written is said in an event too, when it begins.
 func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
 	now := r.clock.Now()
-	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, condition)
-	if err != nil || patch == nil {
+	changed, err := kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, condition, client.FieldOwner(StatusControllerName), r.expectations, now)
+	if err != nil || !changed {
 		return err
 	}
-	written := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: addon.Name}}
-	err = r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(StatusControllerName))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("patching condition %s: %w", condition.Type, err)
-	}
-	r.expectations.Wrote(written, now)
 	if condition.Reason != contract.ReasonUpstreamGateOn && condition.Reason != contract.ReasonUpstreamGateUnknown {
 		return nil
 	}
