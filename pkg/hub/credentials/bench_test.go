@@ -2,10 +2,13 @@ package credentials
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -75,6 +78,36 @@ func coldStart(b *testing.B, n int) {
 	b.ReportMetric(float64(len(w.wire.Writes()))/float64(n), "writes/account")
 	b.ReportMetric(float64(len(w.wire.Calls()))/float64(n), "requests/account")
 	w.stop()
+}
+
+// BenchmarkLatency measures, from the write that causes it, how long a new token
+// takes to be in the copy, and how long a copy takes to go.
+func BenchmarkLatency(b *testing.B) {
+	w := newWorldOn(b, apitest.Start(b, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
+	c, team := w.cluster("c"), w.team()
+	w.publish(team, c)
+	w.start()
+	account := w.account(c, "reader", team)
+	var rotations, withdrawals []time.Duration
+	const rounds = 200
+	for range rounds {
+		token := w.rotate(account)
+		began := time.Now()
+		w.holds(team, c, "reader", token)
+		rotations = append(rotations, time.Since(began))
+
+		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+		began = time.Now()
+		w.lacks(team, c, "reader")
+		withdrawals = append(withdrawals, time.Since(began))
+		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
+		w.holds(team, c, "reader", token)
+	}
+	for name, all := range map[string][]time.Duration{"rotation": rotations, "withdrawal": withdrawals} {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[rounds/2].Milliseconds()), "ms/"+name+"-p50")
+		b.ReportMetric(float64(all[rounds*99/100].Milliseconds()), "ms/"+name+"-p99")
+	}
 }
 
 func cpuTime(b *testing.B) time.Duration {

@@ -66,6 +66,30 @@ func (s *scene) withdrawn() {
 	s.bound(s.cluster, sourceRole, false)
 }
 
+// lookUntilGone says that the profile changed, as the inventory does once its cache
+// has it, which is also the manager's.
+func (s *scene) lookUntilGone() {
+	s.t.Helper()
+	s.eventually(func() string {
+		s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+		if s.world.copied(s.team, s.cluster, "reader") != nil {
+			return "the copy is still there"
+		}
+		return ""
+	})
+}
+
+// reads counts how often the account's own Secret was read.
+func (s *scene) reads() int {
+	reads := 0
+	for _, call := range s.wire.Calls() {
+		if call.Path == "/api/v1/namespaces/"+s.cluster+"/secrets/reader" {
+			reads++
+		}
+	}
+	return reads
+}
+
 func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
 	s := newScene(t)
 	other := s.world.team()
@@ -136,6 +160,17 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 	}
 }
 
+// lookedTwice waits until the token was read once more after its second was over.
+func (s *scene) lookedTwice() {
+	s.t.Helper()
+	s.eventually(func() string {
+		if got := len(s.reads()); got < 2 {
+			return fmt.Sprintf("read %d times", got)
+		}
+		return ""
+	})
+}
+
 // reads are the paths of the Secrets that were read, but for lists and watches.
 func (s *scene) reads() []string {
 	var paths []string
@@ -175,6 +210,7 @@ func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
 	s := newScene(t)
 	s.settled()
 	s.settle()
+	s.lookedTwice()
 	s.wire.Reset()
 	for i := range 20 {
 		editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
@@ -240,7 +276,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 			other := profileOf(s.team, s.cluster)
 			other.Spec.ClusterManager.Name = "somebody-else"
 			s.create(other)
-			s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+			s.lookUntilGone()
 		},
 		"the account is deleted but held by a finalizer": func(s *scene) {
 			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
@@ -249,13 +285,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 		"the profile is deleted but held by a finalizer": func(s *scene) {
 			edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
 			s.delete(s.profile)
-			s.eventually(func() string {
-				s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
-				if s.world.copied(s.team, s.cluster, "reader") != nil {
-					return "the copy is still there"
-				}
-				return ""
-			})
+			s.lookUntilGone()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -656,13 +686,7 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 		s.settle()
 		s.wire.Reset()
 		s.quiet()
-		reads := 0
-		for _, call := range s.wire.Calls() {
-			if call.Path == "/api/v1/namespaces/"+s.cluster+"/secrets/reader" {
-				reads++
-			}
-		}
-		if reads < 2 {
+		if reads := s.reads(); reads < 2 {
 			t.Errorf("the source was read %d times", reads)
 		}
 	})
