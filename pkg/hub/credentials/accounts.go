@@ -108,7 +108,17 @@ func (a *accounts) start(ctx context.Context, changed func(*authv1beta1.ManagedS
 			tellOf(obj, changed)
 		},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	// Of one that went meanwhile no handler tells.
+	for i := range list.Items {
+		account := &list.Items[i]
+		if err := filling.Get(ctx, client.ObjectKeyFromObject(account), &authv1beta1.ManagedServiceAccount{}, uncopied); apierrors.IsNotFound(err) {
+			changed(account)
+		}
+	}
+	return nil
 }
 
 func tellOf(obj any, changed func(*authv1beta1.ManagedServiceAccount)) {

@@ -274,6 +274,8 @@ func (l leader) Start(ctx context.Context) error {
 	l.ctx = ctx
 	l.targets.start(ctx)
 	close(l.leading)
+	// One that was looked at before could not be watched.
+	l.reviewRights()
 	if err := l.syncer.watch(ctx, l.askEverything); err != nil {
 		return err
 	}

@@ -147,11 +147,12 @@ func (r *Reconciler) withdraw(ctx context.Context, w *work, namespace string) {
 		r.book.forget(secret)
 		return
 	}
-	if !r.permitted(ctx, w, target(namespace)) {
-		return
-	}
+	// Whatever is wrong with the RoleBinding, it may give the right all the same.
+	permitted := r.permitted(ctx, w, target(namespace))
 	if err := r.remove(ctx, secret); err != nil {
-		r.failed(w, target(namespace), namespace, err, err.Error())
+		if permitted {
+			r.failed(w, target(namespace), namespace, err, err.Error())
+		}
 		return
 	}
 	log.FromContext(ctx).Info("Withdrew a copy", "secret", secret)
@@ -470,6 +471,7 @@ func (r *Reconciler) permitted(ctx context.Context, w *work, at place) bool {
 // is tried again at once; a refusal is told to people; everything else is only
 // tried again. text is what may be said of the error.
 func (r *Reconciler) failed(w *work, at place, namespace string, err error, text string) {
+	text = withoutTokens(text)
 	if wait := r.rights.settling(at); wait > 0 && apierrors.IsForbidden(err) && !isTerminating(err) {
 		w.unsettled = true
 		w.later(wait)

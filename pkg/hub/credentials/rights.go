@@ -225,6 +225,16 @@ func (r *rights) correct(ctx context.Context, current *rbacv1.RoleBinding, p pla
 	return nil
 }
 
+// restore puts right the RoleBinding that is in the cache, of a place that no account
+// is known to need: without it nobody could look there.
+func (r *rights) restore(ctx context.Context, p place, current *rbacv1.RoleBinding) error {
+	defer r.locked(p)()
+	if gone, _ := r.known(p); current.UID == gone {
+		return nil
+	}
+	return r.correct(ctx, current, p)
+}
+
 // remove deletes the RoleBinding that is in the cache, if no account has come to
 // need it meanwhile.
 func (r *rights) remove(ctx context.Context, p place, current *rbacv1.RoleBinding) error {
@@ -301,6 +311,9 @@ func (r *RightsReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, nil
 	}
 	if isTarget {
+		if err := r.rights.restore(ctx, p, current); err != nil {
+			return reconcile.Result{}, err
+		}
 		r.targets.watch(p.namespace, false) //nolint:contextcheck // it outlives this reconciliation
 		if !r.targets.synced(p.namespace) || r.book.copiesIn(p.namespace) > 0 {
 			return reconcile.Result{}, nil // both end with an event

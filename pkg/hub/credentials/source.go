@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -103,6 +104,21 @@ func (c content) censored(text string) string {
 		}
 	}
 	return text
+}
+
+// encoded is text so long, in the letters of base64, that it may be of a token.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/=_.-]{40,}`)
+
+// withoutTokens leaves out of a text whatever may be part of some token: what is
+// refused may be about one that is not at hand, as when a copy is deleted. Names of
+// objects, which have no capitals, stay.
+func withoutTokens(text string) string {
+	return encoded.ReplaceAllStringFunc(text, func(found string) string {
+		if found == strings.ToLower(found) {
+			return found
+		}
+		return "(left out)"
+	})
 }
 
 // contentOf takes out of an account's own Secret what is to be copied, or says

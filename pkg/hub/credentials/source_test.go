@@ -143,6 +143,23 @@ func TestCensored(t *testing.T) {
 	}
 }
 
+func TestWithoutTokens(t *testing.T) {
+	token := newToken(noon)
+	uid := "deleting Secret cluster1-reader: Precondition failed: UID in precondition: 5f4dcc3b-5aa7-65d6-1d83-27deb882cf99, UID in object meta: "
+	name := strings.Repeat("a-long-name.", 20) + "x"
+	for text, want := range map[string]string{
+		"no: " + token + " in it":                                 "no: (left out) in it",
+		"no: " + base64.StdEncoding.EncodeToString([]byte(token)): "no: (left out)",
+		uid:                       uid,
+		"deleting Secret " + name: "deleting Secret " + name,
+		"ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no": "ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no",
+	} {
+		if got := withoutTokens(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestTrimAccountKeepsWhatIsRead(t *testing.T) {
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "c1", Name: "a", UID: "uid", ResourceVersion: "7", Finalizers: []string{"x"},

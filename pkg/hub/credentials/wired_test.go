@@ -813,6 +813,34 @@ func TestRightsComeBack(t *testing.T) {
 	s.copied()
 }
 
+// Who may edit RoleBindings must not be able to keep a copy by it.
+func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
+	edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
+	s.rule.say(s.team, s.cluster, Selection{Answer: No, Why: "is out"})
+	s.lacks(s.team, s.cluster, "reader")
+	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+s.team+": the cluster is out.")
+	s.delete(binding)
+}
+
+// A manager that runs as another service account than the one before finds what
+// that one left.
+func TestLeftoversOfAnotherServiceAccountAreFound(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.stop()
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
+	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
+		edit(s.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Namespace = "elsewhere"
+		})
+	}
+	s.start()
+	s.withdrawn()
+}
+
 func TestAnothersRoleBindingIsReported(t *testing.T) {
 	w := newWorld(t)
 	c, team := w.cluster(w.name("c")), w.team()
@@ -1022,6 +1050,21 @@ func TestNoTokenIsSaid(t *testing.T) {
 
 // TestEveryWriteMayFail makes each write fail once, in the ways it can, and lets
 // the manager come to where it should be.
+func TestARefusedWithdrawalQuotesNoToken(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.wire.Fail(func(c apitest.Call) apitest.Fault {
+		if c.Method == http.MethodDelete && c.Resource == "secrets" {
+			return apitest.Fault{Status: 403, Reason: "Forbidden", Message: "a webhook keeps what holds " + s.token}
+		}
+		return apitest.Fault{}
+	})
+	s.rule.say(s.team, s.cluster, Selection{Answer: No, Why: "is out"})
+	s.mentions(s.cluster, "TargetNotEntitled", "a webhook keeps what holds (left out)")
+	s.wire.Fail(nil)
+	s.withdrawn()
+}
+
 func TestEveryWriteMayFail(t *testing.T) {
 	faults := map[string]apitest.Fault{
 		"a conflict":     {Status: 409, Reason: "Conflict", Message: "conflict"},
