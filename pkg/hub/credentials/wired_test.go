@@ -883,6 +883,62 @@ func TestANamespaceThatIsGoing(t *testing.T) {
 	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "being terminated", "Copied: reader to "+other)
 }
 
+// No controller counts quotas here, so the answer is made up.
+func TestAQuotaIsReported(t *testing.T) {
+	w := newWorld(t)
+	c, team, other := w.cluster(w.name("c")), w.team(), w.team()
+	w.publish(team, c)
+	w.publish(other, c)
+	w.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodPost && call.Resource == "secrets" && strings.Contains(call.Path, team) {
+			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "exceeded quota: few, requested: count/secrets=1, used: 5, limited: 5"}
+		}
+		return apitest.Fault{}
+	})
+	w.start()
+	account := w.account(c, "reader", team, other)
+	token := w.rotate(account)
+	w.holds(other, c, "reader", token)
+	w.says(c, "False", "CopyFailed", "Account reader could not be copied or withdrawn in "+team+": creating Secret "+c+"-reader: exceeded quota: few, requested: count/secrets=1, used: 5, limited: 5. Copied: reader to "+other+".")
+	w.wire.Fail(nil)
+	w.holds(team, c, "reader", token)
+	w.mentions(c, "Copied", team, other)
+}
+
+// TestARevocationDoesNotWaitForFirstCopies takes one copy back while many others are
+// still to be made.
+func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
+	s := newScene(t)
+	s.stop()
+	const many = 150
+	for i := range many {
+		c := s.world.cluster(s.name(fmt.Sprintf("d%d", i)))
+		s.publish(s.team, c)
+		s.world.account(c, "reader", s.team)
+	}
+	s.start()
+	s.eventually(func() string {
+		if s.creds.book.copiesIn(s.team) < 2 {
+			return "nothing has been copied yet"
+		}
+		return ""
+	})
+	began := time.Now()
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	s.lacks(s.team, s.cluster, "reader")
+	took, made := time.Since(began), s.creds.book.copiesIn(s.team)
+	t.Logf("withdrawn after %s, with %d of %d copies made", took, made, many)
+	if took > 2*time.Second {
+		t.Errorf("withdrawn after %s", took)
+	}
+	s.eventually(func() string {
+		if got := s.creds.book.copiesIn(s.team); got != many {
+			return fmt.Sprintf("%d copies of %d", got, many)
+		}
+		return ""
+	})
+}
+
 func TestADraining(t *testing.T) {
 	s := newScene(t)
 	s.settled()
