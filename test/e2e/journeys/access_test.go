@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
 )
@@ -148,14 +150,17 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
 	leadsIn(t, way, cluster1, "ground")
 
-	// Its Placement gives the cluster the addon again.
+	// A finalizer keeps the cluster's Placement from giving it the addon again before
+	// anybody has seen it going.
 	untouched := hasProfile(t, ns, cluster1)
 	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster2, Name: "cluster-proxy"}}
+	free := finalized(t, proxy)
 	if err := hub(t).Delete(t.Context(), proxy); err != nil {
 		t.Fatal(err)
 	}
 	offers(t, ns, cluster2)
 	says(t, cluster2, conditionPS, metav1.ConditionTrue, "Synced", ns)
+	free(t.Context())
 	within(t, eventually, "cluster-proxy comes back to "+cluster2, func(ctx context.Context) error {
 		back := proxy.DeepCopy()
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(proxy), back); err != nil {
@@ -172,6 +177,37 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	if now := hasProfile(t, ns, cluster1); now.ResourceVersion != untouched.ResourceVersion {
 		t.Error("the profile of the other cluster was written")
 	}
+}
+
+// finalized puts a finalizer on an object; the returned function takes it off, at
+// the end of the story at the latest.
+func finalized(t *testing.T, object client.Object) (free func(context.Context)) {
+	t.Helper()
+	const finalizer = "story.example/holds"
+	c := hub(t)
+	change := func(ctx context.Context, edit func(client.Object) bool) error {
+		now := object.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := now.DeepCopyObject().(client.Object)
+		if !edit(now) {
+			return nil
+		}
+		return c.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	try := func(ctx context.Context, edit func(client.Object) bool) {
+		t.Helper()
+		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return change(ctx, edit) }); err != nil {
+			t.Errorf("finalizer of %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	free = func(ctx context.Context) {
+		try(ctx, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+	}
+	try(t.Context(), func(o client.Object) bool { return controllerutil.AddFinalizer(o, finalizer) })
+	t.Cleanup(func() { free(context.Background()) })
+	return free
 }
 
 // An administrator who can reach a cluster without a proxy says so in a ConfigMap;
