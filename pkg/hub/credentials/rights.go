@@ -311,12 +311,19 @@ func (r *RightsReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, nil
 	}
 	if isTarget {
-		if err := r.rights.restore(ctx, p, current); err != nil {
+		switch err := r.rights.restore(ctx, p, current); {
+		case err != nil && isRefusal(err):
+			// It gives another right, or another the right, and must not be changed, as
+			// where no set is bound: no way to any copy, and what may be there goes with
+			// its profile.
+			log.FromContext(ctx).Info("Cannot look for copies", "namespace", p.namespace, "reason", err.Error())
+		case err != nil:
 			return reconcile.Result{}, err
-		}
-		r.targets.watch(p.namespace, false) //nolint:contextcheck // it outlives this reconciliation
-		if !r.targets.synced(p.namespace) || r.book.copiesIn(p.namespace) > 0 {
-			return reconcile.Result{}, nil // both end with an event
+		default:
+			r.targets.watch(p.namespace, false) //nolint:contextcheck // it outlives this reconciliation
+			if !r.targets.synced(p.namespace) || r.book.copiesIn(p.namespace) > 0 {
+				return reconcile.Result{}, nil // both end with an event
+			}
 		}
 	}
 	if !r.settled() {

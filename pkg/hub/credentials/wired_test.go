@@ -779,15 +779,26 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 }
 
 func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
-	w := newWorld(t)
-	team := w.team()
-	w.create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: copyLabels()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-	})
-	w.start()
-	w.bound(team, targetRole, false)
+	for name, change := range map[string]func(*rbacv1.RoleBinding){
+		"one of the manager's":         func(*rbacv1.RoleBinding) {},
+		"one that is for another":      func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "elsewhere" },
+		"one forged, to another role":  func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" },
+		"one forged, to read a source": func(b *rbacv1.RoleBinding) { b.Name, b.RoleRef.Name = sourceRole, "view" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			team := w.team()
+			binding := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: copyLabels()},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+			}
+			change(binding)
+			w.create(binding)
+			w.start()
+			w.bound(team, binding.Name, false)
+		})
+	}
 }
 
 func TestRightsComeBack(t *testing.T) {
@@ -1104,8 +1115,6 @@ func TestNoTokenIsSaid(t *testing.T) {
 	}
 }
 
-// TestEveryWriteMayFail makes each write fail once, in the ways it can, and lets
-// the manager come to where it should be.
 func TestARefusedWithdrawalQuotesNoToken(t *testing.T) {
 	s := newScene(t)
 	s.settled()
@@ -1121,6 +1130,8 @@ func TestARefusedWithdrawalQuotesNoToken(t *testing.T) {
 	s.withdrawn()
 }
 
+// TestEveryWriteMayFail makes each write fail once, in the ways it can, and lets
+// the manager come to where it should be.
 func TestEveryWriteMayFail(t *testing.T) {
 	faults := map[string]apitest.Fault{
 		"a conflict":     {Status: 409, Reason: "Conflict", Message: "conflict"},
