@@ -148,9 +148,11 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ServiceAccount inventory-system/cluster-inventory-manager",
 		"ServiceAccount inventory-system/cluster-inventory-uninstall",
 		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
+		"ValidatingAdmissionPolicy /cluster-inventory-roles",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-target",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-roles",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-target",
 	}
