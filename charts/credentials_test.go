@@ -540,6 +540,17 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	back.SetNamespace("cluster1")
 	f.create(back)
 	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+
+	// An account that names nothing goes nowhere, or where the cluster is published.
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "reader"}}
+	if err := f.accounts().Patch(t.Context(), account, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(team, "cluster1")
+	f.start("--credentials-require-target=false")
+	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(false, settled, &corev1.Secret{}, unbound, "cluster1-reader")
+
 	f.start("--credentials-mode=draining")
 	f.expect(false, 10*time.Second, &corev1.Secret{}, team, "cluster1-reader")
 	f.gone(team, "cluster1")
