@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -166,6 +167,10 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	c.rights = newRights(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock)
+	// Filled before anything works: whether accounts are served must not be in doubt.
+	if _, err := mgr.GetCache().GetInformer(ctx, crds(), cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
 	for _, add := range []func() error{c.addStart, c.addAccounts, c.addRights, c.addStatus} {
 		if err := add(); err != nil {
 			return nil, err
@@ -286,14 +291,19 @@ func (l leader) Start(ctx context.Context) error {
 
 // addStart registers what reads the accounts once they are served.
 func (c *Credentials) addStart() error {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return builder.ControllerManagedBy(c.mgr).
 		Named(StartControllerName).
-		WatchesMetadata(crd, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.And(named(accountCRD), predicate.Funcs{
+		WatchesMetadata(crds(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.And(named(accountCRD), predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		}))).
 		Complete(reconcile.Func(c.start))
+}
+
+// crds is the kind of which only metadata is read.
+func crds() *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	return crd
 }
 
 // start reads the accounts, once, when they are served.
@@ -357,9 +367,16 @@ func (c *Credentials) reviewConditions(ctx context.Context) error {
 	return nil
 }
 
-// settled tells whether it is known which RoleBindings are needed.
+// settled tells whether it is known which RoleBindings are needed. Where the hub
+// serves no accounts, none is for their sake.
 func (c *Credentials) settled() bool {
-	return c.opts.Mode == ModeDraining || c.accounts.settled()
+	return c.opts.Mode == ModeDraining || c.accounts.settled() || c.accounts.filled() == nil && !c.declared()
+}
+
+// declared tells whether the hub has, or may have, the CRD of accounts.
+func (c *Credentials) declared() bool {
+	err := c.mgr.GetCache().Get(c.added, types.NamespacedName{Name: accountCRD}, crds(), uncopied)
+	return !apierrors.IsNotFound(err)
 }
 
 // addAccounts registers the controller of the copies.

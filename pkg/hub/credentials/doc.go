@@ -41,7 +41,8 @@
 // status have a resolution of a second, so a token just made is read once more two seconds
 // later: another may have been made within the same second. A rotation that the status never
 // tells of is found by the check that reads every token every four to six minutes, as is a
-// Secret that was deleted or changed behind its account's back. Copies are watched as metadata only; one whose
+// Secret that was deleted or changed behind its account's back. One that is not there is looked
+// for once more after a second, because its agent makes it anew. Copies are watched as metadata only; one whose
 // version is not the one written last is read and put right. Of tokens only digests
 // are remembered, and nothing of them is logged at any verbosity, nor repeated from an API
 // server's message.

@@ -283,7 +283,7 @@ func (r *Reconciler) read(ctx context.Context, w *work, ref reference) (f findin
 	switch {
 	case apierrors.IsNotFound(err):
 		f.problem = "its Secret " + ref.name + " is not there"
-		return r.sources.record(w.key, f, now), nil, true
+		return r.sources.missing(w.key, f, now), nil, true
 	case err != nil:
 		r.failed(w, at, "", err, fmt.Sprintf("reading Secret %s: %v", ref.name, err))
 		return finding{}, nil, false

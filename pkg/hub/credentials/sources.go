@@ -24,6 +24,10 @@ const (
 	// is behind.
 	secondLook = 2 * time.Second
 
+	// missingLook is when a source that is not there is looked for once more before
+	// anything is taken back: its agent makes a Secret that was deleted anew.
+	missingLook = time.Second
+
 	// justNow is how long ago "just now" may be, by the spoke's clock.
 	justNow = time.Minute
 
@@ -47,6 +51,7 @@ type finding struct {
 	content   digest
 	expires   time.Time
 	problem   string // why it cannot be copied, or ""
+	missing   bool   // at the last look it was not there
 	next      time.Time
 }
 
@@ -78,6 +83,21 @@ func (s *sources) record(account types.NamespacedName, f finding, now time.Time)
 	}
 	s.found[account] = f
 	return f
+}
+
+// missing notes that a source is not there. What was found before by the same
+// reference counts until it has been looked for once more.
+func (s *sources) missing(account types.NamespacedName, f finding, now time.Time) finding {
+	s.mu.Lock()
+	before, known := s.found[account]
+	if known && before.reference == f.reference && before.problem == "" && !before.missing {
+		defer s.mu.Unlock()
+		before.missing, before.next = true, now.Add(missingLook)
+		s.found[account] = before
+		return before
+	}
+	s.mu.Unlock()
+	return s.record(account, f, now)
 }
 
 // forget drops an account of which nothing is to be copied.

@@ -149,6 +149,29 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 	}
 }
 
+// The agent makes a Secret that was deleted anew. A look in between takes nothing
+// back.
+func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
+	s := newScene(t)
+	before := s.copied()
+	s.lookedTwice()
+	s.wire.Reset()
+	secret := sourceSecret(s.account, "", "")
+	s.delete(secret)
+	// Altered, the copy has its source looked for.
+	edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
+	s.eventually(func() string {
+		if len(s.reads()) == 0 {
+			return "the source was not looked for"
+		}
+		return ""
+	})
+	s.token = s.rotate(s.account)
+	if after := s.copied(); after.UID != before.UID {
+		t.Error("the copy was taken back and made anew")
+	}
+}
+
 // lookedTwice waits until the token was read once more after its second was over.
 func (s *scene) lookedTwice() {
 	s.t.Helper()
