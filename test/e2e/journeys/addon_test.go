@@ -3,6 +3,7 @@ package journeys
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,10 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -194,6 +199,29 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 	})
 	within(t, soon, "an event names what stays", func(ctx context.Context) error { return letGoEvent(ctx, hub(t), lost) })
 	within(t, eventually, "the detached cluster goes", func(ctx context.Context) error {
+		letOthersGo(ctx, t, lost)
 		return gone(ctx, hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: lost}})
 	})
+}
+
+// letOthersGo takes the finalizers off what upstream's addons wait for on a spoke
+// that is lost, as its administrator has to; what is this addon's must go by itself.
+func letOthersGo(ctx context.Context, t *testing.T, cluster string) {
+	t.Helper()
+	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &addonv1beta1.ManagedClusterAddOnList{}} {
+		if err := hub(t).List(ctx, list, client.InNamespace(cluster)); err != nil {
+			t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(object runtime.Object) error {
+			other := object.(client.Object)
+			if strings.Contains(other.GetName(), addonName) || len(other.GetFinalizers()) == 0 {
+				return nil
+			}
+			free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			return client.IgnoreNotFound(hub(t).Patch(ctx, other, free))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
