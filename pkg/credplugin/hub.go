@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,6 +73,35 @@ func (h *hub) secret(ctx context.Context, wanted account) (*corev1.Secret, error
 		return nil, h.failure(ctx, wanted, err)
 	}
 	return secret, nil
+}
+
+// grace is how long after its end a request may take to say so itself.
+const grace = 500 * time.Millisecond
+
+// secretInTime is secret that ends with the context even if a kubeconfig has a
+// program of its own run to log in: client-go waits for that whatever the context
+// says.
+func (h *hub) secretInTime(ctx context.Context, wanted account) (*corev1.Secret, error) {
+	type answer struct {
+		secret *corev1.Secret
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		secret, err := h.secret(ctx, wanted)
+		answered <- answer{secret, err}
+	}()
+	select {
+	case got := <-answered:
+		return got.secret, got.err
+	case <-ctx.Done():
+	}
+	select {
+	case got := <-answered:
+		return got.secret, got.err
+	case <-time.After(grace):
+		return nil, h.failure(ctx, wanted, ctx.Err())
+	}
 }
 
 // failure says what a failed read means to the consumer.
