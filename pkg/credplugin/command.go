@@ -85,7 +85,7 @@ func answer(ctx context.Context, opts *Options, now func() time.Time, out io.Wri
 	if err != nil {
 		return err
 	}
-	secret, err := hub.secret(ctx, wanted)
+	secret, err := hub.secretInTime(ctx, wanted)
 	if err != nil {
 		return err
 	}
