@@ -217,6 +217,9 @@ func (b *book) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
 	r := b.records[secret]
 	known := r != nil && r.account == account && !r.foreign &&
 		(r.verified.resourceVersion != "" && !newer(meta.ResourceVersion, r.verified.resourceVersion) || r.deleted == meta.UID && !isHeld(meta))
+	if known && r.seen != nil && isHeld(r.seen) && !isHeld(meta) {
+		known = false // it counted as there until now
+	}
 	var touched []types.NamespacedName
 	if r != nil && r.account != account {
 		touched = append(touched, r.account)
@@ -239,11 +242,15 @@ func (b *book) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedName
 		return nil
 	}
 	account := r.account
+	held := r.seen != nil && isHeld(r.seen)
 	if r.seen != nil && r.seen.UID == meta.UID {
 		r.seen = nil
 	}
 	if r.deleted == meta.UID {
 		b.tidy(secret)
+		if held {
+			return []types.NamespacedName{account} // it counted as there until now
+		}
 		return nil
 	}
 	if r.verified.uid == meta.UID {

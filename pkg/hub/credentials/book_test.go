@@ -67,6 +67,8 @@ func TestBook(t *testing.T) {
 		"deleted by us, and shown for too long":       {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")}, at: later, want: unread, copy: true, count: 1},
 		"deleted by us, and no longer shown":          {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), vanish(shown("u", "5"))}, want: absent},
 		"deleted by us, and held":                     {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("u", "6", "hold"))}, want: unread, copy: true, count: 1, look: true},
+		"released and deleted by us, and gone":        {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")), deleted("u"), vanish(shown("u", "7"))}, want: absent, look: true},
+		"released and deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")), deleted("u"), see(shown("u", "7"))}, want: absent, count: 1, look: true},
 		"deleted by us before it was ever shown":      {steps: steps{wrote("u", "5"), deleted("u")}, want: absent},
 		"deleted by us, and another made by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
 		"made anew while the old one is shown":        {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7")}, want: trusted, copy: true, count: 1},
