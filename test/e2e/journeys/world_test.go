@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -154,8 +155,29 @@ func enabled(t *testing.T, clusters ...string) {
 	}
 }
 
+// forgetRequests deletes the certificate requests of earlier stories. OCM's
+// registration agent makes another one whenever somebody changes the addon's status
+// while it waits for a certificate, and gives up while the hub holds ten, which the hub
+// clears away after an hour.
+func forgetRequests(t *testing.T, cluster string) {
+	t.Helper()
+	requests := &certificatesv1.CertificateSigningRequestList{}
+	if err := hub(t).List(t.Context(), requests); err != nil {
+		t.Fatal(err)
+	}
+	for i := range requests.Items {
+		request := &requests.Items[i]
+		if strings.HasPrefix(request.Name, "addon-"+cluster+"-"+addonName+"-") && len(request.Status.Certificate) > 0 {
+			if err := client.IgnoreNotFound(hub(t).Delete(t.Context(), request)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func enable(t *testing.T, cluster string) {
 	t.Helper()
+	forgetRequests(t, cluster)
 	// What clusteradm sends: v1alpha1, with the install namespace, and no owner.
 	object := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName},
