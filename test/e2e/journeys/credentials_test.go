@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -141,11 +142,20 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	account(t, cluster1, "killed", ns)
 	hasCopy(t, ns, cluster1, "killed")
 
+	dead := holder(t.Context(), t)
 	kill(t, managerPod(t.Context(), t))
 	if err := hub(t).Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
+	within(t, eventually, "a manager leads again", func(ctx context.Context) error {
+		if now := holder(ctx, t); now == dead || now == "" {
+			return fmt.Errorf("the lease is still %q's", now)
+		}
+		return nil
+	})
+	back := time.Now()
 	hasNoCopy(t, ns, cluster1, "killed")
+	t.Logf("the copy was gone %s after the manager was back", time.Since(back).Round(time.Millisecond))
 	hasNoProfile(t, ns, cluster1)
 	within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 }

@@ -188,12 +188,18 @@ func letGoEvent(ctx context.Context, c client.Client, cluster string) error {
 func leads(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	pod := managerPod(ctx, t)
-	lease := &coordinationv1.Lease{}
-	if err := hub(t).Get(ctx, types.NamespacedName{Namespace: managerNS, Name: "cluster-inventory-manager"}, lease); err != nil {
-		return err
-	}
-	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); !strings.HasPrefix(holder, pod.Name) {
+	if holder := holder(ctx, t); !strings.HasPrefix(holder, pod.Name) {
 		return fmt.Errorf("%q leads, not %s", holder, pod.Name)
 	}
 	return nil
+}
+
+// holder is who holds the election's lease.
+func holder(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := hub(t).Get(ctx, types.NamespacedName{Namespace: managerNS, Name: "cluster-inventory-manager"}, lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
