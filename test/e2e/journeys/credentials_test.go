@@ -189,8 +189,8 @@ func TestCopyIsRepaired(t *testing.T) {
 	hasCopy(t, ns, cluster1, "repair")
 }
 
-// A tenant who makes a profile of a cluster, with every label and even as the
-// owner of a Secret with the copy's labels, gets no token.
+// A tenant who makes a profile of a cluster, with every label of a genuine one,
+// gets no token, however often the profile is made again.
 func TestForgedProfileGetsNoToken(t *testing.T) {
 	installed(t)
 	enabled(t, cluster1)
