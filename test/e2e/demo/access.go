@@ -107,7 +107,7 @@ func (d *Demo) connect(ctx context.Context) error {
 	if err := d.login(ctx, true); err != nil {
 		return err
 	}
-	before, err := d.copied(ctx)
+	before, err := d.source(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,16 @@ func (d *Demo) connect(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	if err := d.hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: consumer}}); err != nil {
+	if err := d.hub.Delete(ctx, before); err != nil {
 		return err
 	}
 	if err := d.until(ctx, "the new token is copied", func(ctx context.Context) error {
-		now, err := d.copied(ctx)
-		if err == nil && bytes.Equal(now.Data["token"], before.Data["token"]) {
+		now, err := d.source(ctx)
+		if err != nil {
+			return err
+		}
+		copied, err := d.copied(ctx)
+		if err == nil && (now.UID == before.UID || !bytes.Equal(copied.Data["token"], now.Data["token"])) {
 			err = errors.New("it is still the old one")
 		}
 		return err
@@ -179,6 +183,12 @@ func createAll(ctx context.Context, c client.Client, objects ...client.Object) e
 		}
 	}
 	return nil
+}
+
+// source is the Secret in which managed-serviceaccount keeps the account's token.
+func (d *Demo) source(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	return secret, d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: consumer}, secret)
 }
 
 func (d *Demo) copied(ctx context.Context) (*corev1.Secret, error) {
