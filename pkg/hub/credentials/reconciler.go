@@ -518,13 +518,7 @@ func (w *work) say(d decision) {
 // isRefusal tells whether an error is an answer of the API server that will be
 // the same tomorrow unless somebody acts, or one of ours that says so.
 func isRefusal(err error) bool {
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),
-		apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
-		return false
-	default:
-		return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || errors.Is(err, errNotOurs)
-	}
+	return kube.IsRefusal(err) && !apierrors.IsInternalError(err) || errors.Is(err, errNotOurs)
 }
 
 // isTerminating tells whether something is forbidden because the namespace is

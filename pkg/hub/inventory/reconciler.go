@@ -199,7 +199,7 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 // record remembers how the pair came out, for the condition and the events.
 func (r *Reconciler) record(pair types.NamespacedName, o observed, s selection, left []string, err error) {
 	switch {
-	case err != nil && !isRefusal(err):
+	case err != nil && !kube.IsRefusal(err):
 		// Tried again; what was so before is still the best there is to say.
 	case err != nil:
 		r.outcomes.set(pair, outcome{
@@ -211,18 +211,6 @@ func (r *Reconciler) record(pair types.NamespacedName, o observed, s selection, 
 		r.outcomes.forget(pair)
 	default:
 		r.outcomes.set(pair, outcomeOf(o, s, left))
-	}
-}
-
-// isRefusal tells whether an error is an answer of the API server that will be
-// the same tomorrow unless somebody acts.
-func isRefusal(err error) bool {
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),
-		apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
-		return false
-	default:
-		return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
 	}
 }
 

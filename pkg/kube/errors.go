@@ -1,0 +1,18 @@
+package kube
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// IsRefusal tells whether an error is an answer of the API server that will be
+// the same tomorrow unless somebody acts.
+func IsRefusal(err error) bool {
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),
+		apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+		return false
+	default:
+		return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+	}
+}
