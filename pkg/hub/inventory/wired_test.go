@@ -83,6 +83,13 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 	t.Helper()
 	byObject := CacheOptions()
 	byObject[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{"default": {}}}
+	return startWith(t, cfg, byObject, func(manager.Manager) Options { return opts })
+}
+
+// startWith is startManager with a cache that holds what byObject says, and options
+// that may rest on the manager.
+func startWith(t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options) (stop func()) {
+	t.Helper()
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:     testScheme(),
 		Logger:     logr.Discard(),
@@ -94,7 +101,7 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Add(ctx, mgr, opts); err != nil {
+	if _, err := Add(ctx, mgr, options(mgr)); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
