@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -120,6 +121,7 @@ func Cleanup(ctx context.Context, opts CleanupOptions) error {
 		AgentTimeout:     opts.Timeout,
 		Timeout:          hookTimeout,
 		Settle:           hookSettle,
+		Clock:            clock.RealClock{},
 	}
 	return hook.Run(ctx)
 }

@@ -27,6 +27,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -240,7 +241,8 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
-	if _, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{}); err != nil {
+	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	creds, err := Add(ctx, mgr, w.opts)
@@ -250,6 +252,18 @@ func (w *world) start() {
 	w.rule.mu.Lock()
 	w.rule.look = creds.Look
 	w.rule.mu.Unlock()
+	// What the inventory does once the cache has a profile, or has lost it.
+	look := func(obj any) {
+		if lost, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = lost.Obj
+		}
+		creds.Look(client.ObjectKeyFromObject(obj.(client.Object)))
+	}
+	if _, err := profiles.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
+	}); err != nil {
+		w.t.Fatal(err)
+	}
 	w.creds, w.mgr = creds, mgr
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

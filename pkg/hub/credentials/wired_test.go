@@ -66,19 +66,6 @@ func (s *scene) withdrawn() {
 	s.bound(s.cluster, sourceRole, false)
 }
 
-// lookUntilGone says that the profile changed, as the inventory does once its cache
-// has it, which is also the manager's.
-func (s *scene) lookUntilGone() {
-	s.t.Helper()
-	s.eventually(func() string {
-		s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
-		if s.world.copied(s.team, s.cluster, "reader") != nil {
-			return "the copy is still there"
-		}
-		return ""
-	})
-}
-
 func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
 	s := newScene(t)
 	other := s.world.team()
@@ -288,7 +275,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 			other := profileOf(s.team, s.cluster)
 			other.Spec.ClusterManager.Name = "somebody-else"
 			s.create(other)
-			s.lookUntilGone()
+			s.lacks(s.team, s.cluster, "reader")
 		},
 		"the account is deleted but held by a finalizer": func(s *scene) {
 			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
@@ -297,7 +284,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 		"the profile is deleted but held by a finalizer": func(s *scene) {
 			edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
 			s.delete(s.profile)
-			s.lookUntilGone()
+			s.lacks(s.team, s.cluster, "reader")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -760,7 +747,6 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 		// A forged profile gets nothing, and makes no noise.
 		forged := w.team()
 		w.create(profileOf(forged, c))
-		w.creds.Look(types.NamespacedName{Namespace: forged, Name: c})
 		w.stays(func() string {
 			if w.copied(forged, c, "reader") != nil {
 				return "a forged profile got a token"

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,6 +37,15 @@ type bench struct {
 	stops int
 }
 
+// hasty is a clock by which nobody waits: whoever would finds the time passed.
+type hasty struct{ *testingclock.FakeClock }
+
+func (c hasty) After(d time.Duration) <-chan time.Time {
+	after := c.FakeClock.After(d)
+	c.Step(d)
+	return after
+}
+
 func newBench(t *testing.T, server *apitest.Server) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -55,7 +65,10 @@ func newBench(t *testing.T, server *apitest.Server) *bench {
 		b.stops++
 		return nil
 	}}
-	b.hook = &Hook{Client: wired, InstallNamespace: namespace, Addon: "u1", AgentTimeout: 10 * time.Millisecond, Timeout: 10 * time.Second, Settle: time.Millisecond}
+	b.hook = &Hook{
+		Client: wired, InstallNamespace: namespace, Addon: "u1", AgentTimeout: 10 * time.Second, Timeout: 20 * time.Second, Settle: time.Minute,
+		Clock: hasty{testingclock.NewFakeClock(time.Now())},
+	}
 	return b
 }
 
@@ -199,7 +212,6 @@ func TestHookWaitsForTheAgent(t *testing.T) {
 	b := newBench(t, server)
 	b.mark(map[string]string{"addonUID": "u1"})
 	b.claim("a", marked())
-	b.hook.AgentTimeout = 10 * time.Second
 	// The agent answers before the third look at the marker; had the hook deleted
 	// a claim by then it would not have waited.
 	looks := 0
@@ -241,7 +253,6 @@ func TestHookGetsOverAFailedRequest(t *testing.T) {
 			t.Run(fmt.Sprintf("write %d, %s", n, name), func(t *testing.T) {
 				b := newBench(t, server)
 				b.mark(nil)
-				b.hook.AgentTimeout = 2 * pollInterval
 				b.claim("a", marked())
 				b.claim("b", marked())
 				b.wire.FailNthWrite(n, fault)
@@ -259,7 +270,6 @@ func TestHookGetsOverAFailedRequest(t *testing.T) {
 
 func TestHookFailsWhileAnAgentDoesNotStop(t *testing.T) {
 	b := newBench(t, server)
-	b.hook.Timeout = 5 * pollInterval
 	b.claim("a", marked())
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Resource == "clusterclaims" && call.Method == http.MethodGet && len(b.claims()) == 0 {
@@ -283,7 +293,6 @@ func TestHookGivesUpInTimeAndSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, server)
 			b.claim("a", marked())
-			b.hook.Timeout = 500 * time.Millisecond
 			b.wire.Fail(func(call apitest.Call) apitest.Fault {
 				if call.Resource == tc.resource && call.Method == tc.method {
 					return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "no rights"}

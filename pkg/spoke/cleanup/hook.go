@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,6 +41,9 @@ type Hook struct {
 	// Settle is the pause after which the hook looks again when no agent
 	// acknowledged: one that stops late may have made another claim.
 	Settle time.Duration
+
+	// Clock is the time that passes between attempts.
+	Clock clock.Clock
 }
 
 // pollInterval is how often the hook looks for what it waits for.
@@ -59,7 +62,7 @@ func (h *Hook) Run(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-time.After(h.Settle):
+	case <-h.Clock.After(h.Settle):
 	case <-ctx.Done():
 	}
 	return h.deleteClaims(ctx)
@@ -70,7 +73,7 @@ func (h *Hook) Run(ctx context.Context) error {
 // so keeps the hook from succeeding.
 func (h *Hook) stopAgent(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
-	if err := retry(ctx, h.AgentTimeout, h.request); err != nil {
+	if err := h.retry(ctx, h.AgentTimeout, h.request); err != nil {
 		logger.Info("No agent acknowledged that it stopped; going on", "timeout", h.AgentTimeout, "reason", err.Error())
 		return false
 	}
@@ -99,7 +102,7 @@ func (h *Hook) request(ctx context.Context) error {
 
 // deleteClaims deletes marked claims until none is left.
 func (h *Hook) deleteClaims(ctx context.Context) error {
-	return retry(ctx, h.Timeout, func(ctx context.Context) error {
+	return h.retry(ctx, h.Timeout, func(ctx context.Context) error {
 		claims := &clusterv1alpha1.ClusterClaimList{}
 		err := h.Client.List(ctx, claims, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -130,21 +133,28 @@ func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterCl
 }
 
 // retry repeats an attempt until it succeeds or the timeout passes, and returns
-// the last error.
-func retry(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
+// the last error. An attempt that hangs is cut short by the timeout.
+func (h *Hook) retry(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
+	deadline := h.Clock.Now().Add(timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := attempt(ctx); err != nil {
-			// An attempt cut short by the deadline says less than the one before.
-			if last == nil || ctx.Err() == nil {
-				last = err
-			}
-			return false, nil
+	for {
+		err := attempt(limited)
+		if err == nil {
+			return nil
 		}
-		return true, nil
-	})
-	if err != nil && last != nil {
-		return last
+		// One cut short by the deadline says less than the one before.
+		if last == nil || limited.Err() == nil {
+			last = err
+		}
+		select {
+		case <-limited.Done():
+			return last
+		case <-h.Clock.After(pollInterval):
+			if !h.Clock.Now().Before(deadline) {
+				return last
+			}
+		}
 	}
-	return err
 }
