@@ -97,7 +97,7 @@ func token(t *testing.T, cluster, name string) string {
 		got = string(source.Data["token"])
 		return nil
 	})
-	watchFor(got)
+	tokens.For(got)
 	return got
 }
 
@@ -141,7 +141,7 @@ func hasCopy(t *testing.T, namespace, cluster, name string) *corev1.Secret {
 		if err != nil {
 			return err
 		}
-		watchFor(string(source.Data["token"]))
+		tokens.For(string(source.Data["token"]))
 		if secret, err = secretOf(ctx, t, namespace, cluster+"-"+name); err != nil {
 			return err
 		}

@@ -1,55 +1,21 @@
 package journeys
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
 )
 
-// canaries are what would be seen of the tokens that stories dealt with, if it
-// were anywhere it should not be.
-var canaries = map[string][]byte{}
-
-// searched is how much of each log was looked through already.
-var searched = map[string]int64{}
-
-// watchFor remembers a token. Its signature is enough: it is in no other text.
-func watchFor(token string) {
-	signature := token[strings.LastIndex(token, ".")+1:]
-	canaries[signature] = []byte(signature)
-	// As it is in a Secret's JSON. The first characters of all tokens are alike.
-	encoded := base64.StdEncoding.EncodeToString([]byte(token))
-	tail := encoded[len(encoded)-128 : len(encoded)-4]
-	canaries[tail] = []byte(tail)
-	// As it is in the right-hand column of a hexadecimal dump: sixteen bytes a line,
-	// beginning anywhere.
-	const column = 16
-	for at := range column {
-		part := signature[column+at : 2*column+at]
-		canaries["dump of "+part] = []byte("|" + part + "|")
-	}
-}
+// tokens are those that stories dealt with.
+var tokens = canary.New()
 
 // noTokenAnywhere looks for every token of every story so far in all that people
 // and other programs read.
@@ -57,97 +23,52 @@ func noTokenAnywhere(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), eventually)
 	defer cancel()
-	if err := errors.Join(searchLogs(t), searchObjects(ctx, t), searchMetrics(ctx, t)); err != nil {
+	found := []error{tokens.Logs(world.LogDir())}
+	for _, cluster := range []string{"hub", cluster1, cluster2} {
+		found = append(found, tokens.Objects(ctx, clientOf(t, cluster)))
+	}
+	if installedWith != nil {
+		found = append(found, tokens.Metrics(ctx, "http://"+managerPod(ctx, t).Status.PodIP+":8080/metrics"))
+	}
+	if err := errors.Join(found...); err != nil {
 		t.Error(err)
 	}
 }
 
-func search(where string, text []byte) error {
-	for name, canary := range canaries {
-		if bytes.Contains(text, canary) {
-			return fmt.Errorf("a token is in %s (looked for %.12s...)", where, name)
-		}
-	}
-	return nil
-}
-
-// searchLogs looks through what every process and every container wrote since the last
-// time.
-func searchLogs(t *testing.T) error {
-	t.Helper()
-	var found []error
-	err := filepath.WalkDir(world.LogDir(), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		if _, err := file.Seek(searched[path], io.SeekStart); err != nil {
-			return err
-		}
-		text, err := io.ReadAll(file)
-		// A line may have been cut in two.
-		searched[path] += int64(bytes.LastIndexByte(text, '\n') + 1)
-		found = append(found, search(path, text))
-		return err
-	})
-	return errors.Join(append(found, err)...)
-}
-
-// searchObjects looks through events, and everything but the data of Secrets, on the
-// hub.
-func searchObjects(ctx context.Context, t *testing.T) error {
-	t.Helper()
-	accounts := &unstructured.UnstructuredList{}
-	accounts.SetAPIVersion("authentication.open-cluster-management.io/v1beta1")
-	accounts.SetKind("ManagedServiceAccountList")
-	var found []error
-	for _, list := range []client.ObjectList{
-		&eventsv1.EventList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &rbacv1.RoleBindingList{}, accounts,
-		&addonv1beta1.ManagedClusterAddOnList{}, &inventoryv1alpha1.ClusterProfileList{}, &workv1.ManifestWorkList{},
+// A token that somebody puts where it should not be is found there.
+func TestTokenInAnObjectIsFound(t *testing.T) {
+	installed(t)
+	signature := make([]byte, 256)
+	_, _ = rand.Read(signature) // it never fails
+	token := "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
+	search := canary.New()
+	search.For(token)
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a-token"}
+	annotated := meta
+	annotated.Annotations = map[string]string{"example.com/note": token}
+	for _, tc := range []struct {
+		where  string
+		object client.Object
+		want   bool
+	}{
+		{"the data of a Secret", &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token": []byte(token)}}, false},
+		{"the annotations of a Secret", &corev1.Secret{ObjectMeta: annotated}, true},
+		{"a ConfigMap", &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"token": token}}, true},
+		{"an event", &corev1.Event{
+			ObjectMeta: meta, Message: "refused " + token,
+			InvolvedObject: corev1.ObjectReference{Namespace: meta.Namespace, Name: meta.Name},
+		}, true},
 	} {
-		if err := hub(t).List(ctx, list); err != nil {
-			if !meta.IsNoMatchError(err) {
-				found = append(found, err)
+		t.Run(tc.where, func(t *testing.T) {
+			if err := hub(t).Create(t.Context(), tc.object); err != nil {
+				t.Fatal(err)
 			}
-			continue
-		}
-		found = append(found, meta.EachListItem(list, func(object runtime.Object) error {
-			if secret, ok := object.(*corev1.Secret); ok {
-				secret.Data = nil
+			if err := search.Objects(t.Context(), hub(t)); (err != nil) != tc.want {
+				t.Errorf("found: %v, want %t", err, tc.want)
 			}
-			text, err := json.Marshal(object)
-			if err != nil {
-				return err
+			if err := hub(t).Delete(t.Context(), tc.object); err != nil {
+				t.Fatal(err)
 			}
-			return search(fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object.(client.Object))), text)
-		}))
+		})
 	}
-	return errors.Join(found...)
-}
-
-// searchMetrics looks through what the manager tells of itself.
-func searchMetrics(ctx context.Context, t *testing.T) error {
-	t.Helper()
-	if installedWith == nil {
-		return nil
-	}
-	pod := managerPod(ctx, t)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod.Status.PodIP+":8080/metrics", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the manager's metrics: %s", response.Status)
-	}
-	return errors.Join(err, search("the manager's metrics", text))
 }

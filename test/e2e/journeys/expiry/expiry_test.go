@@ -23,6 +23,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/guide"
@@ -47,6 +48,9 @@ const (
 	// leeway is by how much an API server takes a token longer, and more.
 	leeway = 3 * time.Minute
 )
+
+// copied is the Secret the consumer reads its token from.
+var copied = types.NamespacedName{Namespace: team, Name: cluster + "-" + consumer}
 
 // changes are what this story has otherwise than the guide.
 var changes = strings.NewReplacer(
@@ -75,10 +79,10 @@ func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	must(t, spoke.Create(t.Context(), work))
 	seen(t, spoke, work, "one")
 	first := &corev1.Secret{}
-	must(t, hub.Get(t.Context(), types.NamespacedName{Namespace: team, Name: cluster + "-" + consumer}, first))
+	must(t, hub.Get(t.Context(), copied, first))
 	before := report(t, hub)
 
-	expired(t, f, string(first.Data["token"]))
+	tokens := expired(t, f, string(first.Data["token"]))
 	patch := []byte(`{"data":{"wanted":"two"}}`)
 	must(t, spoke.Patch(t.Context(), work, client.RawPatch(types.MergePatchType, patch)))
 	seen(t, spoke, work, "two")
@@ -86,6 +90,10 @@ func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	t.Logf("before: %+v; after: %+v", before, after)
 	if after.Failed != before.Failed || after.Engagements != 1 || !after.Engaged || after.Tokens < 2 || after.Reconciles <= before.Reconciles {
 		t.Errorf("the consumer did %+v when its token had expired, and %+v at first: want another token, one engagement and no failed request", after, before)
+	}
+	must(t, tokens.Logs(f.LogDir()))
+	for _, name := range []string{fleet.HubName, cluster} {
+		must(t, tokens.Objects(t.Context(), clientOf(t, f, name)))
 	}
 }
 
@@ -105,7 +113,8 @@ func start(t *testing.T) *fleet.Fleet {
 		}
 	})
 	must(t, f.BuildConsumers(t.Context(), os.Stderr))
-	must(t, f.Deploy(t.Context(), os.Stderr))
+	// All that is ever said: no token may be in it.
+	must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
 	must(t, client.IgnoreAlreadyExists(clientOf(t, f, fleet.HubName).Create(t.Context(), addon)))
 	return f
@@ -138,9 +147,11 @@ func follow(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
-// expired waits until the cluster itself turns a token down.
-func expired(t *testing.T, f *fleet.Fleet, token string) {
+// expired waits until the cluster itself turns a token down, and returns a search
+// for every token that was copied until then.
+func expired(t *testing.T, f *fleet.Fleet, token string) *canary.Search {
 	t.Helper()
+	tokens, hub := canary.New(), clientOf(t, f, fleet.HubName)
 	admin, err := f.Cluster(cluster)
 	must(t, err)
 	config := rest.AnonymousClientConfig(admin)
@@ -149,6 +160,11 @@ func expired(t *testing.T, f *fleet.Fleet, token string) {
 	must(t, err)
 	begun := time.Now()
 	within(t, validity+leeway, "the first token expires", func(ctx context.Context) error {
+		now := &corev1.Secret{}
+		if err := hub.Get(ctx, copied, now); err != nil {
+			return err
+		}
+		tokens.For(string(now.Data["token"]))
 		_, err := bearer.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 		if apierrors.IsUnauthorized(err) {
 			return nil
@@ -159,6 +175,7 @@ func expired(t *testing.T, f *fleet.Fleet, token string) {
 	if time.Since(begun) < validity/2 {
 		t.Error("it did not end because it expired")
 	}
+	return tokens
 }
 
 func seen(t *testing.T, spoke client.Client, work *corev1.ConfigMap, value string) {

@@ -1,0 +1,89 @@
+package canary
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func newToken() string {
+	signature := make([]byte, 256)
+	_, _ = rand.Read(signature) // it never fails
+	return "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func TestATokenInALogIsFoundHoweverItIsWritten(t *testing.T) {
+	token := newToken()
+	secret, err := json.Marshal(corev1.Secret{Data: map[string][]byte{"token": []byte(token)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, line := range map[string]string{
+		"as a header":                       "Authorization: Bearer " + token,
+		"in a Secret's JSON":                string(secret),
+		"in a hexadecimal dump":             hex.Dump([]byte(`{"data":{"token":"` + token)),
+		"in one that begins somewhere else": hex.Dump([]byte(`{"token":"` + token)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "hub", "manager.log")
+			s := New()
+			s.For(newToken())
+			s.For(token)
+			write(t, path, "nothing\nno")
+			if err := s.Logs(dir); err != nil {
+				t.Fatalf("found where there is none: %v", err)
+			}
+			write(t, path, "thing\n"+line+"\n")
+			if err := s.Logs(dir); err == nil {
+				t.Error("not found")
+			}
+			if err := s.Logs(dir); err != nil {
+				t.Errorf("what was read is read again: %v", err)
+			}
+		})
+	}
+}
+
+// write adds to a file.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATokenInMetricsIsFound(t *testing.T) {
+	said := ""
+	serving := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, said) }))
+	defer serving.Close()
+	token := newToken()
+	s := New()
+	s.For(token)
+	if err := s.Metrics(t.Context(), serving.URL); err != nil {
+		t.Errorf("found where there is none: %v", err)
+	}
+	said = `errors_total{message="` + token + `"} 1`
+	if err := s.Metrics(t.Context(), serving.URL); err == nil {
+		t.Error("not found")
+	}
+}
