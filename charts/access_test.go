@@ -120,7 +120,7 @@ func TestTheManagerFindsClusterProxy(t *testing.T) {
 		t.Fatalf("decision %+v", decision)
 	}
 	// The chart's ConfigMap without data is what it remembers in.
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		state := &corev1.ConfigMap{}
 		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster-inventory-access-ca"}, state)
 		return state.Data[proxyNamespace] == string(ca.PEM()), err

@@ -156,6 +156,22 @@ func own(role string) *rbacv1.RoleBinding {
 	}
 }
 
+// enforced waits until the manager is refused something in these words. Policies
+// reach the API server's admission by watches of its own.
+func (p *policed) enforced(in string, binding *rbacv1.RoleBinding, words string) {
+	p.t.Helper()
+	binding = binding.DeepCopy()
+	binding.Namespace = in
+	var last error
+	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = p.manager.Create(p.t.Context(), binding.DeepCopy(), client.DryRunAll)
+		return isRefused(last, words), nil
+	})
+	if err != nil {
+		p.t.Fatalf("RoleBinding %s in %s: %v, want a refusal by %q", binding.Name, in, last, words)
+	}
+}
+
 // tries returns what the API server says to the manager.
 func (p *policed) tries(in string, binding *rbacv1.RoleBinding) error {
 	binding = binding.DeepCopy()
@@ -163,12 +179,11 @@ func (p *policed) tries(in string, binding *rbacv1.RoleBinding) error {
 	return p.manager.Create(p.t.Context(), binding)
 }
 
-// may waits until the manager may: policies and their parameters reach the API
-// server's admission by watches of its own.
+// may waits until the manager may: so do the parameters of policies.
 func (p *policed) may(in string, binding *rbacv1.RoleBinding) {
 	p.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = p.tries(in, binding)
 		return last == nil, nil
 	})
@@ -207,8 +222,20 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 	plain := p.namespace("plain")
 	p.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "empty"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory-agent"}})
 
-	// What it needs. Once these work, the policies are in force with their
-	// parameters, or the refusals below would show nothing.
+	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		b = b.DeepCopy()
+		change(b)
+		return b
+	}
+	rename := func(name string) func(*rbacv1.RoleBinding) {
+		return func(b *rbacv1.RoleBinding) { b.Name = name }
+	}
+	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
+	p.enforced(plain, changed(own(tokenTarget), rename("other")), policy)
+	p.enforced(plain, own(tokenSource), source)
+	p.enforced(plain, own(tokenTarget), target)
+
+	// What it needs. Once these work, the policies have their parameters.
 	p.may(cluster, own(tokenSource))
 	p.may(team, own(tokenTarget))
 	agents := &rbacv1.RoleBinding{
@@ -218,15 +245,14 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 			Name: "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"}},
 	}
 	p.may(cluster, agents)
-	if err := p.manager.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "x"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the manager cannot read Secrets where it bound itself: %v", err)
+	var answer error
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		answer = p.manager.Get(ctx, client.ObjectKey{Namespace: team, Name: "x"}, &corev1.Secret{})
+		return apierrors.IsNotFound(answer), nil
+	}); err != nil {
+		t.Errorf("the manager cannot read Secrets where it bound itself: %v", answer)
 	}
 
-	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
-		b = b.DeepCopy()
-		change(b)
-		return b
-	}
 	subject := func(kind, in, name string) func(*rbacv1.RoleBinding) {
 		return func(b *rbacv1.RoleBinding) {
 			b.Subjects = []rbacv1.Subject{{Kind: kind, Namespace: in, Name: name}}
@@ -235,10 +261,6 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 			}
 		}
 	}
-	rename := func(name string) func(*rbacv1.RoleBinding) {
-		return func(b *rbacv1.RoleBinding) { b.Name = name }
-	}
-	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
 	refused := map[string]struct {
 		in      string
 		binding *rbacv1.RoleBinding
@@ -254,10 +276,12 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
 		"tokens where there is another addon":         {foreign, own(tokenSource), source},
 		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
-		"one role under the other's name":             {team, changed(own(tokenTarget), rename(tokenSource)), policy},
-		"somebody else":                               {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
-		"another account of its namespace":            {team, changed(own(tokenTarget), subject("ServiceAccount", namespace, "default")), policy},
-		"everybody":                                   {team, changed(own(tokenTarget), subject("Group", "", "system:authenticated")), policy},
+		// Each where the policy of its name finds its parameter, so that one refuses.
+		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), policy},
+		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), policy},
+		"somebody else":                    {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
+		"another account of its namespace": {team, changed(own(tokenTarget), subject("ServiceAccount", namespace, "default")), policy},
+		"everybody":                        {team, changed(own(tokenTarget), subject("Group", "", "system:authenticated")), policy},
 		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
 		}), policy},
@@ -306,7 +330,7 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 	server := apitest.Start(t)
 	p := newPoliced(t, server)
 	plain := p.namespace("plain")
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		err := p.tries(plain, own(tokenTarget))
 		return err != nil && strings.Contains(err.Error(), "cluster-inventory-token-target"), nil
 	})
@@ -452,32 +476,31 @@ func (f *fleet) bind(in string) *clusterv1beta2.ManagedClusterSetBinding {
 	return bound
 }
 
-// expect waits until objects are there or not, within so long.
-func (f *fleet) expect(want bool, within time.Duration, what client.Object, in, name string) {
+// expect waits until objects are there or not.
+func (f *fleet) expect(want bool, what client.Object, in, name string) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		err := f.admin.Get(ctx, client.ObjectKey{Namespace: in, Name: name}, what)
 		return (err == nil) == want, client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		addon := &addonv1beta1.ManagedClusterAddOn{}
 		_ = f.admin.Get(f.t.Context(), client.ObjectKey{Namespace: "cluster1", Name: "cluster-inventory"}, addon)
-		f.t.Fatalf("%T %s/%s: not so after %s, want it there: %t; conditions: %+v", what, in, name, within, want, addon.Status.Conditions)
+		f.t.Fatalf("%T %s/%s: not so after %s, want it there: %t; conditions: %+v", what, in, name, patience, want, addon.Status.Conditions)
 	}
 }
 
 // gone waits until nothing of copying is left in two namespaces.
 func (f *fleet) gone(team, cluster string) {
 	f.t.Helper()
-	f.expect(false, 2*time.Second, &corev1.Secret{}, team, cluster+"-reader")
-	f.expect(false, 10*time.Second, &rbacv1.RoleBinding{}, team, tokenTarget)
-	f.expect(false, 10*time.Second, &rbacv1.RoleBinding{}, cluster, tokenSource)
+	f.expect(false, &corev1.Secret{}, team, cluster+"-reader")
+	f.expect(false, &rbacv1.RoleBinding{}, team, tokenTarget)
+	f.expect(false, &rbacv1.RoleBinding{}, cluster, tokenSource)
 }
 
 // TestTokensUnderTheChartsRightsAndPolicies runs the manager as installed: real
 // rule, real rights, real policies.
 func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
-	const patience = 30 * time.Second
 	f := newFleet(t)
 	f.create(&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
 		ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
@@ -486,8 +509,8 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	f.start()
 	bound := f.bind(team)
 	f.join("cluster1", team, unbound)
-	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
-	f.expect(true, patience, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
+	f.expect(true, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(true, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
 
 	// A tenant forges what our manager makes, where no set is bound.
 	forged := &inventoryv1alpha1.ClusterProfile{
@@ -524,7 +547,7 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	if err := f.admin.Patch(t.Context(), profile, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
-	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(true, &corev1.Secret{}, team, "cluster1-reader")
 
 	// The cluster leaves while the manager is away.
 	f.stop()
@@ -532,14 +555,14 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start()
-	f.expect(false, 10*time.Second, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(false, &corev1.Secret{}, team, "cluster1-reader")
 	f.gone(team, "cluster1")
 
 	// It comes back, and the administrator drains.
 	back := addonOf()
 	back.SetNamespace("cluster1")
 	f.create(back)
-	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(true, &corev1.Secret{}, team, "cluster1-reader")
 
 	// An account that names nothing goes nowhere, or where the cluster is published.
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "reader"}}
@@ -548,13 +571,13 @@ func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	}
 	f.gone(team, "cluster1")
 	f.start("--credentials-require-target=false")
-	f.expect(true, patience, &corev1.Secret{}, team, "cluster1-reader")
-	f.expect(false, settled, &corev1.Secret{}, unbound, "cluster1-reader")
+	f.expect(true, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(false, &corev1.Secret{}, unbound, "cluster1-reader")
 
 	f.start("--credentials-mode=draining")
-	f.expect(false, 10*time.Second, &corev1.Secret{}, team, "cluster1-reader")
+	f.expect(false, &corev1.Secret{}, team, "cluster1-reader")
 	f.gone(team, "cluster1")
-	f.expect(true, patience, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
+	f.expect(true, &inventoryv1alpha1.ClusterProfile{}, team, "cluster1")
 	f.stop()
 	f.checkSecrecy()
 }

@@ -39,7 +39,7 @@ func TestTheManagerMayWriteNoRoleButItsAgents(t *testing.T) {
 	const policy = "may write only its agents' Roles"
 	// A policy reaches the API server's admission by a watch of its own.
 	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = p.manager.Create(ctx, role(team, "another", secrets), client.DryRunAll)
 		return isRefused(last, policy), nil
 	}); err != nil {

@@ -48,6 +48,9 @@ import (
 // settled is how long nothing may be written for it to count as nothing.
 const settled = 3 * time.Second
 
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
 const serviceAccount = "system:serviceaccount:" + namespace + ":cluster-inventory-manager"
 
 var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
@@ -157,7 +160,7 @@ func (s *shell) updateStatus(object client.Object, change func()) {
 func (s *shell) eventually(what string, check func() error) {
 	s.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})

@@ -39,6 +39,8 @@ type Fault struct {
 	// AfterServer lets the server do the work first, so that only the answer is
 	// lost.
 	AfterServer bool
+	// Until holds the call back until it is closed.
+	Until <-chan struct{}
 }
 
 // Wire records what goes through the clients made from its configurations and
@@ -139,6 +141,13 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	fault := t.wire.record(call)
+	if fault.Until != nil {
+		select {
+		case <-fault.Until:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
 	if fault.Status == 0 && fault.Err == nil {
 		return t.next.RoundTrip(req)
 	}

@@ -62,27 +62,6 @@ func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
 	w.staysSo("a deletion is one delete and one report", func() string { return cmp.Diff(2, w.writes()-before) })
 }
 
-func TestEditReachesItsClaimQuickly(t *testing.T) {
-	w := newWorld(t, allVersions)
-	w.start()
-	w.create(spoketest.Property("v1beta1", "a", "0", nil))
-	w.eventuallyClaims(map[string]string{"a*": "0"})
-
-	const edits = 30
-	slowest := time.Duration(0)
-	for i := range edits {
-		value := fmt.Sprint(i + 1)
-		begin := time.Now()
-		w.edit("v1beta1", "a", `{"spec":{"value":"`+value+`"}}`)
-		w.eventuallyClaims(map[string]string{"a*": value})
-		slowest = max(slowest, time.Since(begin))
-	}
-	t.Logf("slowest of %d edits: %s, including the edit itself and polls of %s", edits, slowest, pollEvery)
-	if slowest > time.Second {
-		t.Errorf("slowest edit took %s: something delays publishing", slowest)
-	}
-}
-
 func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
 	w := newWorld(t, allVersions)
 	theirs := &clusterv1alpha1.ClusterClaim{

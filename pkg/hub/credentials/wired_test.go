@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -291,12 +293,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 			s := newScene(t)
 			// Whoever wants to keep the copy holds it too.
 			edit(s.world, s.copied(), func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
-			began := time.Now()
 			take(s)
-			s.lacks(s.team, s.cluster, "reader")
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			s.withdrawn()
 		})
 	}
@@ -398,7 +395,6 @@ func TestACopyIsRepaired(t *testing.T) {
 			c := s.copied()
 			want := c.DeepCopy()
 			harm(s, c)
-			began := time.Now()
 			s.eventually(func() string {
 				got := s.world.copied(s.team, s.cluster, "reader")
 				if got == nil {
@@ -406,9 +402,6 @@ func TestACopyIsRepaired(t *testing.T) {
 				}
 				return cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields", "Generation"))
 			})
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			s.settled()
 			s.wire.Reset()
 			s.quiet()
@@ -777,12 +770,8 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 			s.settled()
 			s.stop()
 			change(s)
-			began := time.Now()
 			s.start()
 			s.withdrawn()
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %s", took)
-			}
 		})
 	}
 }
@@ -936,27 +925,45 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 		s.publish(s.team, c)
 		s.world.account(c, "reader", s.team)
 	}
+	// A few are made, and then all workers are at it, until the manager has heard
+	// that one is to be taken back.
+	const few = 20
+	var posts atomic.Int64
+	heard := make(chan struct{})
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodPost && call.Resource == "secrets" && posts.Add(1) > few {
+			return apitest.Fault{Until: heard}
+		}
+		return apitest.Fault{}
+	})
 	s.start()
 	s.eventually(func() string {
-		if s.creds.book.copiesIn(s.team) < 2 {
-			return "nothing has been copied yet"
+		if posts.Load() < few+workers {
+			return "there are idle workers"
 		}
 		return ""
 	})
-	began := time.Now()
 	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	s.eventually(func() string {
+		if account, known, err := s.creds.accounts.get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
+			return fmt.Sprintf("the manager has not heard of it: %t, %v", known, err)
+		}
+		return ""
+	})
+	close(heard)
 	s.lacks(s.team, s.cluster, "reader")
-	took, made := time.Since(began), s.creds.book.copiesIn(s.team)
-	t.Logf("withdrawn after %s, with %d of %d copies made", took, made, many)
-	if took > 2*time.Second {
-		t.Errorf("withdrawn after %s", took)
-	}
 	s.eventually(func() string {
 		if got := s.creds.book.copiesIn(s.team); got != many {
 			return fmt.Sprintf("%d copies of %d", got, many)
 		}
 		return ""
 	})
+	calls := s.wire.Writes("secrets")
+	before := slices.IndexFunc(calls, func(call apitest.Call) bool { return call.Method == http.MethodDelete })
+	t.Logf("withdrawn after %d of %d writes", before, len(calls))
+	if before > many/2 {
+		t.Errorf("withdrawn after %d of %d writes", before, len(calls))
+	}
 }
 
 func TestADraining(t *testing.T) {

