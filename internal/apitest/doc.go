@@ -22,5 +22,7 @@
 // A test that changes cluster-wide state (CRDs, a stopped server) starts one of
 // its own with Start, which stops it when the test ends.
 //
-// Wire records every request a client sends and can make chosen ones fail.
+// Wire records every request a client sends and can make chosen ones fail. With
+// APITEST_SLOW=1s in the environment, every request of every client takes up to that
+// long: tests must pass all the same.
 package apitest

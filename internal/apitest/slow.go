@@ -1,0 +1,49 @@
+package apitest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// slowVariable names a duration. Every request but watches then waits a random
+// time up to it, as on a machine that has no time: a test that fails with it rests on
+// how fast things are.
+const slowVariable = "APITEST_SLOW"
+
+// slowed makes the clients of a configuration slow if the environment asks for
+// it.
+func slowed(cfg *rest.Config) (*rest.Config, error) {
+	value := os.Getenv(slowVariable)
+	if value == "" {
+		return cfg, nil
+	}
+	most, err := time.ParseDuration(value)
+	if err != nil || most <= 0 {
+		return nil, fmt.Errorf("%s=%q: want a positive duration, such as 1s", slowVariable, value)
+	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return slow{next, most} })
+	return cfg, nil
+}
+
+type slow struct {
+	next http.RoundTripper
+	most time.Duration
+}
+
+// RoundTrip sends the request after a while.
+func (s slow) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.Contains(req.URL.RawQuery, "watch=") {
+		select {
+		case <-time.After(rand.N(s.most)): //nolint:gosec // how long is no secret
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
+	return s.next.RoundTrip(req)
+}
