@@ -16,8 +16,8 @@ export KUBEBUILDER_ASSETS
 export FLEET_KUBE_BINARY
 
 unit() {
-	go test "${args[@]}" ./... || failed=1
-	go -C test/e2e test "${args[@]}" $(go -C test/e2e list ./... | grep -v /journeys) || failed=1
+	go test "${args[@]}" -timeout 40m ./... || failed=1
+	go -C test/e2e test "${args[@]}" -timeout 40m $(go -C test/e2e list ./... | grep -v /journeys) || failed=1
 }
 journeys() {
 	go -C test/e2e test "${args[@]}" -timeout 40m ./journeys/... || failed=1

@@ -38,6 +38,9 @@ const (
 
 	// soon is time enough for a busy machine; tests do not wait for it to pass.
 	soon = time.Minute
+	// startTimeout is more so, because several test binaries start servers at the same
+	// time on few cores.
+	startTimeout = 3 * time.Minute
 	// every is how often something is looked at that is waited for.
 	every = 50 * time.Millisecond
 
@@ -104,7 +107,7 @@ func (w *world) serve(t *testing.T, name string) *server {
 	}
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: assets, CRDDirectoryPaths: []string{filepath.Join(moduleDir(t), "config", "crd", "bases", "multicluster.x-k8s.io_clusterprofiles.yaml")},
-		ControlPlaneStartTimeout: soon, ControlPlaneStopTimeout: soon,
+		ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout,
 	}
 	config, err := environment.Start()
 	must(t, err)

@@ -21,10 +21,6 @@ const (
 	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 	toNamespace = "inventory.open-cluster-management.io/sync-to-namespaces"
 	conditionCS = "CredentialsSynced"
-
-	// copied is when a token must have followed, or gone, on a machine that does
-	// many other things. How long it takes is measured elsewhere.
-	copied = soon
 )
 
 // withAccess leaves a story out, and says so, where the fleet cannot have what it needs.
@@ -136,7 +132,7 @@ func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev
 func hasCopy(t *testing.T, namespace, cluster, name string) *corev1.Secret {
 	t.Helper()
 	var secret *corev1.Secret
-	within(t, copied, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
+	within(t, soon, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
 		source, err := secretOf(ctx, t, cluster, name)
 		if err != nil {
 			return err
@@ -159,7 +155,7 @@ func aCopy(namespace, cluster, name string) *corev1.Secret {
 
 func hasNoCopy(t *testing.T, namespace, cluster, name string) {
 	t.Helper()
-	within(t, copied, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+	within(t, soon, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
 		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
 	})
 }

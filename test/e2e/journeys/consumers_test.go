@@ -288,8 +288,8 @@ func TestConsumerSurvivesRotation(t *testing.T) {
 		sets(t, cluster, "journey.example.com", "rotated")
 		shows(t, ns, cluster, "journey.example.com", "rotated")
 		within(t, soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
-			if now := report()[ns+"/"+cluster]; now.Tokens != before[ns+"/"+cluster].Tokens+1 {
-				return fmt.Errorf("%d tokens were seen", now.Tokens)
+			if now := report()[ns+"/"+cluster]; now.Tokens <= before[ns+"/"+cluster].Tokens {
+				return fmt.Errorf("%d tokens were seen, as before", now.Tokens)
 			}
 			return nil
 		})

@@ -43,7 +43,7 @@ const (
 
 	// soon is when something that should happen at once must have happened, on a
 	// machine that does many other things.
-	soon = 30 * time.Second
+	soon = time.Minute
 	// eventually is for what waits on several components or a Pod.
 	eventually = 2 * time.Minute
 	// quiet is for how long something must stay as it is to count as settled.

@@ -3,6 +3,7 @@ package journeys
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,16 @@ func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	installed(t)
 	enabled(t, cluster1)
 	sets(t, cluster1, "count.example", "0")
+	within(t, eventually, "the hub has the claim", func(ctx context.Context) error {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster1}}
+		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		if !slices.Contains(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: "count.example", Value: "0"}) {
+			return fmt.Errorf("it has %v", cluster.Status.ClusterClaims)
+		}
+		return nil
+	})
 	s := set(t, "writes")
 	inSet(t, cluster1, s)
 	first, second := namespace(t, "writes"), namespace(t, "writes")

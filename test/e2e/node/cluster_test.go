@@ -29,6 +29,10 @@ import (
 // within bounds everything that is waited for.
 const within = time.Minute
 
+// startTimeout is generous because several test binaries start servers at the
+// same time on few cores.
+const startTimeout = 3 * time.Minute
+
 // kubeBinary names the variable that holds the path of a binary which is etcd, kube-apiserver and kube-controller-manager by the name it is called.
 const kubeBinary = "FLEET_KUBE_BINARY"
 
@@ -59,7 +63,7 @@ func startCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	environment := &envtest.Environment{BinaryAssetsDirectory: dir}
+	environment := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout}
 	environment.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins")
 	config, err := environment.Start()
 	if err != nil {

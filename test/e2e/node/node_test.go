@@ -49,7 +49,7 @@ func serving(name string) corev1.PodSpec {
 func httpProbe(path string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http")}},
-		PeriodSeconds: 1, FailureThreshold: 1,
+		PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 30,
 	}
 }
 
