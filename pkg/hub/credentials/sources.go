@@ -25,8 +25,9 @@ const (
 	secondLook = 2 * time.Second
 
 	// missingLook is when a source that is not there is looked for once more before
-	// anything is taken back: its agent makes a Secret that was deleted anew.
-	missingLook = time.Second
+	// anything is taken back: its agent, which may be far away, makes a Secret that was
+	// deleted anew. The token is as good as it was meanwhile.
+	missingLook = 5 * time.Second
 
 	// justNow is how long ago "just now" may be, by the spoke's clock.
 	justNow = time.Minute
@@ -50,9 +51,9 @@ type finding struct {
 	reference reference // by which it was read
 	content   digest
 	expires   time.Time
-	problem   string // why it cannot be copied, or ""
-	missing   bool   // at the last look it was not there
-	next      time.Time
+	problem   string    // why it cannot be copied, or ""
+	missing   bool      // at the last look it was not there
+	next      time.Time // when to look again
 }
 
 func newSources(every time.Duration) *sources {
@@ -78,26 +79,38 @@ func (s *sources) record(account types.NamespacedName, f finding, now time.Time)
 	}
 	f.next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
 	before, known := s.found[account]
-	if first := !known || before.reference != f.reference; first && now.Sub(f.reference.refreshed).Abs() < justNow {
+	switch first := !known || before.reference != f.reference; {
+	case first && now.Sub(f.reference.refreshed).Abs() < justNow:
 		f.next = now.Add(min(secondLook, every))
+	case !first && now.Before(before.next) && before.next.Before(f.next):
+		f.next = before.next // a read for another reason puts no look off
 	}
 	s.found[account] = f
 	return f
 }
 
 // missing notes that a source is not there. What was found before by the same
-// reference counts until it has been looked for once more.
+// reference counts until it has been missing for a while.
 func (s *sources) missing(account types.NamespacedName, f finding, now time.Time) finding {
-	s.mu.Lock()
-	before, known := s.found[account]
-	if known && before.reference == f.reference && before.problem == "" && !before.missing {
-		defer s.mu.Unlock()
-		before.missing, before.next = true, now.Add(missingLook)
-		s.found[account] = before
+	if before, ok := s.await(account, f.reference, now); ok {
 		return before
 	}
-	s.mu.Unlock()
 	return s.record(account, f, now)
+}
+
+// await returns what counts while a source that is missing may come back.
+func (s *sources) await(account types.NamespacedName, ref reference, now time.Time) (finding, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.found[account]
+	if !known || before.reference != ref || before.problem != "" {
+		return finding{}, false
+	}
+	if !before.missing {
+		before.missing, before.next = true, now.Add(missingLook)
+		s.found[account] = before
+	}
+	return before, now.Before(before.next)
 }
 
 // forget drops an account of which nothing is to be copied.
