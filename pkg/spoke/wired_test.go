@@ -265,6 +265,33 @@ func (w *world) writes() int {
 	return countWrites(w.t, spokeServer.Config(w.t), "clusterclaims") + countWrites(w.t, hubServer.Config(w.t), "managedclusteraddons")
 }
 
+// settled waits until nothing is written any more and returns what writes does: an
+// API server counts a write a moment after others can see it.
+func (w *world) settled() int {
+	w.t.Helper()
+	var before int
+	w.eventually("nothing is written any more", func() string {
+		before = w.writes()
+		err := wait.PollUntilContextTimeout(w.t.Context(), pollEvery, quiet, false, func(context.Context) (bool, error) {
+			return w.writes() != before, nil
+		})
+		if err == nil {
+			return "something was"
+		}
+		return ""
+	})
+	return before
+}
+
+// wrote fails unless there have been so many writes since before, and no more
+// follow.
+func (w *world) wrote(what string, before, want int) {
+	w.t.Helper()
+	check := func() string { return cmp.Diff(want, w.writes()-before) }
+	w.eventually(what, check)
+	w.staysSo(what, check)
+}
+
 // eventually waits until check has no complaint.
 func (w *world) eventually(what string, check func() string) {
 	w.t.Helper()
@@ -360,9 +387,12 @@ func (b *logBuffer) show(t *testing.T) {
 	t.Logf("the agent's log:\n%s", strings.Join(b.lines, "\n"))
 }
 
+// freeAddress is of this process's own part of loopback, so that nobody takes it
+// before it is bound.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	pid := os.Getpid()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 240+pid>>16&7, pid>>8&255, pid&255))
 	must(t, err)
 	defer func() { must(t, listener.Close()) }()
 	return listener.Addr().String()

@@ -210,6 +210,7 @@ func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
 
 func TestHookWaitsForTheAgent(t *testing.T) {
 	b := newBench(t, server)
+	b.hook.AgentTimeout = time.Hour // by its clock, for which nobody waits
 	b.mark(map[string]string{"addonUID": "u1"})
 	b.claim("a", marked())
 	// The agent answers before the third look at the marker; had the hook deleted
