@@ -234,6 +234,21 @@ func (s *shell) agentReady(a *addonv1beta1.ManagedClusterAddOn, pods int64) {
 		workv1.FeedbackValue{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: ptr.To(pods)}})
 }
 
+// calm waits until the manager owes nothing.
+func (s *shell) calm() {
+	s.t.Helper()
+	s.eventually("the manager to come to rest", func() error {
+		before := len(s.writes())
+		err := wait.PollUntilContextTimeout(s.t.Context(), 100*time.Millisecond, settled, false, func(context.Context) (bool, error) {
+			return len(s.writes()) > before, nil
+		})
+		if err == nil {
+			return fmt.Errorf("it writes: %v", s.writes()[before:])
+		}
+		return nil
+	})
+}
+
 // quiet fails when the manager writes anything.
 func (s *shell) quiet(when string) {
 	s.t.Helper()
@@ -273,6 +288,8 @@ func TestAddonShell(t *testing.T) {
 	s.agentReady(a, 1)
 	s.condition(a, "Available", metav1.ConditionTrue)
 
+	s.condition(a, "ManifestApplied", metav1.ConditionTrue)
+	s.calm()
 	s.start()
 	s.eventually("the manager to look at the addon again", func() error {
 		if !slices.ContainsFunc(s.wire.Calls(), func(call apitest.Call) bool { return call.Resource == "manifestworks" }) {
@@ -422,9 +439,7 @@ func (s *shell) ask(a *addonv1beta1.ManagedClusterAddOn, user, requester string)
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 		},
 	}
-	if err := asking.Create(s.t.Context(), request); err != nil {
-		s.t.Fatal(err)
-	}
+	s.eventually("the request for a certificate", func() error { return asking.Create(s.t.Context(), request) })
 	return request
 }
 
