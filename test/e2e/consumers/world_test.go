@@ -257,7 +257,9 @@ func (w *world) command(t *testing.T, program string, args ...string) *exec.Cmd 
 // reconcile starts the reconciler and returns what it tells.
 func (w *world) reconcile(t *testing.T, args ...string) func() status.Report {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// This process's own part of loopback: nobody takes the address before it is bound.
+	pid := os.Getpid()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 240+pid>>16&7, pid>>8&255, pid&255))
 	must(t, err)
 	address := listener.Addr().String()
 	must(t, listener.Close())

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 
@@ -46,11 +47,15 @@ func TestPickSkipsTakenAndBusyPortsAndWrapsAround(t *testing.T) {
 }
 
 func TestPortIsFree(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	// Not one that the kernel may give to somebody once it is closed.
+	port, err := newPorts(t.TempDir(), map[int]bool{}).pick()
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
+	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if portIsFree(port) {
 		t.Errorf("port %d is said to be free while something listens there", port)
 	}

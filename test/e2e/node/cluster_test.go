@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -111,14 +112,20 @@ func startControllers(t *testing.T, dir, kubeconfig string, config *rest.Config)
 	})
 }
 
+// freePort is below those from which the kernel picks, so that nobody is given it before it is bound.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	for range 100 {
+		port := strconv.Itoa(15000 + rand.N(15000))
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			closeQuietly(listener)
+			return port
+		}
 	}
-	defer closeQuietly(listener)
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	t.Fatal(err)
+	return ""
 }
 
 func buildProbe(t *testing.T) string {
