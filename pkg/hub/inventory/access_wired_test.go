@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -61,7 +62,8 @@ func accessRights() (everywhere, proxy, own []rbacv1.PolicyRule) {
 	return everywhere, proxy, own
 }
 
-// asAccessManager returns the configuration of a user with exactly these rights.
+// asAccessManager returns the configuration of a user with exactly these rights,
+// once the API server knows of them.
 func asAccessManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
 	t.Helper()
 	name := w.name("manager")
@@ -78,17 +80,46 @@ func asAccessManager(t *testing.T, server *apitest.Server, w *world) *rest.Confi
 			&rbacv1.RoleBinding{ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"}, Subjects: subjects},
 		)
 	}
-	return server.User(t, name)
+	cfg := server.User(t, name)
+	w.mayList(cfg, true, &addonv1beta1.ManagedClusterAddOnList{}, client.MatchingFields{"metadata.name": "cluster-proxy"})
+	w.mayList(cfg, true, &corev1.ConfigMapList{}, client.InNamespace(managerNamespace))
+	w.mayReadCertificate(cfg, true)
+	return cfg
+}
+
+// mayReadCertificate waits until the user may read cluster-proxy's Secret, or no
+// longer may.
+func (w *world) mayReadCertificate(user *rest.Config, want bool) {
+	w.t.Helper()
+	w.mayList(user, want, &corev1.SecretList{}, client.InNamespace(proxyNamespace), client.MatchingFields{"metadata.name": "cluster-proxy-user-serving-cert"})
+}
+
+// mayList waits until the user may list these objects, or no longer may: the API
+// server learns of a role a moment after it is written.
+func (w *world) mayList(user *rest.Config, want bool, list client.ObjectList, opts ...client.ListOption) {
+	w.t.Helper()
+	c, err := client.New(user, client.Options{Scheme: testScheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually(func() string {
+		err := c.List(w.t.Context(), list, opts...)
+		if err == nil && want || apierrors.IsForbidden(err) && !want {
+			return ""
+		}
+		return fmt.Sprintf("list %T: %v, want it allowed: %t", list, err, want)
+	})
 }
 
 // startReaching runs the inventory with its ways in until the returned function is
 // called, or the test ends.
-func startReaching(t *testing.T, cfg *rest.Config) (stop func()) {
+func startReaching(t *testing.T, cfg *rest.Config, clock clock.Clock) (stop func()) {
 	t.Helper()
 	return startWith(t, cfg, CacheOptions(), func(mgr manager.Manager) Options {
 		ways, err := access.Add(mgr, access.Options{
 			Namespace:    managerNamespace,
 			ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy"},
+			Clock:        clock,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -166,6 +197,18 @@ func (w *world) reached(namespace, cluster string, want ...inventoryv1alpha1.Acc
 	})
 }
 
+// remembers waits until this is remembered of cluster-proxy's CA.
+func (w *world) remembers(ca []byte) {
+	w.t.Helper()
+	w.eventually(func() string {
+		state := remembered()
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(state), state); err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(map[string]string{proxyNamespace: string(ca)}, state.Data)
+	})
+}
+
 func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedProxyConfiguration())
 	w := newWorld(t, server.Config(t))
@@ -173,10 +216,11 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	wire := &apitest.Wire{}
-	cfg := wire.Tap(asAccessManager(t, server, w))
+	user := asAccessManager(t, server, w)
+	cfg := wire.Tap(user)
 
 	soon := time.Now().Add(time.Hour)
-	ca, next := certtest.NewCA(t, "ca", soon), certtest.NewCA(t, "next", soon.Add(time.Hour))
+	ca, next := certtest.NewCA(t, "ca", soon), certtest.NewCA(t, "next", soon.AddDate(1, 0, 0))
 	leaf := func(issuer *certtest.Pair) []byte {
 		return certtest.Chain(certtest.NewLeaf(t, issuer, proxyHost), issuer)
 	}
@@ -190,7 +234,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	set := w.exclusive("s")
 	ns := w.namespace(nil)
 	w.bind(ns, set.Name)
-	c1, c2 := w.cluster("c1", inSet(set.Name)), w.cluster("c2", inSet(set.Name))
+	c1, c2, marked := w.cluster("c1", inSet(set.Name)), w.cluster("c2", inSet(set.Name)), w.cluster("marked", inSet(set.Name))
 	w.create(proxyAddon(c1.Name))
 	whole := t
 	// The first answers about the Secret are none: profiles have to wait for it.
@@ -204,9 +248,22 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		}
 		return apitest.Fault{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"}
 	})
-	stop := startReaching(whole, cfg)
+	stop := startReaching(whole, cfg, nil)
 	inPlace := "Profiles in place in: " + ns + "."
 	published := []byte(nil)
+	// forget makes what was sent so far count no longer, having looked it through.
+	forget := func(t *testing.T) {
+		t.Helper()
+		for _, call := range wire.Calls() {
+			if strings.Contains(call.Body, "a-key-nobody-may-see") {
+				t.Errorf("the user server's key is in %s %s", call.Method, call.Path)
+			}
+			if call.Resource == "secrets" && (call.Method != http.MethodGet || call.Query.Get("fieldSelector") != "metadata.name=cluster-proxy-user-serving-cert") {
+				t.Errorf("%s %s %v reads more than the one Secret", call.Method, call.Path, call.Query)
+			}
+		}
+		wire.Reset()
+	}
 	// wrote compares what was written since the last time, but for conditions.
 	wrote := func(t *testing.T, want ...string) {
 		t.Helper()
@@ -216,21 +273,22 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 				got = append(got, call.Method+" "+call.Resource)
 			}
 		}
-		wire.Reset()
+		forget(t)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	}
-	// marker is something that happens after what was to write nothing.
+	// marker is something that happens after what was to write nothing, to a cluster
+	// to which nothing else does.
 	markers := 0
 	marker := func(w *world) {
 		w.t.Helper()
 		markers++
-		edit(w, c2, nil, func(c *clusterv1.ManagedCluster) {
+		edit(w, marked, nil, func(c *clusterv1.ManagedCluster) {
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("marker", fmt.Sprint(markers))}
 		})
 		w.eventually(func() string {
-			if p := w.profile(ns, c2.Name).Status.Properties; len(p) != 1 || p[0].Value != fmt.Sprint(markers) {
+			if p := w.profile(ns, marked.Name).Status.Properties; len(p) != 1 || p[0].Value != fmt.Sprint(markers) {
 				return "the marker has not arrived"
 			}
 			return ""
@@ -240,17 +298,12 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	t.Run("a profile is born with its provider in two writes", func(t *testing.T) {
 		w := w.in(t)
 		published = ca.PEM()
-		w.says(c1.Name, "True", "Synced", inPlace)
-		w.says(c2.Name, "True", "Synced", inPlace)
+		for _, c := range []*clusterv1.ManagedCluster{c1, c2, marked} {
+			w.says(c.Name, "True", "Synced", inPlace)
+		}
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
 		w.reached(ns, c2.Name)
-		w.eventually(func() string {
-			state := remembered()
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(state), state); err != nil {
-				return err.Error()
-			}
-			return cmp.Diff(map[string]string{proxyNamespace: string(published)}, state.Data)
-		})
+		w.remembers(published)
 		var profiles []string
 		for _, call := range wire.Writes("clusterprofiles", "clusterprofiles/status") {
 			if containsName(call, c1.Name) {
@@ -263,7 +316,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		if diff := cmp.Diff([]string{"POST configmaps"}, sent(wire.Writes("configmaps"))); diff != "" {
 			t.Errorf("writes of what is remembered (-want +got):\n%s", diff)
 		}
-		wire.Reset()
+		forget(t)
 	})
 
 	t.Run("another certificate of the same CA writes nothing", func(t *testing.T) {
@@ -292,13 +345,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		published = certtest.ByAge(ca, next)
 		setChain(w, leaf(next))
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
-		w.eventually(func() string {
-			state := remembered()
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(state), state); err != nil {
-				return err.Error()
-			}
-			return cmp.Diff(map[string]string{proxyNamespace: string(published)}, state.Data)
-		})
+		w.remembers(published)
 		marker(w)
 		if got := len(wire.Writes("clusterprofiles/status")); got != 2 {
 			t.Errorf("%d patches of profiles, want one and the marker", got)
@@ -306,20 +353,24 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		if diff := cmp.Diff([]string{"PATCH configmaps"}, sent(wire.Writes("configmaps"))); diff != "" {
 			t.Errorf("writes of what is remembered (-want +got):\n%s", diff)
 		}
-		wire.Reset()
+		forget(t)
 	})
 
 	t.Run("a restart writes nothing", func(t *testing.T) {
 		w := w.in(t)
 		w.says(c1.Name, "True", "Synced", inPlace)
 		stop()
-		wire.Reset()
-		stop = startReaching(whole, cfg)
-		marker(w)
-		wrote(t, "PATCH clusterprofiles/status")
-		if got := wire.Writes("managedclusteraddons/status"); len(got) > 0 {
-			t.Errorf("wrote conditions: %v", got)
+		forget(t)
+		stop = startReaching(whole, cfg, nil)
+		// The new manager has settled when what happens after its start arrives.
+		late := w.cluster("late", inSet(set.Name))
+		w.says(late.Name, "True", "Synced", inPlace)
+		for _, call := range wire.Writes() {
+			if call.Resource != "events" && !containsName(call, late.Name) {
+				t.Errorf("wrote %s %s: %s", call.Method, call.Path, call.Body)
+			}
 		}
+		forget(t)
 	})
 
 	t.Run("the old CA is forgotten at once when the administrator says so", func(t *testing.T) {
@@ -327,13 +378,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		published = next.PEM()
 		w.delete(remembered())
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
-		w.eventually(func() string {
-			state := remembered()
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(state), state); err != nil {
-				return err.Error()
-			}
-			return cmp.Diff(map[string]string{proxyNamespace: string(published)}, state.Data)
-		})
+		w.remembers(published)
 	})
 
 	for name, ground := range map[string]struct {
@@ -399,7 +444,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 
 	t.Run("others' entries stay as they are, behind ours", func(t *testing.T) {
 		w := w.in(t)
-		wire.Reset()
+		forget(t)
 		theirs := inventoryv1alpha1.AccessProvider{Name: "gke", Cluster: clientcmdv1.Cluster{Server: "https://gke", ProxyURL: "http://p"}}
 		foreign := inventoryv1alpha1.AccessProvider{Name: "direct", Cluster: clientcmdv1.Cluster{Server: "https://somewhere", TLSServerName: "else"}}
 		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) {
@@ -413,7 +458,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name), theirs, foreign)
 		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) { p.Status.AccessProviders = p.Status.AccessProviders[:1] })
 		marker(w)
-		wire.Reset()
+		forget(t)
 	})
 
 	t.Run("a cluster is reached directly when the administrator says how", func(t *testing.T) {
@@ -454,7 +499,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		w.says(c2.Name, "True", "Synced", inPlace)
 		w.reached(ns, c2.Name)
 		marker(w)
-		wire.Reset()
+		forget(t)
 	})
 
 	t.Run("while cluster-proxy writes its entries itself they are its own", func(t *testing.T) {
@@ -498,8 +543,9 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "manager"}}
 		var before []rbacv1.PolicyRule
 		edit(w, role, func(r *rbacv1.Role) { before, r.Rules = r.Rules, append(r.Rules[:1:1], r.Rules[2]) }, nil)
-		wire.Reset()
-		stop = startReaching(whole, cfg)
+		w.mayReadCertificate(user, false)
+		forget(t)
+		stop = startReaching(whole, cfg, nil)
 		c3 := w.cluster("c3", inSet(set.Name))
 		w.create(proxyAddon(c3.Name))
 		const why = `Access provider "open-cluster-management" is left as it is: Secret proxy/cluster-proxy-user-serving-cert may not be read by the manager: its rights are missing. `
@@ -517,24 +563,26 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 
 	t.Run("a CA is withdrawn when it expires", func(t *testing.T) {
 		w := w.in(t)
-		brief := certtest.NewCA(t, "brief", time.Now().Add(4*time.Second))
+		stop()
+		now := testingclock.NewFakeClock(time.Now())
+		brief := certtest.NewCA(t, "brief", now.Now().Add(30*time.Minute))
+		stop = startReaching(whole, cfg, now)
 		setChain(w, certtest.Chain(certtest.NewLeaf(t, brief, proxyHost), brief))
-		w.reached(ns, c1.Name, throughProxy(certtest.ByAge(next, brief), c1.Name))
+		published = certtest.ByAge(next, brief)
+		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
+		w.remembers(published)
+		marker(w)
+		now.SetTime(brief.Certificate.NotAfter)
 		setChain(w, leaf(next))
-		w.reached(ns, c1.Name, throughProxy(next.PEM(), c1.Name))
-		if now := time.Now(); now.Before(brief.Certificate.NotAfter) {
-			t.Errorf("withdrawn %s before it expires", brief.Certificate.NotAfter.Sub(now))
-		}
+		marker(w)
+		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
+		w.eventually(func() string {
+			// More than once: the manager may be setting its timer just now.
+			if now.Since(brief.Certificate.NotAfter) < time.Hour {
+				now.Step(time.Minute)
+			}
+			return cmp.Diff([]inventoryv1alpha1.AccessProvider{throughProxy(next.PEM(), c1.Name)}, w.profile(ns, c1.Name).Status.AccessProviders)
+		})
 	})
-
-	for _, call := range wire.Writes() {
-		if bytes.Contains([]byte(call.Body), []byte("a-key-nobody-may-see")) {
-			t.Errorf("the user server's key is in %s %s", call.Method, call.Path)
-		}
-	}
-	for _, call := range wire.Calls() {
-		if call.Resource == "secrets" && (call.Method != http.MethodGet || call.Query.Get("fieldSelector") != "metadata.name=cluster-proxy-user-serving-cert") {
-			t.Errorf("%s %s %v reads more than the one Secret", call.Method, call.Path, call.Query)
-		}
-	}
+	forget(t)
 }

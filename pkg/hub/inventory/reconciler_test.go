@@ -747,6 +747,7 @@ func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
 			if _, err := s.step(); !apierrors.IsForbidden(err) {
 				if p := s.mine(); p != nil {
 					s.delete(p)
+					s.later(5 * time.Second) // or the profile that was made is waited for
 				}
 				return fmt.Sprintf("reconcile = %v, want the quota's refusal", err)
 			}

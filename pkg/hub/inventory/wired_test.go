@@ -308,9 +308,12 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		guard.blocked.Store(false)
 		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name("gate-off")}})
 		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
-			t.Errorf("property x = %s, want 3", got)
-		}
+		w.eventually(func() string {
+			if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
+				return "property x is " + got
+			}
+			return ""
+		})
 		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, sent(wire.Writes("clusterprofiles", "clusterprofiles/status"))); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
