@@ -100,6 +100,7 @@ type Watch struct {
 	configurationUID   types.UID
 	stopConfigurations context.CancelFunc
 	expectations       *kube.Expectations
+	written            *corev1.ConfigMap // what this process remembered last
 	retry              time.Duration
 
 	mu sync.Mutex
@@ -272,7 +273,7 @@ func (w *Watch) evaluate(ctx context.Context) time.Duration {
 	next.clustersUnknown = w.clusters.unknown()
 	var plan rotation
 	if w.opts.ClusterProxy.Enabled {
-		next.endpoint, plan = desiredEndpoint(w.opts.ClusterProxy, w.proxyFacts(), now)
+		next.endpoint, plan = desiredEndpoint(w.opts.ClusterProxy, w.proxyFacts(now), now)
 	}
 	w.publish(ctx, next)
 	if settled && !w.isReady {
@@ -335,13 +336,13 @@ func (w *Watch) configMaps() []*corev1.ConfigMap {
 	return list
 }
 
-func (w *Watch) proxyFacts() proxyFacts {
+func (w *Watch) proxyFacts(now time.Time) proxyFacts {
 	there := w.opts.ClusterProxy.Namespace + "/"
 	facts := proxyFacts{
 		unknown:    w.crds.unknown(),
 		service:    foundOf[corev1.Service](w.services, there+userServerService),
 		secret:     foundOf[corev1.Secret](w.secrets, there+userServerSecret),
-		remembered: foundOf[corev1.ConfigMap](w.states, w.stateKey().String()),
+		remembered: w.latest(foundOf[corev1.ConfigMap](w.states, w.stateKey().String()), now),
 		manager:    argumentsOf(w.deployments, there+proxyDeployment),
 	}
 	if facts.unknown == "" && w.configurations != nil {
@@ -438,6 +439,19 @@ func (w *Watch) stateKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.opts.Namespace, Name: contract.AccessStateName}
 }
 
+// latest returns what is remembered: what this process wrote, until that is seen
+// among what is followed. What was published meanwhile must not be forgotten.
+func (w *Watch) latest(followed found[corev1.ConfigMap], now time.Time) found[corev1.ConfigMap] {
+	var seen client.Object
+	if followed.object != nil {
+		seen = followed.object
+	}
+	if w.expectations.Wait(w.stateKey(), seen, now) > 0 {
+		followed.object = w.written
+	}
+	return followed
+}
+
 // remember writes what is published, if that is not what is remembered, and
 // returns after how long at most to look again.
 func (w *Watch) remember(ctx context.Context, bundle []byte, now time.Time) time.Duration {
@@ -457,12 +471,17 @@ func (w *Watch) remember(ctx context.Context, bundle []byte, now time.Time) time
 		return wait
 	}
 	w.retry = retryFirst
-	w.expectations.Wrote(written, now)
+	w.wrote(written, now)
 	return timerMost
 }
 
+func (w *Watch) wrote(state *corev1.ConfigMap, now time.Time) {
+	w.written = state
+	w.expectations.Wrote(state, now)
+}
+
 // writeState makes the state say the bundle and nothing else.
-func (w *Watch) writeState(ctx context.Context, current client.Object, bundle []byte) (client.Object, error) {
+func (w *Watch) writeState(ctx context.Context, current client.Object, bundle []byte) (*corev1.ConfigMap, error) {
 	key, entry := w.stateKey(), w.opts.ClusterProxy.Namespace
 	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	before, ok := current.(*corev1.ConfigMap)
