@@ -289,6 +289,7 @@ func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
 	must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
 	w.eventuallyCondition("True Published 1 property published.")
 	w.eventually("one write more for one edit and a new way to the hub", counted(2))
+	w.staysSo("one write more for one edit and a new way to the hub", counted(2))
 }
 
 func TestCleanup(t *testing.T) {
