@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -152,6 +153,18 @@ func lease(t *testing.T, cluster string, seconds int) {
 	t.Helper()
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"spec":{"leaseDurationSeconds":%d}}`, seconds)
+	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// renewed makes a cluster's lease fresh, so that one which must be renewed more often
+// from now on has not run out already: with it, every addon of the cluster would count
+// as lost for a while.
+func renewed(t *testing.T, cluster string) {
+	t.Helper()
+	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "managed-cluster-lease"}}
+	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
 	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
 	}

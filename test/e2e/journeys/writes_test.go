@@ -180,6 +180,7 @@ func TestUnrelatedChangesWriteNothing(t *testing.T) {
 	enabled(t, cluster1)
 	ns := sandbox(t, "noise", cluster1)
 	hasProfile(t, ns, cluster1)
+	renewed(t, cluster1)
 	lease(t, cluster1, 5)
 	t.Cleanup(func() {
 		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster1}}
