@@ -156,19 +156,17 @@ func own(role string) *rbacv1.RoleBinding {
 	}
 }
 
-// enforced waits until the manager is refused something in these words. Policies
+// enforced waits until the manager is refused an object in these words. Policies
 // reach the API server's admission by watches of its own.
-func (p *policed) enforced(in string, binding *rbacv1.RoleBinding, words string) {
+func (p *policed) enforced(object client.Object, words string) {
 	p.t.Helper()
-	binding = binding.DeepCopy()
-	binding.Namespace = in
 	var last error
-	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = p.manager.Create(p.t.Context(), binding.DeepCopy(), client.DryRunAll)
+	err := wait.PollUntilContextTimeout(p.t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = p.manager.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
 		return isRefused(last, words), nil
 	})
 	if err != nil {
-		p.t.Fatalf("RoleBinding %s in %s: %v, want a refusal by %q", binding.Name, in, last, words)
+		p.t.Fatalf("creating %T %s/%s: %v, want a refusal by %q", object, object.GetNamespace(), object.GetName(), last, words)
 	}
 }
 
@@ -231,9 +229,12 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 		return func(b *rbacv1.RoleBinding) { b.Name = name }
 	}
 	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
-	p.enforced(plain, changed(own(tokenTarget), rename("other")), policy)
-	p.enforced(plain, own(tokenSource), source)
-	p.enforced(plain, own(tokenTarget), target)
+	for by, binding := range map[string]*rbacv1.RoleBinding{
+		policy: changed(own(tokenTarget), rename("other")), source: own(tokenSource), target: own(tokenTarget),
+	} {
+		binding.Namespace = plain
+		p.enforced(binding, by)
+	}
 
 	// What it needs. Once these work, the policies have their parameters.
 	p.may(cluster, own(tokenSource))

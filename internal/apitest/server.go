@@ -80,7 +80,7 @@ func (s *Server) Config(tb testing.TB) *rest.Config {
 	}
 	cfg := rest.CopyConfig(s.env.Config)
 	cfg.QPS = -1
-	return mustSlow(tb, cfg)
+	return slowed(tb, cfg)
 }
 
 // User returns the configuration of a user of the given name and groups, who
@@ -93,16 +93,7 @@ func (s *Server) User(tb testing.TB, name string, groups ...string) *rest.Config
 	if err != nil {
 		tb.Fatalf("add user %s: %v", name, err)
 	}
-	return mustSlow(tb, rest.CopyConfig(user.Config()))
-}
-
-func mustSlow(tb testing.TB, cfg *rest.Config) *rest.Config {
-	tb.Helper()
-	cfg, err := slowed(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return cfg
+	return slowed(tb, rest.CopyConfig(user.Config()))
 }
 
 // Kubeconfig returns the administrator's configuration as a kubeconfig file's

@@ -1,11 +1,11 @@
 package apitest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -18,17 +18,18 @@ const slowVariable = "APITEST_SLOW"
 
 // slowed makes the clients of a configuration slow if the environment asks for
 // it.
-func slowed(cfg *rest.Config) (*rest.Config, error) {
+func slowed(tb testing.TB, cfg *rest.Config) *rest.Config {
+	tb.Helper()
 	value := os.Getenv(slowVariable)
 	if value == "" {
-		return cfg, nil
+		return cfg
 	}
 	most, err := time.ParseDuration(value)
 	if err != nil || most <= 0 {
-		return nil, fmt.Errorf("%s=%q: want a positive duration, such as 1s", slowVariable, value)
+		tb.Fatalf("%s=%q: want a positive duration, such as 1s", slowVariable, value)
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return slow{next, most} })
-	return cfg, nil
+	return cfg
 }
 
 type slow struct {

@@ -5,6 +5,7 @@ package canary
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,14 @@ type Search struct {
 // New returns a search for nothing yet.
 func New() *Search {
 	return &Search{traces: map[string][]byte{}, read: map[string]int64{}}
+}
+
+// Made returns a token that opens nothing, unlike any other: to see whether it is
+// found.
+func Made() string {
+	signature := make([]byte, 256)
+	_, _ = rand.Read(signature) // it never fails
+	return "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
 // For adds a token. Its signature is enough: it is in no other text. What was

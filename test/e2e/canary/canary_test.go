@@ -1,8 +1,6 @@
 package canary
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -15,14 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func newToken() string {
-	signature := make([]byte, 256)
-	_, _ = rand.Read(signature) // it never fails
-	return "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
-}
-
 func TestATokenInALogIsFoundHoweverItIsWritten(t *testing.T) {
-	token := newToken()
+	token := Made()
 	secret, err := json.Marshal(corev1.Secret{Data: map[string][]byte{"token": []byte(token)}})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +29,7 @@ func TestATokenInALogIsFoundHoweverItIsWritten(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "hub", "manager.log")
 			s := New()
-			s.For(newToken())
+			s.For(Made())
 			s.For(token)
 			write(t, path, "nothing\nno")
 			if err := s.Logs(dir); err != nil {
@@ -76,7 +68,7 @@ func TestATokenInMetricsIsFound(t *testing.T) {
 	said := ""
 	serving := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, said) }))
 	defer serving.Close()
-	token := newToken()
+	token := Made()
 	s := New()
 	s.For(token)
 	if err := s.Metrics(t.Context(), serving.URL); err != nil {

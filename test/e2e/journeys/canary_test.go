@@ -2,8 +2,6 @@ package journeys
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"testing"
 
@@ -38,10 +36,7 @@ func noTokenAnywhere(t *testing.T) {
 // A token that somebody puts where it should not be is found there.
 func TestTokenInAnObjectIsFound(t *testing.T) {
 	installed(t)
-	signature := make([]byte, 256)
-	_, _ = rand.Read(signature) // it never fails
-	token := "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
-	search := canary.New()
+	token, search := canary.Made(), canary.New()
 	search.For(token)
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a-token"}
 	annotated := meta
