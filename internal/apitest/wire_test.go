@@ -79,7 +79,7 @@ func TestQuiet(t *testing.T) {
 	if reason := quiet(short); reason != "" {
 		t.Errorf("a read counts as a write: %s", reason)
 	}
-	wire.wrote = nil
+	wire.wrote = nil // the last waiter's
 	const found = "writes at rest: [POST /api/v1/namespaces]"
 	broken := make(chan string)
 	go func() { broken <- quiet(long) }()

@@ -60,7 +60,7 @@ func (m *Manager) Stop() {
 			m.tb.Errorf("the manager ended by itself: %v", err)
 		default:
 			apitest.Must(m.tb, m.cmd.Process.Kill())
-			<-m.ended
+			_ = <-m.ended // killed, as asked
 		}
 	})
 }

@@ -173,7 +173,7 @@ func (h *Hub) Decide(placement *clusterv1beta1.Placement, decision *clusterv1bet
 		}
 	})
 	apitest.EditStatus(h, placement, func(p *clusterv1beta1.Placement) {
-		p.Status.NumberOfSelectedClusters = int32(len(clusters))
+		p.Status.NumberOfSelectedClusters = int32(len(clusters)) //nolint:gosec // a handful
 		p.Status.Conditions = []metav1.Condition{
 			Condition("PlacementMisconfigured", "False", "Succeedconfigured", ""),
 			Condition("PlacementSatisfied", "True", "AllDecisionsScheduled", ""),
