@@ -1,0 +1,3 @@
+// Package selection answers what is published where: which namespaces show which
+// clusters.
+package selection
