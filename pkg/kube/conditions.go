@@ -19,7 +19,9 @@ import (
 //
 // The list must be that of the object at resourceVersion: the API server refuses
 // the patch with a conflict if the object has changed since.
-func ConditionPatch(resourceVersion string, conditions []metav1.Condition, want metav1.Condition) (client.Patch, error) {
+func ConditionPatch(
+	resourceVersion string, conditions []metav1.Condition, want metav1.Condition,
+) (client.Patch, error) {
 	list := slices.Clone(conditions)
 	if !meta.SetStatusCondition(&list, want) {
 		return nil, nil
@@ -32,7 +34,10 @@ func ConditionPatch(resourceVersion string, conditions []metav1.Condition, want 
 // conditions already contain want; changed says whether it wrote. If the status
 // of the condition changes, its transition time becomes now, truncated to the
 // second. It is not an error if the object no longer exists.
-func WriteCondition(ctx context.Context, c client.Client, obj client.Object, conditions []metav1.Condition, want metav1.Condition, owner client.FieldOwner, expectations *Expectations, now time.Time) (changed bool, err error) {
+func WriteCondition(
+	ctx context.Context, c client.Client, obj client.Object, conditions []metav1.Condition, want metav1.Condition,
+	owner client.FieldOwner, expectations *Expectations, now time.Time,
+) (changed bool, err error) {
 	want.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	patch, err := ConditionPatch(obj.GetResourceVersion(), conditions, want)
 	if err != nil || patch == nil {

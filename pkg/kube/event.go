@@ -16,9 +16,12 @@ const MaxEventNoteBytes = 1024
 // It exists because client-go's recorders aggregate events that differ only in
 // their notes and keep the first note, which is useless where the note says what
 // changed.
-func NewEvent(regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time) *eventsv1.Event {
+func NewEvent(
+	regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time,
+) *eventsv1.Event {
+	prefix := regarding.Name[:min(len(regarding.Name), 200)] + "-"
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: regarding.Name[:min(len(regarding.Name), 200)] + "-"},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: prefix},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: controller,
 		ReportingInstance:   instance,

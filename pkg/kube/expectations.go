@@ -36,7 +36,8 @@ func NewExpectations() *Expectations {
 
 // Wrote records a write; obj is the object the API server returned.
 func (e *Expectations) Wrote(obj client.Object, now time.Time) {
-	e.set(client.ObjectKeyFromObject(obj), expectation{resourceVersion: obj.GetResourceVersion(), until: now.Add(StaleAfter)})
+	version := obj.GetResourceVersion()
+	e.set(client.ObjectKeyFromObject(obj), expectation{resourceVersion: version, until: now.Add(StaleAfter)})
 }
 
 // Deleted records that we deleted obj.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shorten returns text if it has at most limit bytes. Otherwise it cuts the text
-// between two characters and appends "...", within the limit.
+// Shorten returns text if it has at most limit bytes. Otherwise it cuts it between
+// two characters so that it fits with "..." appended.
 func Shorten(text string, limit int) string {
 	const ellipsis = "..."
 	if len(text) <= limit {
