@@ -92,7 +92,7 @@ func wantedAccount(request, managedServiceAccount string) (account, error) {
 			"called without cluster information: set execConfig.provideClusterInfo to true in the provider file")
 	case cluster.Config == nil || len(cluster.Config.ClusterName) == 0:
 		return account{}, failf(ExitExecInfo,
-			"called without the cluster's name: the access provider of the ClusterProfile has no extension %q with a %q",
+			"called without the cluster's name: the ClusterProfile's access provider has no extension %q with a %q",
 			contract.ExecExtensionName, contract.ExecClusterName)
 	default:
 		return namedAccount(cluster.Config.ClusterName, managedServiceAccount)

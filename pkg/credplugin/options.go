@@ -42,7 +42,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ManagedServiceAccount, "managed-serviceaccount", o.ManagedServiceAccount,
 		"name of the ManagedServiceAccount whose token to use (required)")
 	flags.DurationVar(&o.MaxCache, "max-cache", o.MaxCache,
-		"how long a client may use a token before it asks again; a running client loses a withdrawn token within that time")
+		"how long a client may use a token before it asks again; "+
+			"a running client loses a withdrawn token within that time")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long the whole call may take")
 }
 
