@@ -93,17 +93,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	ways, err := access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace))
+	ways, err := addAccess(mgr, opts)
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
 	rule := selection.New(mgr.GetCache(), clock.RealClock{})
 	err = inventory.Add(ctx, mgr, inventory.Options{
 		Rule: rule,
-		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
-			Reader:                  mgr.GetClient(),
-			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,
-			Override:                upstream.Override(opts.UpstreamGates),
+		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
+			Reader:      mgr.GetClient(),
+			ClusterRole: opts.UpstreamRegistrationClusterRole,
+			Override:    upstream.Override(opts.UpstreamGates),
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
@@ -113,11 +113,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
 	}
+	syncer, err := addSyncer(mgr, opts)
+	if err != nil {
+		return err
+	}
 	copies, err := credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
 		Selector:       rule,
-		UpstreamSyncer: credentials.SyncerOverride(opts.CredentialsUpstreamSyncer),
+		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
 	})
@@ -126,4 +130,28 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	}
 	rule.Subscribe(copies.Look)
 	return nil
+}
+
+func addAccess(mgr manager.Manager, opts *Options) (*access.Watch, error) {
+	if !opts.Access.ClusterProxy {
+		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
+	}
+	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, gate))
+}
+
+// addSyncer returns nil if no credentials are copied: then the manager has no
+// right to look for the syncer, nor a reason.
+func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, error) {
+	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
+		return nil, nil
+	}
+	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer))
+	if err != nil {
+		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
+	}
+	return syncer, nil
 }
