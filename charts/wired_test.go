@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // settled is how long nothing may be written for it to count as nothing.
@@ -97,12 +99,14 @@ func (s *shell) start() {
 	s.t.Helper()
 	s.stop()
 	s.wire = &apitest.Wire{}
+	byObject := selection.CacheOptions()
+	maps.Copy(byObject, inventory.CacheOptions())
 	mgr, err := manager.New(s.wire.Tap(hub.User(s.t, serviceAccount)), manager.Options{
 		Scheme:  s.c.Scheme(),
 		Logger:  klog.Background(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// As the manager has it, with all that it leaves out of its cache.
-		Cache:      cache.Options{ByObject: inventory.CacheOptions()},
+		Cache:      cache.Options{ByObject: byObject},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, // a restart, in one process
 	})
 	if err != nil {
