@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -22,6 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -55,6 +55,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
@@ -96,8 +97,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
-	var copies *credentials.Credentials // made after the inventory, and before anything runs
-	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
+	rule := selection.New(mgr.GetCache(), clock.RealClock{})
+	err = inventory.Add(ctx, mgr, inventory.Options{
+		Rule: rule,
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
 			Reader:      mgr.GetClient(),
 			ClusterRole: opts.UpstreamRegistrationClusterRole,
@@ -106,7 +108,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
 		Access:       ways,
-		OnSelection:  func(pair types.NamespacedName) { copies.Look(pair) },
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
@@ -116,10 +117,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	copies, err = credentials.Add(ctx, mgr, credentials.Options{
+	copies, err := credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
-		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
+		Selector:       rule,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
@@ -127,10 +128,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
+	rule.Subscribe(copies.Look)
 	return nil
 }
 
-func addAccess(mgr manager.Manager, opts *Options) (*access.Watch, error) {
+func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
 	if !opts.Access.ClusterProxy {
 		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
 	}
