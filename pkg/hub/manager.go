@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -21,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -66,6 +66,7 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
@@ -107,8 +108,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
-	var copies *credentials.Credentials // made after the inventory, and before anything runs
-	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
+	rule := selection.New(mgr.GetCache(), clock.RealClock{})
+	err = inventory.Add(ctx, mgr, inventory.Options{
+		Rule: rule,
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
 			Reader:      mgr.GetClient(),
 			ClusterRole: opts.UpstreamRegistrationClusterRole,
@@ -117,7 +119,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
 		Access:       ways,
-		OnSelection:  func(pair types.NamespacedName) { copies.Look(pair) },
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
@@ -127,10 +128,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	copies, err = credentials.Add(ctx, mgr, credentials.Options{
+	copies, err := credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
-		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
+		Selector:       rule,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
@@ -138,6 +139,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
+	rule.Subscribe(copies.Look)
 	return nil
 }
 
