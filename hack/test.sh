@@ -9,7 +9,7 @@ args=(-json -count=1)
 [ -z "${RUN:-}" ] || args+=(-run "$RUN")
 
 # The tests of the packages run against a real API server.
-[ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/e2e run ./cmd/fleet assets)
+[ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
 # The fleet and its node run the same binary.
 [ -n "${FLEET_KUBE_BINARY:-}" ] || FLEET_KUBE_BINARY=$(readlink -f "$KUBEBUILDER_ASSETS/etcd")
@@ -17,6 +17,7 @@ export FLEET_KUBE_BINARY
 
 unit() {
 	go test "${args[@]}" -timeout 40m ./... || failed=1
+	go -C test/fleet test "${args[@]}" -timeout 40m ./... || failed=1
 	go -C test/e2e test "${args[@]}" -timeout 40m $(go -C test/e2e list ./... | grep -v /journeys) || failed=1
 }
 journeys() {
@@ -26,7 +27,7 @@ journeys() {
 failed=0
 case "${GOTESTSUM_INNER:-}" in
 '')
-	# One runner over both modules, so that there is one summary.
+	# One runner over all modules, so that there is one summary.
 	export GOTESTSUM_INNER=$mode
 	exec go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format "${TEST_FORMAT:-testname}" --raw-command -- "$0" "$mode"
 	;;

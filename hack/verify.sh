@@ -21,7 +21,7 @@ new=$(cd "$copy" && find . -type f | sed 's|^\./||' | while IFS= read -r file; d
 # The tools that run Open Cluster Management and Kubernetes keep the module files
 # of what they run, where tidying may reach for modules of theirs that nobody
 # can fetch; that they build is check enough.
-for dir in . test/e2e hack/tools/*/; do
+for dir in . test/fleet test/e2e hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
