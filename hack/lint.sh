@@ -12,7 +12,7 @@ echo "lint: the fleet"
 echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
 echo "lint: the programs the fleet is built from"
-# Analysing them means analysing all of Kubernetes; building them is check enough.
+# Analysing them means analysing all of Kubernetes; that they build is enough.
 [ -z "$(gofmt -l test/fleet/tools)" ] || { gofmt -d test/fleet/tools; exit 1; }
 echo "lint: the chart"
 go -C test/fleet run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"

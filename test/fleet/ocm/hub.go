@@ -50,7 +50,7 @@ func (h Hub) Controllers() []supervisor.Process {
 			"--kubeconfig="+h.Kubeconfig, "--namespace="+HubNamespace,
 			"--disable-leader-election", fmt.Sprintf("--listen=127.0.0.1:%d", port))
 		return supervisor.Process{
-			Name: "hub/" + name, Args: append(args, flags...), Env: []string{"POD_NAMESPACE=" + HubNamespace},
+			Name: "hub/" + name, Args: append(args, flags...), Env: env(HubNamespace),
 			Tier: supervisor.TierManagement, Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", port),
 		}
 	}
@@ -60,6 +60,17 @@ func (h Hub) Controllers() []supervisor.Process {
 			"--auto-approved-csr-users=system:serviceaccount:"+ManagementNamespace+":"+BootstrapAccount),
 		controller("placement", h.Ports.Placement, []string{"placement", "controller"}),
 		controller("addon-manager", h.Ports.AddonManager, []string{"addon", "manager"}),
+	}
+}
+
+// env is the environment of a process whose Pod would run in namespace.
+func env(namespace string) []string {
+	return []string{
+		"POD_NAMESPACE=" + namespace,
+		// The fleet's build of OCM has a newer client-go than its release. Switch off
+		// what the newer one does by default.
+		"KUBE_FEATURE_InOrderInformersBatchProcess=false",
+		"KUBE_FEATURE_WatchListClient=false",
 	}
 }
 

@@ -39,7 +39,7 @@ func (s Spoke) RegistrationAgent() supervisor.Process {
 			"--cluster-healthcheck-period=10s",
 			"--spoke-external-server-urls="+s.Server,
 		)...),
-		Env:   []string{"POD_NAMESPACE=" + AgentNamespace},
+		Env:   env(AgentNamespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Registration),
 	}
@@ -54,7 +54,7 @@ func (s Spoke) WorkAgent() supervisor.Process {
 			"--workload-source-config="+s.HubKubeconfig(),
 			"--status-sync-interval=5s",
 		)...),
-		Env:   []string{"POD_NAMESPACE=" + AgentNamespace},
+		Env:   env(AgentNamespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Work),
 	}

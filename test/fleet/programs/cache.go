@@ -26,19 +26,22 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, files.PrivateDir)
 }
 
-// buildKey names a build by all that decides its content.
-func buildKey(ctx context.Context, dir string, args []string) (string, error) {
+// buildKey names a build by everything that decides its content: the files in
+// the given folders of dir, the Go version and the arguments.
+func buildKey(ctx context.Context, dir string, folders, args []string) (string, error) {
 	hash := sha256.New()
-	sources, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		return "", err
-	}
-	for _, source := range sources { // Glob sorts
-		content, err := os.ReadFile(source)
+	for _, folder := range folders {
+		sources, err := filepath.Glob(filepath.Join(dir, folder, "*.*"))
 		if err != nil {
 			return "", err
 		}
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(source), len(content), content) // a hash never fails
+		for _, source := range sources { // Glob sorts
+			content, err := os.ReadFile(source)
+			if err != nil {
+				return "", err
+			}
+			_, _ = fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(source), len(content), content) // a hash never fails
+		}
 	}
 	version, err := GoCommand(ctx, dir, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {

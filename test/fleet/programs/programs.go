@@ -9,7 +9,6 @@ import (
 
 // Program is one binary, or the programs of one image.
 type Program struct {
-	// Name is also that of its module under ../tools.
 	Name string
 	// Module is the module whose version the program has.
 	Module string
@@ -27,12 +26,12 @@ type Program struct {
 var (
 	// Kube is etcd, kube-apiserver, kube-controller-manager and kubectl.
 	Kube = Program{
-		Name: "kube", Module: "k8s.io/kubernetes", pkg: ".",
+		Name: "kube", Module: "k8s.io/kubernetes", pkg: "./kube",
 		env: "FLEET_KUBE_BINARY", stamp: stampKubernetes, minutes: "about 7 minutes",
 	}
 	// OCM is all components of Open Cluster Management.
 	OCM = Program{
-		Name: "ocm", Module: "open-cluster-management.io/ocm", pkg: ".",
+		Name: "ocm", Module: "open-cluster-management.io/ocm", pkg: "./ocm",
 		env: "FLEET_OCM_BINARY", minutes: "about 7 minutes",
 	}
 	Helm = Program{
@@ -98,6 +97,14 @@ func (p Program) packages() []string {
 	return slices.Sorted(maps.Keys(p.image))
 }
 
+// sources are the folders of the tools module that the program depends on.
+func (p Program) sources() []string {
+	if strings.HasPrefix(p.pkg, "./") {
+		return []string{".", p.pkg}
+	}
+	return []string{"."}
+}
+
 // names are those that an image gives to its programs.
 func (p Program) names() []string {
 	var names []string
@@ -109,7 +116,5 @@ func (p Program) names() []string {
 	return names
 }
 
-// dir is the program's module in the repository at root.
-func (p Program) dir(root string) string {
-	return filepath.Join(root, "test", "fleet", "tools", p.Name)
-}
+// toolsDir is the module that pins the programs, in the repository at root.
+func toolsDir(root string) string { return filepath.Join(root, "test", "fleet", "tools") }

@@ -16,7 +16,7 @@ func TestBuildKeyChangesWithSourcesAndArguments(t *testing.T) {
 	dir := t.TempDir()
 	key := func(args ...string) string {
 		t.Helper()
-		k, err := buildKey(t.Context(), dir, args)
+		k, err := buildKey(t.Context(), dir, []string{".", "./sub"}, args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +45,11 @@ func TestBuildKeyChangesWithSourcesAndArguments(t *testing.T) {
 	expectNew("a file more", key("build", "."))
 	write("go.mod", "module b\n")
 	expectNew("another content", key("build", "."))
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("sub/main.go", "package main\n")
+	expectNew("a source in a folder", key("build", "."))
 	expectNew("other arguments", key("build", "./other"))
 }
 
@@ -106,13 +111,10 @@ func TestReadyImageIsADirectory(t *testing.T) {
 // Readers of docs/compatibility.md learn which versions the journeys run with.
 func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	docs := read(t, "../../../docs/compatibility.md")
-	for module, file := range map[string]string{
-		"k8s.io/kubernetes":              "../tools/kube/go.mod",
-		"open-cluster-management.io/ocm": "../tools/ocm/go.mod",
-		clusterProxyModule:               "../tools/cluster-proxy/go.mod",
-		serviceAccountModule:             "../tools/managed-serviceaccount/go.mod",
-	} {
-		required := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(module) + ` (v[0-9.]+)$`).FindStringSubmatch(read(t, file))
+	const file = "../tools/go.mod"
+	required := read(t, file)
+	for _, module := range []string{"k8s.io/kubernetes", "open-cluster-management.io/ocm", clusterProxyModule, serviceAccountModule} {
+		required := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`).FindStringSubmatch(required)
 		if required == nil {
 			t.Errorf("%s does not require %s", file, module)
 		} else if !strings.Contains(docs, "| "+required[1]+" |") {
