@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// addresses hands out the addresses of a range, each to one pod at a time. A freed address comes round last, so that a late client of a
-// dead pod does not meet another one.
+// addresses hands out the addresses of a range, each to one pod at a time. A freed address comes
+// round last, so that a late client of a dead pod does not meet another one.
 type addresses struct {
 	prefix netip.Prefix
 
@@ -16,7 +16,8 @@ type addresses struct {
 	last netip.Addr
 }
 
-// newAddresses takes a range such as 127.20.1.0/24. All of 127.0.0.0/8 is local on Linux without any set-up, nothing else is.
+// newAddresses takes a range such as 127.20.1.0/24. All of 127.0.0.0/8 is local on Linux without
+// any set-up, nothing else is.
 func newAddresses(cidr string) (*addresses, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -33,8 +34,8 @@ func addressesOf(prefix netip.Prefix) *addresses {
 	return &addresses{prefix: prefix, used: map[netip.Addr]bool{}, last: prefix.Addr()}
 }
 
-// take returns the wished address when it is one of the range and free, else the next free one. The first and the last
-// address of the range are never given.
+// take returns the wished address when it is one of the range and free, else the next free one. The
+// first and the last address of the range are never given.
 func (a *addresses) take(wish string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// binder stands in for the scheduler: it binds every pod that has no node to this one. Node selectors, affinity, tolerations and resources are not looked at.
+// binder stands in for the scheduler: it binds every pod that has no node to this one. Node
+// selectors, affinity, tolerations and resources are not looked at.
 type binder struct {
 	client kubernetes.Interface
 	node   string

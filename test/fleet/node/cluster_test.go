@@ -34,7 +34,8 @@ const within = time.Minute
 // same time on few cores.
 const startTimeout = 3 * time.Minute
 
-// kubeBinary names the variable that holds the path of a binary which is etcd, kube-apiserver and kube-controller-manager by the name it is called.
+// kubeBinary names the variable that holds the path of a binary which is etcd, kube-apiserver and
+// kube-controller-manager by the name it is called.
 const kubeBinary = "FLEET_KUBE_BINARY"
 
 const probeImage = "example.com/probe"

@@ -60,7 +60,8 @@ func (c *container) change(edit func(*containerState)) {
 	c.worker.poke()
 }
 
-// changeRunning edits the state unless the process has ended meanwhile: a late probe result must not touch what came after it.
+// changeRunning edits the state unless the process has ended meanwhile: a late probe result must
+// not touch what came after it.
 func (c *container) changeRunning(process *sandbox.Process, edit func(*containerState)) {
 	c.change(func(s *containerState) {
 		if s.running != nil && s.id == containerID(process) {
@@ -133,7 +134,8 @@ func (c *container) once(ctx context.Context) bool {
 	return true
 }
 
-// settings resolves how to run the container, waiting while that is not possible. It returns false when the pod has to end first.
+// settings resolves how to run the container, waiting while that is not possible. It returns false
+// when the pod has to end first.
 func (c *container) settings(spec *corev1.Container) (sandbox.Spec, bool) {
 	said := ""
 	for {
@@ -207,7 +209,8 @@ func (c *container) configure(pod *corev1.Pod, spec *corev1.Container) (sandbox.
 	}, nil
 }
 
-// mounts lists what is bound into the root of the container. Volumes with API content are always read-only, as with a kubelet.
+// mounts lists what is bound into the root of the container. Volumes with API content are always
+// read-only, as with a kubelet.
 func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, vars map[string]string) ([]sandbox.Mount, error) {
 	w := c.worker
 	var mounts []sandbox.Mount
@@ -307,7 +310,8 @@ func tail(name string, n int64) string {
 	return strings.ToValidUTF8(string(data), "")
 }
 
-// supervise returns when the process has ended, which it makes happen when the pod has to end or a liveness or startup probe fails.
+// supervise returns when the process has ended, which it makes happen when the pod has to end or a
+// liveness or startup probe fails.
 func (c *container) supervise(ctx context.Context, spec *corev1.Container, process *sandbox.Process) {
 	probing, stopProbing := context.WithCancel(ctx)
 	defer stopProbing()
@@ -360,7 +364,8 @@ func (c *container) backOff(crashes int) bool {
 	return true
 }
 
-// probe runs the container's probes until ctx ends. It asks, once, for the container to be ended by sending the grace period it has.
+// probe runs the container's probes until ctx ends. It asks, once, for the container to be ended by
+// sending the grace period it has.
 func (c *container) probe(ctx context.Context, spec *corev1.Container, process *sandbox.Process, unhealthy chan<- time.Duration) {
 	fail := func(kind string, probe *corev1.Probe) func(verdict, error) bool {
 		return func(v verdict, err error) bool {

@@ -25,8 +25,9 @@ func (r objectRef) String() string { return fmt.Sprintf("%s %q", strings.ToLower
 // lookup returns the content of an object, and false when there is none.
 type lookup func(objectRef) (map[string][]byte, bool)
 
-// environment resolves the variables of a container: base first, then envFrom, then env, later ones winning. The result is sorted by name.
-// An error says, as a kubelet does, which object or key is missing.
+// environment resolves the variables of a container: base first, then envFrom, then env, later ones
+// winning. The result is sorted by name. An error says, as a kubelet does, which object or key is
+// missing.
 func environment(pod *corev1.Pod, container *corev1.Container, base map[string]string, get lookup) (map[string]string, error) {
 	vars := map[string]string{}
 	for _, from := range container.EnvFrom {
@@ -109,7 +110,8 @@ func keyValue(ref objectRef, key string, optional *bool, get lookup) (string, bo
 	}
 }
 
-// expand replaces $(NAME) by the variable's value, first in vars, then in base; an unknown name is left as it is and $$ is a literal $.
+// expand replaces $(NAME) by the variable's value, first in vars, then in base; an unknown name is
+// left as it is and $$ is a literal $.
 func expand(text string, scopes ...map[string]string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {

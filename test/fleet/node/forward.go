@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// forwarder accepts connections and carries what they say to somebody else and back, as they are: bytes go on at once, and each direction ends by itself.
+// forwarder accepts connections and carries what they say to somebody else and back, as they are:
+// bytes go on at once, and each direction ends by itself.
 type forwarder struct {
 	ctx  context.Context //nolint:containedctx // connections live as long as the forwarder, not as long as whoever made it listen
 	stop context.CancelFunc
@@ -31,8 +32,9 @@ func newForwarder() *forwarder {
 	return f
 }
 
-// serve carries every connection that the listener accepts in the network to what dial returns, until the listener is closed. What cannot be dialled is reset, which
-// is as near to a refused connection as somebody comes who has accepted it.
+// serve carries every connection that the listener accepts in the network to what dial returns,
+// until the listener is closed. What cannot be dialled is reset, which is as near to a refused
+// connection as somebody comes who has accepted it.
 func (f *forwarder) serve(listener net.Listener, in *network, dial func(context.Context) (net.Conn, error)) {
 	f.group.Go(func() {
 		for {
@@ -72,7 +74,8 @@ func (f *forwarder) forward(client net.Conn, in *network, dial func(context.Cont
 	back.Wait()
 }
 
-// pour copies until the source says that it is done, which is passed on, or one of both fails, which ends the other direction too.
+// pour copies until the source says that it is done, which is passed on, or one of both fails,
+// which ends the other direction too.
 func pour(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if err == nil {
@@ -101,7 +104,8 @@ func (f *forwarder) remove(l *link) {
 	delete(f.links, l)
 }
 
-// cut ends every connection of a pod with a network of its own: those that were accepted in it, and those from or to its address.
+// cut ends every connection of a pod with a network of its own: those that were accepted in it, and
+// those from or to its address.
 func (f *forwarder) cut(n *network, ip string) {
 	of := func(c net.Conn) bool {
 		host, _, err := net.SplitHostPort(c.RemoteAddr().String())

@@ -24,7 +24,8 @@ var hostNetwork = &network{}
 // dialTimeout bounds a connection attempt; all of them are local.
 const dialTimeout = 10 * time.Second
 
-// newNetwork makes a network with nothing but a loopback interface. It takes root. The kernel ends the network when it is closed and no process is left in it.
+// newNetwork makes a network with nothing but a loopback interface. It takes root. The kernel ends
+// the network when it is closed and no process is left in it.
 func newNetwork() (*network, error) {
 	made := &network{}
 	err := onThread(func() error {
@@ -93,7 +94,8 @@ func (n *network) listen(address string) (listener net.Listener, err error) {
 	return listener, err
 }
 
-// inside runs do where every socket it makes belongs to the network: a socket stays in the namespace of the thread that made it.
+// inside runs do where every socket it makes belongs to the network: a socket stays in the
+// namespace of the thread that made it.
 func (n *network) inside(do func() error) error {
 	if !n.own() {
 		return do()
@@ -117,7 +119,8 @@ func enter(namespace *os.File) error {
 	return errors.Join(err, entered)
 }
 
-// onThread runs do on a thread that may change its network namespace. A thread that cannot come back from it is given up.
+// onThread runs do on a thread that may change its network namespace. A thread that cannot come
+// back from it is given up.
 func onThread(do func() error) error {
 	result := make(chan error, 1)
 	go func() {

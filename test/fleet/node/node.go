@@ -48,7 +48,8 @@ type Config struct {
 // ServiceHosts is the file in Config.Dir that holds the names and addresses of all Services, as lines of /etc/hosts.
 const ServiceHosts = "services"
 
-// shutdownGrace is how long processes have to end when the node ends; enough to give a lease back, which the next start would have to wait for.
+// shutdownGrace is how long processes have to end when the node ends; enough to give a lease back,
+// which the next start would have to wait for.
 const shutdownGrace = 2 * time.Second
 
 // podWorkers is how many pods virtual-kubelet handles at a time; no step of ours blocks for long.
@@ -60,7 +61,8 @@ func Init() { sandbox.Init() }
 // Check says in one line why this user cannot run a node here, or returns nil. It needs Init.
 func Check() error { return sandbox.Check() }
 
-// Run is the node. It returns when ctx ends, after every process it started has ended, or earlier with the reason why it cannot go on.
+// Run is the node. It returns when ctx ends, after every process it started has ended, or earlier
+// with the reason why it cannot go on.
 func Run(ctx context.Context, cfg Config) error {
 	// The controllers must be gone before the workers are ended, so that they start no new one.
 	ctx, cancel := context.WithCancel(ctx)
@@ -207,8 +209,9 @@ func (m *machine) waitForAPIServer(ctx context.Context) error {
 	})
 }
 
-// newPodController returns virtual-kubelet's pod controller and what starts its informer. It insists on informers for Secrets, ConfigMaps and Services,
-// which it uses only to resolve variables: we do that ourselves, so those are never started.
+// newPodController returns virtual-kubelet's pod controller and what starts its informer. It
+// insists on informers for Secrets, ConfigMaps and Services, which it uses only to resolve
+// variables: we do that ourselves, so those are never started.
 func (m *machine) newPodController(p *provider) (*vk.PodController, func(<-chan struct{}), error) {
 	own := informers.NewSharedInformerFactoryWithOptions(m.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", m.cfg.NodeName).String()

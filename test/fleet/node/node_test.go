@@ -16,7 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestNode proves against a real API server and the real controllers that pods of a node are what users of pods expect.
+// TestNode proves against a real API server and the real controllers that pods of a node are what
+// users of pods expect.
 func TestNode(t *testing.T) {
 	c := startCluster(t)
 	cfg, stop := c.startNode(t)

@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objects watches exactly the Secrets and ConfigMaps that pods of this node name, each with one watch of its own, as a kubelet does. So a change arrives
-// at once, and nothing else of the cluster is ever read.
+// objects watches exactly the Secrets and ConfigMaps that pods of this node name, each with one
+// watch of its own, as a kubelet does. So a change arrives at once, and nothing else of the cluster
+// is ever read.
 type objects struct {
 	client kubernetes.Interface
 
@@ -42,7 +43,8 @@ type subscription struct {
 	handlers  map[objectRef]cache.ResourceEventHandlerRegistration
 }
 
-// subscribe calls changed, which must not block, whenever one of the objects appears, changes or goes. The context bounds the watches.
+// subscribe calls changed, which must not block, whenever one of the objects appears, changes or
+// goes. The context bounds the watches.
 func (o *objects) subscribe(ctx context.Context, namespace string, refs []objectRef, changed func()) (*subscription, error) {
 	sub := &subscription{objects: o, namespace: namespace, handlers: map[objectRef]cache.ResourceEventHandlerRegistration{}}
 	for _, ref := range refs {

@@ -119,7 +119,8 @@ func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// run returns when the pod has ended, for good, and the API server was told. It stops talking to the API server when ctx ends.
+// run returns when the pod has ended, for good, and the API server was told. It stops talking to
+// the API server when ctx ends.
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.end()
@@ -142,7 +143,8 @@ func (w *worker) run(ctx context.Context) {
 	w.finish(ctx)
 }
 
-// prepare gives the pod what its containers need, waiting for missing objects. It returns false when the pod has to end first.
+// prepare gives the pod what its containers need, waiting for missing objects. It returns false
+// when the pod has to end first.
 func (w *worker) prepare(ctx context.Context) bool {
 	pod := w.current()
 	if reason := unsupported(pod); reason != "" {
@@ -342,7 +344,8 @@ func fsGroup(pod *corev1.Pod) *int {
 
 func (w *worker) volumePath(name string) string { return filepath.Join(w.dir, "volumes", name) }
 
-// keepFresh writes volumes again when an object changed or a token is due. An object that has gone leaves its files, as with a kubelet.
+// keepFresh writes volumes again when an object changed or a token is due. An object that has gone
+// leaves its files, as with a kubelet.
 func (w *worker) keepFresh(ctx context.Context) {
 	for {
 		wait := time.Hour
@@ -377,7 +380,8 @@ func (w *worker) runContainers(ctx context.Context) {
 	group.Wait()
 }
 
-// stop ends the pod: containers are asked to, and killed when the grace period is over. A later call can only shorten it.
+// stop ends the pod: containers are asked to, and killed when the grace period is over. A later
+// call can only shorten it.
 func (w *worker) stop(grace time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -459,7 +463,8 @@ func (w *worker) update(pod *corev1.Pod) {
 	signal(w.refreshed)
 }
 
-// endpoint is where the pod serves a port of a Service and whether that is in a network of its own; ok is false when the Service does not lead to it.
+// endpoint is where the pod serves a port of a Service and whether that is in a network of its own;
+// ok is false when the Service does not lead to it.
 func (w *worker) endpoint(service *corev1.Service, selector labels.Selector, port corev1.ServicePort) (address string, own, ok bool) {
 	w.mu.Lock()
 	pod, in, ip := w.pod, w.network, w.podIP
@@ -540,7 +545,8 @@ func states(containers []*container) []containerState {
 	return out
 }
 
-// report patches what has changed since the last report, and nothing when nothing has. A pod that is gone or is another one needs no report.
+// report patches what has changed since the last report, and nothing when nothing has. A pod that
+// is gone or is another one needs no report.
 func (w *worker) report(ctx context.Context) error {
 	w.reporting.Lock()
 	defer w.reporting.Unlock()

@@ -10,11 +10,13 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ownPodCIDR is the range of the pods with a network of their own. Every node has a switch of its own, so it is the same on all.
+// ownPodCIDR is the range of the pods with a network of their own. Every node has a switch of its
+// own, so it is the same on all.
 const ownPodCIDR = "10.244.0.0/24"
 
-// podSwitch connects the networks of pods with each other and with the Services, which have their cluster addresses in it. It is a network as theirs: nothing else
-// of the machine sees it, and it leads nowhere.
+// podSwitch connects the networks of pods with each other and with the Services, which have their
+// cluster addresses in it. It is a network as theirs: nothing else of the machine sees it, and it
+// leads nowhere.
 type podSwitch struct {
 	*network
 	gateway   netip.Prefix

@@ -33,8 +33,8 @@ type tally struct {
 	run     int32
 }
 
-// count returns the tally after one more result. A verdict changes only after as many equal results in a row as its threshold asks for, and is kept
-// meanwhile.
+// count returns the tally after one more result. A verdict changes only after as many equal results
+// in a row as its threshold asks for, and is kept meanwhile.
 func (t tally) count(success bool, probe *corev1.Probe) tally {
 	if t.run == 0 || t.last != success {
 		t.last, t.run = success, 0
@@ -107,7 +107,8 @@ func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string
 	return nil
 }
 
-// probeClient does not verify certificates and does not follow redirects: a kubelet does not do the first, and counts a redirect as success.
+// probeClient does not verify certificates and does not follow redirects: a kubelet does not do the
+// first, and counts a redirect as success.
 func probeClient(from dial) *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DialContext: from, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // as a kubelet probes

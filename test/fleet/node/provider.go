@@ -15,9 +15,11 @@ import (
 
 // provider is what virtual-kubelet's pod controller drives: it starts and stops workers.
 //
-// Statuses do not go through virtual-kubelet. It writes a copy of the whole pod without a resource version, which would bring back finalizers that the job
-// controller has just removed, and it deletes the object of an ended pod only when its grace period is over. So every worker patches
-// its own pod's status and removes the object once its processes are gone; NotifyPods is there to say so.
+// Statuses do not go through virtual-kubelet. It writes a copy of the whole pod without a resource
+// version, which would bring back finalizers that the job controller has just removed, and it
+// deletes the object of an ended pod only when its grace period is over. So every worker patches
+// its own pod's status and removes the object once its processes are gone; NotifyPods is there to
+// say so.
 type provider struct {
 	*machine
 
@@ -49,7 +51,8 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// UpdatePod takes over what may change in a running pod. It also starts a pod that replaces one of the same name which is still ending.
+// UpdatePod takes over what may change in a running pod. It also starts a pod that replaces one of
+// the same name which is still ending.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	p.ensure(pod)
 	return nil
@@ -70,10 +73,12 @@ func (p *provider) ensure(pod *corev1.Pod) {
 	go p.run(w)
 }
 
-// early is how much before the end of the grace period processes are killed: when it is over virtual-kubelet removes the object, and no process may be left then.
+// early is how much before the end of the grace period processes are killed: when it is over
+// virtual-kubelet removes the object, and no process may be left then.
 const early = 500 * time.Millisecond
 
-// DeletePod makes a pod end within its grace period and returns at once. A pod nobody runs, because an earlier node process did, is removed.
+// DeletePod makes a pod end within its grace period and returns at once. A pod nobody runs, because
+// an earlier node process did, is removed.
 func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	w := p.workers[pod.UID]

@@ -31,10 +31,13 @@ const clusterDomain = "cluster.local"
 // apiService is the Service of the API server. It has no selector: the API server is no pod.
 var apiService = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// services gives the Services of the cluster addresses and names, in place of kube-proxy and a DNS server: every Service has a loopback address in the host's network and its cluster
-// address in that of the switch, somebody listens there, and every pod's /etc/hosts knows it. A connection goes to a pod that the Service selects and that is ready at that moment.
+// services gives the Services of the cluster addresses and names, in place of kube-proxy and a DNS
+// server: every Service has a loopback address in the host's network and its cluster address in
+// that of the switch, somebody listens there, and every pod's /etc/hosts knows it. A connection
+// goes to a pod that the Service selects and that is ready at that moment.
 //
-// There are no EndpointSlices, because a loopback address may not be one: all pods run here, so it is known which are ready.
+// There are no EndpointSlices, because a loopback address may not be one: all pods run here, so it
+// is known which are ready.
 type services struct {
 	log       logr.Logger
 	server    string            // host:port of the API server
@@ -320,7 +323,8 @@ func (s *services) wanted(n *network) map[string]target {
 	return wanted
 }
 
-// listen opens and closes listeners until those of the network are the wanted ones. Connections that were made already go on.
+// listen opens and closes listeners until those of the network are the wanted ones. Connections
+// that were made already go on.
 func (s *services) listen(n *network, wanted map[string]target) {
 	present := s.listeners[n]
 	for address, l := range present {
@@ -411,7 +415,8 @@ func (s *services) wayTo(own bool) *network {
 	return hostNetwork
 }
 
-// names are the lines of /etc/hosts for a pod of a namespace in a network; the Services of its own are known by their bare names too.
+// names are the lines of /etc/hosts for a pod of a namespace in a network; the Services of its own
+// are known by their bare names too.
 func (s *services) names(namespace string, n *network) string {
 	var lines strings.Builder
 	for _, name := range slices.SortedFunc(maps.Keys(s.known), byName) {
@@ -429,7 +434,8 @@ func (s *services) names(namespace string, n *network) string {
 	return lines.String()
 }
 
-// address of a Service for pods in a network. One that stands for a name has that of the Service of the name; names outside of the cluster are nobody's here.
+// address of a Service for pods in a network. One that stands for a name has that of the Service of
+// the name; names outside of the cluster are nobody's here.
 func (s *services) address(name types.NamespacedName, n *network) string {
 	service := s.known[name]
 	switch {
@@ -469,7 +475,8 @@ func replaceFile(path, content string) error {
 	return os.Rename(tmp, path)
 }
 
-// overwriteFile changes the content of a file that is bound into containers, which would not see another file of its name.
+// overwriteFile changes the content of a file that is bound into containers, which would not see
+// another file of its name.
 func overwriteFile(path, content string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == content {
 		return nil

@@ -24,8 +24,8 @@ import (
 // ownImage is the probe in an image whose pods have a network of their own.
 const ownImage = "example.com/own"
 
-// TestServices proves against a real API server that pods find each other by the names of Services, whatever network they are in, and that networks of pods
-// keep apart what listens on all addresses.
+// TestServices proves against a real API server that pods find each other by the names of Services,
+// whatever network they are in, and that networks of pods keep apart what listens on all addresses.
 func TestServices(t *testing.T) {
 	if err := CheckOwnNetworks(); err != nil {
 		t.Skip(err)
@@ -102,7 +102,8 @@ func (w *serviceWorld) ask(pod *corev1.Pod, target string) (string, error) {
 	return w.get(pod, "/fetch?url="+url.QueryEscape(target))
 }
 
-// get asks the probe of a pod. One with a network of its own is reached through a Service that leads to it alone, ready or not.
+// get asks the probe of a pod. One with a network of its own is reached through a Service that
+// leads to it alone, ready or not.
 func (w *serviceWorld) get(pod *corev1.Pod, path string) (string, error) {
 	if !strings.HasPrefix(pod.Status.PodIP, "10.244.") {
 		return get(pod, path)

@@ -90,8 +90,8 @@ func terminatedState(code int32, started, finished time.Time, id string) *corev1
 	return state
 }
 
-// inherited is the state of a container when a node takes its pod over from an earlier node process. What ran then is gone and counts as killed; what
-// had ended for good stays ended.
+// inherited is the state of a container when a node takes its pod over from an earlier node
+// process. What ran then is gone and counts as killed; what had ended for good stays ended.
 func inherited(policy corev1.RestartPolicy, status corev1.ContainerStatus, waiting string, now time.Time) containerState {
 	state := containerState{restarts: status.RestartCount, last: status.LastTerminationState.Terminated, waiting: &corev1.ContainerStateWaiting{Reason: waiting}}
 	switch {
@@ -168,7 +168,8 @@ func containerStatuses(containers []corev1.Container, states []containerState, i
 
 func succeeded(s containerState) bool { return s.terminated != nil && s.terminated.ExitCode == 0 }
 
-// phase follows the rules of the pod lifecycle: Pending until every container has run once, Running while one runs or will run again.
+// phase follows the rules of the pod lifecycle: Pending until every container has run once, Running
+// while one runs or will run again.
 func phase(o observed) corev1.PodPhase {
 	policy := o.pod.Spec.RestartPolicy
 	initialized := true

@@ -18,7 +18,8 @@ type file struct {
 // payload is the content of a volume by path relative to the mount.
 type payload map[string]file
 
-// tokenSource returns a token for one projection; it is a lookup in what was issued before, so that payloads stay pure.
+// tokenSource returns a token for one projection; it is a lookup in what was issued before, so that
+// payloads stay pure.
 type tokenSource func(*corev1.ServiceAccountTokenProjection) ([]byte, error)
 
 const defaultMode = fs.FileMode(0o644)
@@ -101,7 +102,8 @@ func volumeMode(volume corev1.Volume) fs.FileMode {
 	return orMode(mode, defaultMode)
 }
 
-// volumePayload computes the files of a volume. An error says, as a kubelet does, what is missing; the pod waits for it.
+// volumePayload computes the files of a volume. An error says, as a kubelet does, what is missing;
+// the pod waits for it.
 func volumePayload(pod *corev1.Pod, volume corev1.Volume, get lookup, token tokenSource) (payload, error) {
 	out := payload{}
 	mode := volumeMode(volume)
@@ -196,7 +198,8 @@ func orMode(mode *int32, fallback fs.FileMode) fs.FileMode {
 	return fs.FileMode(*mode).Perm() //nolint:gosec // the API server lets only 0 to 0777 through
 }
 
-// unsupported names the first thing the pod asks for that the process node cannot do, so that it is refused and not quietly done differently.
+// unsupported names the first thing the pod asks for that the process node cannot do, so that it is
+// refused and not quietly done differently.
 func unsupported(pod *corev1.Pod) string {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.EmptyDir == nil && volume.Projected == nil && volume.Secret == nil && volume.ConfigMap == nil && volume.DownwardAPI == nil {

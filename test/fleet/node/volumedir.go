@@ -19,8 +19,8 @@ const (
 	newDataLink = "..data_tmp"
 )
 
-// volumeDir is a directory whose content is replaced as a whole: files lie in a directory of their own, ..data points to it, and every
-// visible name points through ..data.
+// volumeDir is a directory whose content is replaced as a whole: files lie in a directory of their
+// own, ..data points to it, and every visible name points through ..data.
 type volumeDir struct {
 	path    string
 	group   *int // group of the files when the pod has an fsGroup and the node may give files away

@@ -9,6 +9,7 @@
 // started together with it, and it is itself killed by the kernel (PR_SET_PDEATHSIG) when the thread that started it
 // ends. That thread belongs to the Launcher and ends with it, or with the whole process, however that dies.
 //
-// Not isolated: the network, unless Spec.Network says otherwise (loopback addresses keep processes apart), CPU and memory (no cgroups), and System V IPC.
+// Not isolated: the network, unless Spec.Network says otherwise (loopback addresses
+// keep processes apart), CPU and memory (no cgroups), and System V IPC.
 // Without root a process sees one user only: the one it was told to be, which is the caller on the host.
 package sandbox

@@ -29,8 +29,9 @@ func NewLauncher() *Launcher {
 	return l
 }
 
-// loop owns one operating system thread for the whole life of the Launcher, because a parent-death signal is sent when
-// the thread that started the child ends. It returns without unlocking the thread, which ends the thread.
+// loop owns one operating system thread for the whole life of the Launcher, because a parent-death
+// signal is sent when the thread that started the child ends. It returns without unlocking the
+// thread, which ends the thread.
 func (l *Launcher) loop() {
 	runtime.LockOSThread()
 	for {
@@ -51,7 +52,8 @@ func (l *Launcher) Start(spec Spec) (*Process, error) {
 	return l.launch(request{Spec: spec})
 }
 
-// Exec runs argv as the same user in the root of a running process and returns its exit code. A command that has not ended when ctx does is killed and reported as an error.
+// Exec runs argv as the same user in the root of a running process and returns its exit code. A
+// command that has not ended when ctx does is killed and reported as an error.
 func (l *Launcher) Exec(ctx context.Context, in *Process, argv []string, output *os.File) (int32, error) {
 	root, err := in.openRoot()
 	if err != nil {

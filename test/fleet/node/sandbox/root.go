@@ -32,8 +32,8 @@ func build(spec Spec) error {
 	return nil
 }
 
-// placeImage shows the image's content at the root, bound read-only. A directory that something else is mounted into is made anew, so that the
-// mount point can be made inside it.
+// placeImage shows the image's content at the root, bound read-only. A directory that something
+// else is mounted into is made anew, so that the mount point can be made inside it.
 func placeImage(spec Spec) error {
 	parents := map[string]bool{"/proc": true, "/dev": true, "/tmp": true}
 	for _, m := range spec.Mounts {
@@ -160,8 +160,8 @@ func makeMountPoint(source, target string) error {
 	return file.Close()
 }
 
-// makeReadOnly uses mount_setattr (Linux 5.12), because a remount inside a user namespace must repeat every flag the host has
-// locked, and would have to find them out first.
+// makeReadOnly uses mount_setattr (Linux 5.12), because a remount inside a user namespace must
+// repeat every flag the host has locked, and would have to find them out first.
 func makeReadOnly(path string, flags uint) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("make %s read-only: %w", path, err)

@@ -113,8 +113,8 @@ func exitCode(state *os.ProcessState) int32 {
 	return int32(state.ExitCode()) //nolint:gosec // exit codes are below 256
 }
 
-// startTicks reads field 22 of /proc/PID/stat. The second field is the command in parentheses and may hold anything, so
-// fields are counted from the last parenthesis.
+// startTicks reads field 22 of /proc/PID/stat. The second field is the command in parentheses and
+// may hold anything, so fields are counted from the last parenthesis.
 func startTicks(pid int) (uint64, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -274,7 +274,8 @@ func parent(img string) {
 	select {}
 }
 
-// processes counts the processes whose executable is the image's probe, which is found by its inode because every process has its own root.
+// processes counts the processes whose executable is the image's probe, which is found by its inode
+// because every process has its own root.
 func processes(t *testing.T, img string) int {
 	t.Helper()
 	var want unix.Stat_t

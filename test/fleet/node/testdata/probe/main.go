@@ -1,4 +1,5 @@
-// Command probe is the container the tests run: it shows, over HTTP or on its output, what a process sees of its sandbox.
+// Command probe is the container the tests run: it shows, over HTTP or on its output, what a
+// process sees of its sandbox.
 package main
 
 import (
