@@ -107,7 +107,7 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	if chosen != "" {
 		args = append(args, "-run="+chosen)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	output, err := cmd.StdoutPipe()

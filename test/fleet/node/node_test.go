@@ -19,6 +19,7 @@ import (
 // TestNode proves against a real API server and the real controllers that pods of a node are what
 // users of pods expect.
 func TestNode(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	cfg, stop := c.startNode(t)
 

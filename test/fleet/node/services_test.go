@@ -30,13 +30,15 @@ func TestServices(t *testing.T) {
 	if err := CheckOwnNetworks(); err != nil {
 		t.Skip(err)
 	}
+	t.Parallel()
 	c := startCluster(t)
 	c.images[ownImage] = c.images[probeImage]
 	outside := httptest.NewServer(saying("outside"))
 	t.Cleanup(outside.Close)
 	exposed := net.JoinHostPort("127.0.0.1", freePort(t))
 	cfg, stop := c.startNode(t, func(cfg *Config) {
-		cfg.ServiceCIDR, cfg.OwnNetwork = "127.99.129.0/24", []string{ownImage}
+		cfg.PodCIDR, cfg.ServiceCIDR = "127.99.2.0/24", "127.99.129.0/24" // apart from TestNode's
+		cfg.OwnNetwork = []string{ownImage}
 		cfg.Outside = []string{outside.Listener.Addr().String()}
 		cfg.Expose = map[string]string{exposed: "services/web:8080"}
 	})

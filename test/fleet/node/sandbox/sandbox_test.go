@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,13 +32,32 @@ func TestMain(m *testing.M) {
 // within bounds everything that is waited for.
 const within = 20 * time.Second
 
-func image(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
+// probe builds the probe once and returns its content.
+var probe = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "probe")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "probe"), "../testdata/probe")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the probe: %v\n%s", err, out)
+		return nil, fmt.Errorf("build the probe: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(dir, "probe"))
+})
+
+// image returns an image of its own for each test, because tests count the
+// processes that run the file.
+func image(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	program, err := probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "probe"), program, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "etc", "probe"), 0o755); err != nil {
 		t.Fatal(err)
