@@ -366,6 +366,13 @@ func (s *shell) checkRemoval(a *addonv1beta1.ManagedClusterAddOn) {
 func (s *shell) checkAbandoned(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
 	s.work(a, "addon-cluster-inventory-deploy-0")
+	// Until the framework holds it, the addon would go without any clean-up.
+	s.Eventually("the framework holds the addon", func() string {
+		if s.MustGet(a); !slices.Contains(a.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer) {
+			return fmt.Sprint("finalizers ", a.Finalizers)
+		}
+		return ""
+	})
 	s.MustDelete(a)
 	s.EventuallyGone(a)
 	for regarding, where := range map[string]string{"ManagedClusterAddOn": a.Namespace, "ManagedCluster": metav1.NamespaceDefault} {
