@@ -37,9 +37,8 @@ const (
 	accountNamespace = "open-cluster-management-agent-addon"
 )
 
-// A consumer configured as upstream's documentation says logs in with nothing
-// but a profile, its provider file and the right to get Secrets in its
-// namespace, and calls the program no more often than it needs to.
+// A consumer configured as upstream's documentation says needs nothing to log in
+// but a profile, its provider file and the right to get Secrets in its namespace.
 func TestConsumerLogsInThroughProfile(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -75,7 +74,7 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 		"--max-cache=30s": 30 * time.Second,
 		"--max-cache=10h": 10 * time.Hour, // longer than the token is good
 	} {
-		// The answer is in whole seconds.
+		// The answer has whole seconds.
 		earliest := time.Now().Truncate(time.Second).Add(maxCache)
 		got := call(t, program(), world.env(t, clusterName), strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
 		latest := time.Now().Add(maxCache)
@@ -117,8 +116,8 @@ func expiry(t *testing.T, token string) time.Time {
 	return time.Unix(claims.Expires, 0)
 }
 
-// What is withdrawn is withdrawn from those that run, too, though the token
-// they hold is good for minutes.
+// A consumer that runs loses a withdrawn token, too, though it is valid for
+// minutes.
 func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -137,8 +136,8 @@ func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
 	})
 }
 
-// A rotated token is taken up without a request that fails: the client asks
-// again before the spoke turns the old one down.
+// No request fails when a token is rotated: the client asks again before the spoke
+// rejects the old one.
 func TestRunningConsumerTakesUpRotatedToken(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -326,9 +325,9 @@ func (w *world) publish(t *testing.T) {
 	})
 }
 
-// consumer returns what a consumer makes of the profile and of the provider
-// file, which has the form upstream documents. It runs where the program is, in
-// the form's "./bin".
+// consumer returns the configuration that a consumer builds from the profile and
+// from a provider file in the form that upstream documents, whose program is in
+// "./bin".
 func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 	t.Helper()
 	t.Chdir(workDir)
@@ -363,7 +362,7 @@ func (w *world) kubeconfig(t *testing.T, config *rest.Config, namespace string) 
 	return apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, config, namespace))
 }
 
-// env is that of a call for a cluster by the consumer.
+// env is the environment in which the consumer calls the program for a cluster.
 func (w *world) env(t *testing.T, cluster string) []string {
 	t.Helper()
 	return append(execInfo(cluster), "KUBECONFIG="+w.kubeconfig(t, w.user, w.namespace))
@@ -373,7 +372,7 @@ func execInfo(cluster string) []string {
 	return []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`, cluster)}
 }
 
-// statuses counts what a client is answered.
+// statuses counts the answers to a client by HTTP status.
 type statuses struct {
 	mu   sync.Mutex
 	seen map[int]int

@@ -51,7 +51,7 @@ func newFixture(t *testing.T) *fixture {
 			ours, another,
 			profile(cluster, "ours", "cluster-inventory-addon", "open-cluster-management"),
 			profile(cluster, "theirs", "somebody", "open-cluster-management"),
-			// Marked by a mistake of somebody's, but of another cluster manager.
+			// Marked by mistake: it belongs to another cluster manager.
 			profile(cluster, "another-managers", "cluster-inventory-addon", "another"),
 		)
 	}
@@ -170,7 +170,7 @@ func TestUninstall(t *testing.T) {
 	for _, cluster := range f.clusters {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
 	}
-	// The manager takes copies of tokens back before it gives up its rights to them.
+	// The manager deletes copies of tokens before it gives up its rights to them.
 	own := func(name string, labels map[string]string) *rbacv1.RoleBinding {
 		binding := &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: name, Labels: labels},
@@ -179,7 +179,10 @@ func TestUninstall(t *testing.T) {
 		f.create(binding)
 		return binding
 	}
-	labels := map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon", "inventory.open-cluster-management.io/credential": "true"}
+	labels := map[string]string{
+		"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
+		"inventory.open-cluster-management.io/credential": "true",
+	}
 	copies := own("open-cluster-management:cluster-inventory:token-target", labels)
 	tokens := own("open-cluster-management:cluster-inventory:token-source", labels)
 	own("theirs", labels)
@@ -222,14 +225,14 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 		}
 	}
 
-	// A later attempt without the wish to keep finds that they were kept.
+	// A later attempt that would delete profiles finds that they were kept.
 	again := f.uninstaller(false)
 	f.expect("again", f.step(again), "")
 	f.expect("again, twice", f.step(again), "done")
 	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
-// TestUninstallHoldsLittle: the hook's memory is bounded, and a hub may have
+// TestUninstallHoldsLittle: the hook's memory is limited, and a hub may have
 // thousands of clusters.
 func TestUninstallHoldsLittle(t *testing.T) {
 	f := newFixture(t)
@@ -269,11 +272,12 @@ func TestUninstallHoldsLittle(t *testing.T) {
 func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
 	f := newFixture(t)
 	u := f.uninstaller(false)
-	// It has said what it waits for before its time is short.
+	// It logs what it waits for before its time is nearly over.
 	f.step(u)
 	f.step(u)
 	err := u.run(t.Context(), 300*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "still waiting for the addon to be removed from "+strings.Join(f.clusters, ", ")) {
+	want := "still waiting for the addon to be removed from " + strings.Join(f.clusters, ", ")
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -283,7 +287,7 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	for _, cluster := range f.clusters {
 		f.release(f.addon(cluster))
 	}
-	// Each write fails once, and is found undone at the next look.
+	// Each write fails once; the next step finds it missing.
 	failed := map[string]bool{}
 	f.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if !call.IsWrite() || failed[call.Path] {
