@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -22,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -34,10 +33,26 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// run runs the manager until the context ends.
+// run waits for the hub and runs the manager, with its health probes, until the
+// context ends.
 func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = userAgent
+	health, err := newHealth(opts.HealthProbeBindAddress)
+	if err != nil {
+		return err
+	}
+	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health) })
+}
+
+// runManager runs the manager once the hub serves what it cannot work without.
+func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *health) error {
+	if err := waitForOCM(ctx, cfg, health.setNotReady); err != nil {
+		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	mgr, err := newManager(ctx, cfg, opts)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
@@ -45,16 +60,13 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	if err := addControllers(ctx, mgr, opts); err != nil {
 		return err
 	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return err
-		}
-	}
+	health.setReady()
 	return mgr.Start(ctx)
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
@@ -69,7 +81,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    byObject,
 		},
-		HealthProbeBindAddress:        opts.HealthProbeBindAddress,
+		HealthProbeBindAddress:        "0", // served by health, which begins earlier
 		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
 		LeaderElection:                opts.LeaderElect,
 		LeaderElectionID:              contract.LeaseName,
@@ -92,36 +104,65 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	ways, err := access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace))
+	ways, err := addAccess(mgr, opts)
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
-	var copies *credentials.Credentials // made after the inventory, and before anything runs
-	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
-		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
-			Reader:                  mgr.GetClient(),
-			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,
-			Override:                upstream.Override(opts.UpstreamGates),
+	rule := selection.New(mgr.GetCache(), clock.RealClock{})
+	err = inventory.Add(ctx, mgr, inventory.Options{
+		Rule: rule,
+		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
+			Reader:      mgr.GetClient(),
+			ClusterRole: opts.UpstreamRegistrationClusterRole,
+			Override:    upstream.Override(opts.UpstreamGates),
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
 		Access:       ways,
-		OnSelection:  func(pair types.NamespacedName) { copies.Look(pair) },
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
 	}
-	copies, err = credentials.Add(ctx, mgr, credentials.Options{
+	syncer, err := addSyncer(mgr, opts)
+	if err != nil {
+		return err
+	}
+	copies, err := credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
-		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
-		UpstreamSyncer: credentials.SyncerOverride(opts.CredentialsUpstreamSyncer),
+		Selector:       rule,
+		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
+	rule.Subscribe(copies.Look)
 	return nil
+}
+
+func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
+	if !opts.Access.ClusterProxy {
+		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
+	}
+	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, gate))
+}
+
+// addSyncer returns nil if no credentials are copied: then the manager has no
+// right to look for the syncer, nor a reason.
+func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, error) {
+	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
+		return nil, nil
+	}
+	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer))
+	if err != nil {
+		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
+	}
+	return syncer, nil
 }

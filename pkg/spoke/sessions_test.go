@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -35,7 +36,7 @@ type stage struct {
 
 func newStage(t *testing.T, now situation) *stage {
 	s := &stage{t: t, next: now}
-	s.all = newSessions(lookout{
+	s.all = newSessions(observers{
 		api: func(context.Context) (property.API, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -128,7 +129,7 @@ func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
 		s.expect("end  absent=true removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=one")
 
 		s.change(func() { s.next.hub = hubTwo })
-		s.passes(slowLook + 2*time.Second)
+		s.passes(slowPoll + 2*time.Second)
 		s.expect("end v1alpha1 absent=false removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=two")
 
 		s.passes(time.Hour)
@@ -147,7 +148,7 @@ func TestDiscoveryThatLagsBehindTheDefinitionIsFollowedQuickly(t *testing.T) {
 		s.passes(time.Second)
 		s.expect("begin  absent=true removed=false hub=one")
 		s.change(func() { s.next.api = property.API{Version: "v1beta1"} })
-		s.passes(quickLook)
+		s.passes(fastPoll)
 		s.expect("end  absent=true removed=false hub=one", "begin v1beta1 absent=false removed=false hub=one")
 		s.end()
 	})
@@ -165,7 +166,7 @@ func TestUnknownChangesNothing(t *testing.T) {
 		}
 
 		s.change(func() { s.apiErr = nil })
-		s.passes(slowLook)
+		s.passes(slowPoll)
 		s.expect("begin v1beta1 absent=false removed=false hub=one")
 		if err := s.all.Ready(nil); err != nil {
 			t.Errorf("not ready: %v", err)
@@ -184,13 +185,13 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 		s.lastWrite = 3 * time.Second
 		s.start()
 		begin := time.Now()
-		must(t, s.all.StopPublishing(t.Context()))
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
 		if took := time.Since(begin); took != s.lastWrite {
 			t.Errorf("stopped after %s, want %s", took, s.lastWrite)
 		}
 		synctest.Wait()
 		s.expect("begin v1beta1 absent=false removed=false hub=one", "end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
-		must(t, s.all.StopPublishing(t.Context()))
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
 
 		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })
 		s.passes(time.Hour)

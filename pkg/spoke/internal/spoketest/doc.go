@@ -1,4 +1,4 @@
-// Package spoketest makes what tests of the spoke need: the shipped
+// Package spoketest provides what tests of the spoke share: the shipped
 // ClusterProperty definition in the variants other installers have, properties, and
-// kubeconfig files.
+// the rights of the shipped manifests.
 package spoketest

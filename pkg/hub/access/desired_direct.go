@@ -1,0 +1,158 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/yaml"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// maxMistakeBytes bounds how much of a parser's error is repeated.
+const maxMistakeBytes = 200
+
+// directConfig is the value of one key, the cluster's name, in a ConfigMap labelled
+// contract.LabelDirectAccess.
+type directConfig struct {
+	// Server is the URL of the cluster's API server.
+	Server string `json:"server,omitempty"`
+
+	// CertificateAuthority verifies its certificate, in PEM.
+	CertificateAuthority string `json:"certificateAuthority,omitempty"`
+
+	// FromManagedCluster takes both from the ManagedCluster, which a klusterlet may
+	// write.
+	FromManagedCluster bool `json:"fromManagedCluster,omitempty"`
+}
+
+// directEntry is what the administrator says about one cluster.
+type directEntry struct {
+	source string // namespace/name of the ConfigMap
+
+	server string
+	ca     string
+
+	fromManagedCluster bool
+
+	// problem says, as part of a sentence, why the entry cannot be used.
+	problem string
+}
+
+// directFacts are what is known of direct access to one cluster.
+type directFacts struct {
+	// unknown says why the administrator's entries are not known; empty when they
+	// are.
+	unknown string
+
+	entry *directEntry // nil if there is none for this cluster
+
+	// cluster is what the ManagedCluster says, if the entry wants that.
+	cluster found[[]clusterv1.ClientConfig]
+}
+
+// desiredDirect decides whether and how a cluster is reached without a proxy.
+func desiredDirect(c clusterFacts) (ProviderState, string) {
+	entry := c.direct.entry
+	switch {
+	case c.direct.unknown != "":
+		return ProviderState{}, "ConfigMaps labelled " + contract.LabelDirectAccess + " " + c.direct.unknown
+	case entry == nil:
+		return ProviderState{Known: true}, ""
+	case entry.problem != "":
+		return ProviderState{Known: true}, entry.problem
+	}
+	server, ca := entry.server, entry.ca
+	if entry.fromManagedCluster {
+		var problem string
+		if c.direct.cluster.unknown != "" {
+			return ProviderState{}, "the ManagedCluster " + c.direct.cluster.unknown
+		}
+		if server, ca, problem = fromManagedCluster(c.direct.cluster.object); problem != "" {
+			return ProviderState{Known: true}, fmt.Sprintf("%s, as ConfigMap %s wants it", problem, entry.source)
+		}
+	}
+	published := provider(contract.DirectAccessProviderName, server, []byte(ca), c.name)
+	return ProviderState{Known: true, Provider: &published}, ""
+}
+
+// fromManagedCluster returns the first usable entry.
+func fromManagedCluster(configs *[]clusterv1.ClientConfig) (server, ca, problem string) {
+	if configs == nil || len(*configs) == 0 {
+		return "", "", "the ManagedCluster has no spec.managedClusterClientConfigs"
+	}
+	for _, config := range *configs {
+		bundle, err := ParseCA(config.CABundle)
+		if err == nil && CheckURL(config.URL) == nil {
+			return config.URL, string(bundle), ""
+		}
+	}
+	return "", "", "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL " +
+		"and a usable caBundle"
+}
+
+// directEntries reads all ConfigMaps, by cluster. A mistake affects its cluster
+// alone. A cluster that two ConfigMaps name has no usable entry, because nobody
+// knows which one is meant.
+func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
+	sources := map[string][]string{}
+	entries := map[string]directEntry{}
+	for _, configMap := range configMaps {
+		if configMap.DeletionTimestamp != nil {
+			continue
+		}
+		source := configMap.Namespace + "/" + configMap.Name
+		for cluster, text := range configMap.Data {
+			entries[cluster] = directEntryOf(source, cluster, text)
+			sources[cluster] = append(sources[cluster], source)
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(sources)) {
+		if names := sources[cluster]; len(names) > 1 {
+			slices.Sort(names)
+			entries[cluster] = directEntry{problem: "more than one ConfigMap has it: " + strings.Join(names, ", ")}
+		}
+	}
+	return entries
+}
+
+func directEntryOf(source, cluster, text string) directEntry {
+	entry, err := parseDirect(text)
+	if err != nil {
+		return directEntry{source: source, problem: fmt.Sprintf("what ConfigMap %s has under %q %v", source, cluster, err)}
+	}
+	entry.source = source
+	return entry
+}
+
+// parseDirect reads one entry. The error completes "the text ".
+func parseDirect(text string) (directEntry, error) {
+	var config directConfig
+	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
+		mistake := strings.Join(strings.Fields(err.Error()), " ")
+		return directEntry{}, fmt.Errorf("cannot be read: %s", kube.Shorten(mistake, maxMistakeBytes))
+	}
+	if config.FromManagedCluster {
+		if config.Server != "" || config.CertificateAuthority != "" {
+			return directEntry{}, errors.New("has fromManagedCluster beside server or certificateAuthority")
+		}
+		return directEntry{fromManagedCluster: true}, nil
+	}
+	if config.Server == "" || config.CertificateAuthority == "" {
+		return directEntry{}, errors.New("needs server and certificateAuthority, or fromManagedCluster: true")
+	}
+	if err := CheckURL(config.Server); err != nil {
+		return directEntry{}, fmt.Errorf("has a server that %w", err)
+	}
+	ca, err := ParseCA([]byte(config.CertificateAuthority))
+	if err != nil {
+		return directEntry{}, fmt.Errorf("has a certificateAuthority that %w", err)
+	}
+	return directEntry{server: config.Server, ca: string(ca)}, nil
+}

@@ -1,0 +1,144 @@
+package addon
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"open-cluster-management.io/addon-framework/pkg/agent"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+const (
+	// klusterletPrefix starts the user name of a klusterlet's hub identity; the
+	// cluster's name, a colon and the name of the klusterlet's agent follow (OCM,
+	// pkg/registration/hub/user).
+	klusterletPrefix = "system:open-cluster-management:"
+
+	// grpcServerUser creates requests for klusterlets that join through OCM's gRPC
+	// server, which names the requester in an annotation.
+	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
+
+	// agentDNSName is in the requests that the klusterlet makes for an addon (OCM,
+	// pkg/registration/register/csr).
+	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
+)
+
+// judge returns why a certificate must not be issued to the cluster's agent, or nil
+// to approve it. Everything that would be signed is judged. The labels that led here
+// are only a hint, since anyone may set them.
+func judge(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) error {
+	switch {
+	case !cluster.Spec.HubAcceptsClient:
+		return errors.New("the hub does not accept the cluster")
+	case !cluster.DeletionTimestamp.IsZero():
+		return errors.New("the cluster is being removed")
+	case !addon.DeletionTimestamp.IsZero():
+		return errors.New("the addon is being removed")
+	case csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
+		return fmt.Errorf("signer %q", csr.Spec.SignerName)
+	}
+	if err := judgeRequester(cluster.Name, csr); err != nil {
+		return err
+	}
+	if err := judgeUsages(csr.Spec.Usages); err != nil {
+		return err
+	}
+	request, err := parseRequest(csr.Spec.Request)
+	if err != nil {
+		return err
+	}
+	if err := judgeSubject(cluster.Name, request); err != nil {
+		return err
+	}
+	return judgeNames(request)
+}
+
+// judgeRequester accepts only the cluster's own klusterlet. Its name must have no
+// further parts: addons' users are called system:open-cluster-management:cluster:...,
+// so every addon's agent would pass as the klusterlet of a cluster named "cluster".
+func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningRequest) error {
+	user := csr.Spec.Username
+	if user == grpcServerUser {
+		user = csr.Annotations[operatorv1.CSRUsernameAnnotation]
+	}
+	name, ours := strings.CutPrefix(user, klusterletPrefix+cluster+":")
+	if !ours || name == "" || strings.Contains(name, ":") {
+		return fmt.Errorf("requester %q is not the cluster's klusterlet", user)
+	}
+	return nil
+}
+
+func judgeUsages(usages []certificatesv1.KeyUsage) error {
+	allowed := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth}
+	for _, usage := range usages {
+		if !slices.Contains(allowed, usage) {
+			return fmt.Errorf("usage %q", usage)
+		}
+	}
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return errors.New("not for client authentication")
+	}
+	return nil
+}
+
+func parseRequest(data []byte) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, errors.New("not one PEM block of type CERTIFICATE REQUEST")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return request, request.CheckSignature()
+}
+
+// judgeSubject accepts exactly the agent's user and groups, and no other attribute
+// of the subject. Older klusterlets add the group of all authenticated users.
+func judgeSubject(cluster string, request *x509.CertificateRequest) error {
+	commonName, organization := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}
+	names := 0
+	for _, attribute := range request.Subject.Names {
+		switch {
+		case attribute.Type.Equal(commonName):
+			names++
+		case !attribute.Type.Equal(organization):
+			return fmt.Errorf("subject attribute %s", attribute.Type)
+		}
+	}
+	if wanted := agent.DefaultUser(cluster, contract.AddonName, contract.AddonName); names != 1 || request.Subject.CommonName != wanted {
+		return fmt.Errorf("common name %q is not %q", request.Subject.CommonName, wanted)
+	}
+	groups := slices.DeleteFunc(slices.Clone(request.Subject.Organization), func(group string) bool {
+		return group == "system:authenticated"
+	})
+	wanted := agent.DefaultGroups(cluster, contract.AddonName)
+	slices.Sort(groups)
+	slices.Sort(wanted)
+	if !slices.Equal(groups, wanted) {
+		return fmt.Errorf("organizations %q are not %q", groups, wanted)
+	}
+	return nil
+}
+
+func judgeNames(request *x509.CertificateRequest) error {
+	for _, name := range request.DNSNames {
+		if name != agentDNSName {
+			return fmt.Errorf("DNS name %q", name)
+		}
+	}
+	if len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return errors.New("IP addresses, mail addresses or URIs")
+	}
+	return nil
+}

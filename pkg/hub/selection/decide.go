@@ -1,0 +1,256 @@
+package selection
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	clustersdkv1beta2 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// Observation is what the caches say of one pair of namespace and cluster. Its
+// objects are the caches' own and must not be changed.
+type Observation struct {
+	// Unserved names the CRDs the rule rests on that the hub does not serve: what
+	// their caches hold says nothing.
+	Unserved []string
+
+	// ProfileAPI is true when the hub serves ClusterProfiles.
+	ProfileAPI bool
+
+	// Each is nil when there is none.
+	Profile   *inventoryv1alpha1.ClusterProfile
+	Namespace *metav1.PartialObjectMetadata
+	Cluster   *clusterv1.ManagedCluster
+	Addon     *addonv1beta1.ManagedClusterAddOn
+
+	bindings   []observedBinding   // of the namespace, by name
+	placements []observedPlacement // of the namespace, labelled for publishing, by name
+}
+
+// InInventory reports whether the cluster is in the inventory, whatever the
+// namespace selects.
+func (o Observation) InInventory() bool {
+	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
+	return answer == Yes
+}
+
+type observedBinding struct {
+	binding *clusterv1beta2.ManagedClusterSetBinding
+	set     *clusterv1beta2.ManagedClusterSet // nil when there is none
+}
+
+type observedPlacement struct {
+	placement *clusterv1beta1.Placement
+
+	// decides is true when some slice of the Placement's decisions names the
+	// cluster.
+	decides bool
+
+	// decisions is how many clusters all slices name.
+	decisions int
+
+	// slices and newest (a resource version) tell one state of the slices from
+	// another.
+	slices int
+	newest string
+}
+
+// decide applies the rule: a profile exists for a cluster of the inventory in a
+// namespace with a bound and publishing set binding that selects it, if the
+// namespace's publishing Placements agree.
+func decide(o Observation) Result {
+	var r Result
+	r.Bindings, r.Member = interestedBindings(o)
+	if len(o.Unserved) > 0 {
+		r.Why = "the hub does not serve " + strings.Join(o.Unserved, ", ")
+		return r
+	}
+	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
+	if inInventory == No {
+		r.Answer, r.Why = No, whyNot
+		return r
+	}
+	bound, whyUnbound := bindingsAnswer(o.bindings, o.Cluster)
+	if bound == No {
+		r.Answer, r.Why = No, whyUnbound
+		return r
+	}
+	placed, whyUnplaced, undecided := placementsAnswer(o)
+	if placed == No {
+		r.Answer, r.Why = No, whyUnplaced
+		r.ByPlacement = len(o.placements) > 0
+		return r
+	}
+	switch {
+	case bound == Unknown:
+		r.Why = whyUnbound
+	case placed == Unknown:
+		r.Why, r.Undecided = whyUnplaced, undecided
+	default:
+		r.Answer = Yes
+	}
+	return r
+}
+
+// inventoryAnswer tells whether a cluster is in the inventory. A synced cache that
+// lacks the cluster or its addon is a No, not Unknown.
+func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
+	switch {
+	case cluster == nil:
+		return No, "is no ManagedCluster"
+	case cluster.DeletionTimestamp != nil:
+		return No, "is being detached from the hub"
+	case !cluster.Spec.HubAcceptsClient:
+		return No, "is not accepted by the hub (spec.hubAcceptsClient)"
+	case addon == nil:
+		return No, "does not have the addon " + contract.AddonName
+	case addon.DeletionTimestamp != nil:
+		return No, "is having the addon " + contract.AddonName + " removed"
+	default:
+		return Yes, ""
+	}
+}
+
+// bindingsAnswer is the union over the namespace's bindings.
+func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	union, why := No, "is in no ManagedClusterSet that is bound and published here"
+	for _, b := range bindings {
+		one, whyOne := bindingAnswer(b, cluster)
+		switch {
+		case one == Yes:
+			return Yes, ""
+		case one == Unknown && union == No:
+			union, why = Unknown, whyOne
+		}
+	}
+	return union, why
+}
+
+func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	if b.binding.Labels[contract.LabelPublish] == "false" || b.binding.DeletionTimestamp != nil {
+		return No, ""
+	}
+	bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+	if bound != nil && bound.Status == metav1.ConditionFalse {
+		return No, ""
+	}
+	selects, why := setAnswer(b, cluster)
+	if selects == No {
+		return No, ""
+	}
+	if bound == nil || bound.Status != metav1.ConditionTrue {
+		const format = "cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound"
+		return Unknown, fmt.Sprintf(format, b.binding.Name)
+	}
+	return selects, why
+}
+
+// setAnswer tells whether the bound set selects the cluster. A missing set, or one
+// with an invalid selector, may select anything.
+func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	if b.set == nil {
+		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
+	}
+	selector, err := setSelector(b.set)
+	switch {
+	case err != nil:
+		const format = "cannot be selected: the selector of ManagedClusterSet %q is invalid: %v"
+		return Unknown, fmt.Sprintf(format, b.set.Name, err)
+	case cluster != nil && selector.Matches(labels.Set(cluster.Labels)):
+		return Yes, ""
+	default:
+		return No, ""
+	}
+}
+
+// setSelector returns the selector of one set. OCM's helpers that go through all
+// sets are of no use here: they give up at the first invalid one.
+func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
+	return clustersdkv1beta2.BuildClusterSelector(set)
+}
+
+// interestedBindings names the bindings that may make somebody expect a profile,
+// and tells whether the set of one of them is known to select the cluster.
+func interestedBindings(o Observation) (names []string, member bool) {
+	for _, b := range o.bindings {
+		selects, _ := setAnswer(b, o.Cluster)
+		if selects == No || b.binding.Labels[contract.LabelPublish] == "false" {
+			continue
+		}
+		names = append(names, b.binding.Name)
+		member = member || selects == Yes
+	}
+	return names, member
+}
+
+// placementsAnswer is the union over the namespace's publishing Placements.
+func placementsAnswer(o Observation) (a Answer, why string, undecided []string) {
+	if o.Namespace == nil {
+		return Unknown, "cannot be published: the Namespace has not been seen yet", nil
+	}
+	if len(o.placements) == 0 {
+		if requiresPlacement(o.Namespace) {
+			why := "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none"
+			return No, why, nil
+		}
+		return Yes, "", nil
+	}
+	var reasons []string
+	for _, p := range o.placements {
+		if p.decides {
+			return Yes, "", nil
+		}
+		if reason := undecidedReason(p); reason != "" {
+			undecided = append(undecided, p.placement.Name)
+			reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
+		}
+	}
+	if len(undecided) > 0 {
+		return Unknown, "is not decided for yet: " + strings.Join(reasons, "; "), undecided
+	}
+	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
+}
+
+// undecidedReason says why the absence of a cluster from a Placement's decisions
+// means nothing yet, or "" if it does mean something.
+func undecidedReason(p observedPlacement) string {
+	conditions, selected := p.placement.Status.Conditions, p.placement.Status.NumberOfSelectedClusters
+	switch {
+	case meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied) == nil:
+		return "has not been scheduled"
+	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
+		return "is misconfigured"
+	case p.decisions != int(selected):
+		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", selected)
+	default:
+		return ""
+	}
+}
+
+func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {
+	return namespace.Annotations[contract.AnnotationRequirePlacement] == "true"
+}
+
+func publishes(placement *clusterv1beta1.Placement) bool {
+	return placement.Labels[contract.LabelPublish] == "true"
+}
+
+// IsOurs reports whether a profile names our cluster manager.
+func IsOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return profile.Spec.ClusterManager.Name == contract.ClusterManagerName
+}
+
+// IsMarked reports whether a profile was created or adopted by this addon.
+func IsMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return IsOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
+}

@@ -1,0 +1,136 @@
+package selection
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+// Indexes by which events find the pairs they concern.
+const (
+	// IndexClusterBySet finds ManagedClusters by their exclusive set's label.
+	IndexClusterBySet = "selection.clusterBySet"
+
+	// IndexSetByLabelSelector finds the ManagedClusterSets that select by
+	// anything but the exclusive label: under the one value selectsByLabels.
+	IndexSetByLabelSelector = "selection.setByLabelSelector"
+
+	// IndexBindingBySet finds ManagedClusterSetBindings by the set they bind.
+	IndexBindingBySet = "selection.bindingBySet"
+
+	// IndexPublishingPlacement finds the Placements labelled for publishing:
+	// under the one value published.
+	IndexPublishingPlacement = "selection.publishingPlacement"
+
+	// IndexDecisionByPlacement finds PlacementDecisions by their Placement.
+	IndexDecisionByPlacement = "selection.decisionByPlacement"
+
+	// IndexDecisionByCluster finds PlacementDecisions by
+	// "<placement>/<cluster>" for every cluster they name.
+	IndexDecisionByCluster = "selection.decisionByCluster"
+
+	// IndexProfileByName finds ClusterProfiles of all namespaces by their name,
+	// which is the cluster's.
+	IndexProfileByName = "selection.profileByName"
+)
+
+const (
+	selectsByLabels = "true"
+	published       = "true"
+)
+
+// indexes are all of the above.
+var indexes = []struct {
+	object  client.Object
+	name    string
+	extract client.IndexerFunc
+}{
+	{&clusterv1.ManagedCluster{}, IndexClusterBySet, indexClusterBySet},
+	{&clusterv1beta2.ManagedClusterSet{}, IndexSetByLabelSelector, indexSetByLabelSelector},
+	{&clusterv1beta2.ManagedClusterSetBinding{}, IndexBindingBySet, indexBindingBySet},
+	{&clusterv1beta1.Placement{}, IndexPublishingPlacement, indexPublishingPlacement},
+	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByPlacement, indexDecisionByPlacement},
+	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByCluster, indexDecisionByCluster},
+	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByName, indexProfileByName},
+}
+
+func indexClusterBySet(obj client.Object) []string {
+	return nonEmpty(obj.GetLabels()[clusterv1beta2.ClusterSetLabel])
+}
+
+func indexSetByLabelSelector(obj client.Object) []string {
+	if set, ok := obj.(*clusterv1beta2.ManagedClusterSet); ok && !isExclusive(set) {
+		return []string{selectsByLabels}
+	}
+	return nil
+}
+
+func indexBindingBySet(obj client.Object) []string {
+	if binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding); ok {
+		return nonEmpty(binding.Spec.ClusterSet)
+	}
+	return nil
+}
+
+func indexPublishingPlacement(obj client.Object) []string {
+	if placement, ok := obj.(*clusterv1beta1.Placement); ok && publishes(placement) {
+		return []string{published}
+	}
+	return nil
+}
+
+func indexDecisionByPlacement(obj client.Object) []string {
+	return nonEmpty(placementOf(obj))
+}
+
+func indexDecisionByCluster(obj client.Object) []string {
+	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
+	if !ok || placementOf(decision) == "" {
+		return nil
+	}
+	names := decidedClusters(decision)
+	for i, cluster := range names {
+		names[i] = decisionKey(placementOf(decision), cluster)
+	}
+	return names
+}
+
+func indexProfileByName(obj client.Object) []string {
+	return []string{obj.GetName()}
+}
+
+func placementOf(decision client.Object) string {
+	return decision.GetLabels()[clusterv1beta1.PlacementLabel]
+}
+
+func decisionKey(placement, cluster string) string {
+	return placement + "/" + cluster
+}
+
+// decidedClusters are the clusters a slice names. OCM leaves entries without a name
+// while it fills a slice.
+func decidedClusters(decision *clusterv1beta1.PlacementDecision) []string {
+	names := make([]string, 0, len(decision.Status.Decisions))
+	for _, d := range decision.Status.Decisions {
+		if d.ClusterName != "" {
+			names = append(names, d.ClusterName)
+		}
+	}
+	return names
+}
+
+// isExclusive tells whether a set's members are those whose label names it.
+func isExclusive(set *clusterv1beta2.ManagedClusterSet) bool {
+	selectorType := set.Spec.ClusterSelector.SelectorType
+	return selectorType == "" || selectorType == clusterv1beta2.ExclusiveClusterSetLabel
+}
+
+func nonEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}

@@ -1,0 +1,44 @@
+package selection
+
+import "time"
+
+// Answer is the rule's answer for one pair of namespace and cluster. Only No may
+// take anything away.
+type Answer int
+
+const (
+	// Unknown means that the answer cannot be told, or not yet.
+	Unknown Answer = iota
+	// No means that the namespace must hold no profile of the cluster.
+	No
+	// Yes means that the namespace must hold a profile of the cluster.
+	Yes
+)
+
+// Result is the rule's answer for one pair, and why.
+type Result struct {
+	Answer Answer
+
+	// Why completes, for No and Unknown, a sentence that begins with the cluster.
+	Why string
+
+	// Again is set by Rule.Selected when time alone will change the answer: when to
+	// ask again.
+	Again time.Duration
+
+	// Bindings names the namespace's set bindings whose set selects the cluster or
+	// may do so. Without any, nobody expects a profile.
+	Bindings []string
+
+	// Member is true when the set of one of the Bindings is known to select the
+	// cluster.
+	Member bool
+
+	// Undecided names the Placements that keep the answer Unknown.
+	Undecided []string
+
+	// ByPlacement is true when only the cluster's absence from the decisions of
+	// Placements speaks against a profile. Such a No must last before it counts: see
+	// Rule.Settle.
+	ByPlacement bool
+}

@@ -1,0 +1,212 @@
+package kube
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Follow configures a Follower.
+type Follow struct {
+	// Object is of the kind that is followed, List its list. Metadata alone is
+	// followed with Partial and PartialList.
+	Object client.Object
+	List   client.ObjectList
+
+	// Select narrows what is followed.
+	Select []client.ListOption
+
+	// Trim cuts each object down before it is kept; nil keeps it whole.
+	Trim toolscache.TransformFunc
+
+	// Changed is called for every object that comes (before is nil), changes or
+	// goes (after is nil), one call at a time.
+	Changed func(before, after client.Object)
+
+	// SkipInitial leaves out the calls for what is there when following begins.
+	SkipInitial bool
+
+	// Failed, if not nil, is called when listing or watching failed. It is tried
+	// again at intervals up to half a minute.
+	Failed func(error)
+
+	// Synced, if not nil, is called once, after what was there when following
+	// began is known and Changed has returned for all of it.
+	Synced func()
+}
+
+// Follower keeps the objects of one kind that its configuration selects in memory.
+//
+// Unlike an informer of the manager's cache, it never makes anybody wait: until
+// its objects are known, it says that they are unknown, and why. So it suits
+// objects that the manager may lack the right to read. A nil Follower knows that
+// there are no objects.
+type Follower struct {
+	informer     toolscache.SharedIndexInformer
+	synced       func()
+	handlersDone toolscache.InformerSynced
+
+	mu  sync.Mutex
+	err error
+}
+
+// NewFollower returns a Follower that follows nothing before Run.
+func NewFollower(c client.WithWatch, follow Follow) *Follower {
+	f := &Follower{
+		informer: toolscache.NewSharedIndexInformer(listWatch(c, follow), follow.Object, 0, toolscache.Indexers{}),
+		synced:   follow.Synced,
+	}
+	// None of these fails before the informer runs.
+	if follow.Trim != nil {
+		_ = f.informer.SetTransform(follow.Trim)
+	}
+	_ = f.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
+		// A missing right may stay missing for ever, so it is logged once.
+		if before := f.fail(err); !isDenied(before) || !isDenied(err) {
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		}
+		if follow.Failed != nil {
+			follow.Failed(err)
+		}
+	})
+	handled, _ := f.informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial || !follow.SkipInitial {
+				follow.Changed(nil, objectOf(obj))
+			}
+		},
+		UpdateFunc: func(before, after any) { follow.Changed(objectOf(before), objectOf(after)) },
+		DeleteFunc: func(obj any) { follow.Changed(objectOf(obj), nil) },
+	})
+	f.handlersDone = handled.HasSynced
+	return f
+}
+
+func listWatch(c client.WithWatch, follow Follow) *toolscache.ListWatch {
+	options := func(raw metav1.ListOptions) *client.ListOptions {
+		return (&client.ListOptions{Raw: &raw}).ApplyOptions(follow.Select)
+	}
+	private := func(ctx context.Context) context.Context {
+		if _, isSecret := follow.Object.(*corev1.Secret); isSecret {
+			return WithoutBodies(ctx)
+		}
+		return ctx
+	}
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			into, _ := follow.List.DeepCopyObject().(client.ObjectList)
+			err := c.List(private(ctx), into, options(raw))
+			return into, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			into, _ := follow.List.DeepCopyObject().(client.ObjectList)
+			return c.Watch(private(ctx), into, options(raw))
+		},
+	}
+}
+
+// Run follows until the context ends, and returns when all calls have returned.
+func (f *Follower) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	if f.synced != nil {
+		group.Go(func() {
+			if toolscache.WaitForCacheSync(ctx.Done(), f.handlersDone) {
+				f.synced()
+			}
+		})
+	}
+	f.informer.RunWithContext(ctx)
+}
+
+// NotReadYet is what Unknown says at the start, before anything failed.
+const NotReadYet = "has not been read yet"
+
+// Unknown says, as the end of a sentence about the objects, why they are not
+// known; it is empty when they are.
+func (f *Follower) Unknown() string {
+	if f == nil || f.informer.HasSynced() {
+		return ""
+	}
+	switch err := f.failure(); {
+	case err == nil:
+		return NotReadYet
+	case isDenied(err):
+		return "may not be read by the manager: its rights are missing"
+	default:
+		return "cannot be read; the manager's log says why"
+	}
+}
+
+// Stable reports whether the objects are known, or stay unknown unless somebody
+// acts.
+func (f *Follower) Stable() bool {
+	if f == nil || f.informer.HasSynced() {
+		return true
+	}
+	err := f.failure()
+	return isDenied(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}
+
+// fail records why following failed and returns the previous reason.
+func (f *Follower) fail(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.err
+	f.err = err
+	return before
+}
+
+func (f *Follower) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Objects returns the known objects, in no order. They must not be changed.
+func (f *Follower) Objects() []client.Object {
+	if f == nil {
+		return nil
+	}
+	var list []client.Object
+	for _, item := range f.informer.GetStore().List() {
+		if obj := objectOf(item); obj != nil {
+			list = append(list, obj)
+		}
+	}
+	return list
+}
+
+// Get returns the object of a key, "namespace/name" or "name", or nil if none is
+// known. It must not be changed.
+func (f *Follower) Get(key string) client.Object {
+	if f == nil {
+		return nil
+	}
+	item, exists, err := f.informer.GetStore().GetByKey(key)
+	if err != nil || !exists {
+		return nil
+	}
+	return objectOf(item)
+}
+
+func objectOf(item any) client.Object {
+	if gone, ok := item.(toolscache.DeletedFinalStateUnknown); ok {
+		item = gone.Obj
+	}
+	obj, _ := item.(client.Object)
+	return obj
+}
+
+// isDenied reports whether a right is missing.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}

@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// servedRecheck is how soon a CRD that exists is asked for again until it is
+// served.
+const servedRecheck = time.Second
+
+// LateStart starts something once, when the API server serves everything it
+// needs, which may be long after the manager has started.
+type LateStart struct {
+	// Name is the name of the controller that waits.
+	Name string
+
+	// CRDs must exist and not be on their way out, by name.
+	CRDs []string
+
+	// Kinds must be served: between a CRD's creation and its being served there is
+	// a moment.
+	Kinds []schema.GroupVersionKind
+
+	// Start is called on the elected leader, again after an error, and never again
+	// after it has returned nil. It must be able to go on where it failed.
+	Start func(ctx context.Context) error
+
+	started bool
+}
+
+// AddTo registers the controller that waits. The manager's cache must hold the
+// metadata of CustomResourceDefinitions.
+func (s *LateStart) AddTo(mgr manager.Manager) error {
+	one := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.Name}}}
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named(s.Name).
+		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(Named(s.CRDs...), OnChange(Never))).
+		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			return s.reconcile(ctx, mgr)
+		}))
+}
+
+// reconcile runs one at a time, since there is a single request.
+func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconcile.Result, error) {
+	if s.started {
+		return reconcile.Result{}, nil
+	}
+	missing := slices.Clone(s.CRDs)
+	for _, crd := range s.CRDs {
+		served, err := IsServed(ctx, mgr.GetCache(), crd)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if served {
+			missing = slices.DeleteFunc(missing, func(name string) bool { return name == crd })
+		}
+	}
+	if len(missing) > 0 {
+		log.FromContext(ctx).Info("Waiting for the API server to serve what this needs", "missing", missing)
+		return reconcile.Result{}, nil
+	}
+	for _, kind := range s.Kinds {
+		switch _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+		case meta.IsNoMatchError(err):
+			return reconcile.Result{RequeueAfter: servedRecheck}, nil
+		case err != nil:
+			return reconcile.Result{}, fmt.Errorf("looking up %s: %w", kind, err)
+		}
+	}
+	if err := s.Start(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	s.started = true
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,66 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestTriggerServesWhatCameBeforeTheStartByPriority(t *testing.T) {
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+	trigger := &Trigger{}
+	trigger.EnqueueWithPriority(key("raised"), PriorityLow)
+	trigger.EnqueueWithPriority(key("raised"), PriorityNormal)
+	trigger.EnqueueWithPriority(key("raised"), PriorityLow)
+	trigger.EnqueueWithPriority(key("late"), PriorityLow)
+
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	if err := trigger.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	trigger.Enqueue(key("after"))
+
+	var got []string
+	for range 3 {
+		request, priority, _ := queue.GetWithPriority()
+		queue.Done(request)
+		if (request.Name == "late") != (priority == PriorityLow) {
+			t.Errorf("%s has priority %d", request.Name, priority)
+		}
+		got = append(got, request.Name)
+	}
+	if diff := cmp.Diff("late", got[2]); diff != "" {
+		t.Errorf("last served (-want +got):\n%s\nall: %v", diff, got)
+	}
+}
+
+func TestTriggerDelaysWhatItIsTold(t *testing.T) {
+	trigger := &Trigger{Delay: time.Hour}
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	if err := trigger.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	trigger.Enqueue(types.NamespacedName{Name: "x"})
+	if queue.Len() != 0 {
+		t.Error("a delayed key is ready at once")
+	}
+}
+
+func TestTriggerIsSyncedWhenItIsReady(t *testing.T) {
+	if err := (&Trigger{}).WaitForSync(t.Context()); err != nil {
+		t.Errorf("without Ready: %v", err)
+	}
+	notReady := errors.New("not ready")
+	trigger := &Trigger{Ready: func(context.Context) error { return notReady }}
+	if err := trigger.WaitForSync(t.Context()); !errors.Is(err, notReady) {
+		t.Errorf("wait = %v, want what Ready returns", err)
+	}
+}
