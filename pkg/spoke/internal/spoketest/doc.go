@@ -1,4 +1,4 @@
 // Package spoketest provides what tests of the spoke share: the shipped
-// ClusterProperty definition in the variants other installers have, properties, and
+// ClusterProperty CRD in the variants that other installers use, properties, and
 // the rights of the shipped manifests.
 package spoketest
