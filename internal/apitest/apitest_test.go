@@ -10,9 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+var hub = New(Hub(), Spoke(), ClusterProfile())
+
+func TestMain(m *testing.M) { Main(m, hub) }
 
 func TestResourceOf(t *testing.T) {
 	for path, want := range map[string]string{
@@ -50,20 +54,16 @@ func TestAtomicVariantHasNoListMaps(t *testing.T) {
 }
 
 func TestServerServesAndWireRecordsAndFails(t *testing.T) {
-	server := Start(t, Hub(), Spoke(), ClusterProfile())
 	wire := &Wire{}
-	cfg := wire.Tap(server.Config(t))
+	cfg := wire.Tap(hub.Config(t))
 
 	found, err := discovery.NewDiscoveryClientForConfigOrDie(cfg).ServerResourcesForGroupVersion("addon.open-cluster-management.io/v1beta1")
 	if err != nil || len(found.APIResources) == 0 {
 		t.Fatalf("addon v1beta1 is not served: %v", err)
 	}
 
-	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t, nil), Name: "x"}}
+	c := NewClient(t, cfg, scheme.Scheme)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hub.Namespace(t, nil), Name: "x"}}
 	wire.Reset()
 	wire.FailNthWrite(1, Fault{Status: http.StatusConflict, Reason: "Conflict"})
 	if err := c.Create(t.Context(), cm.DeepCopy()); !apierrors.IsConflict(err) {
@@ -72,11 +72,7 @@ func TestServerServesAndWireRecordsAndFails(t *testing.T) {
 	if err := c.Create(t.Context(), cm.DeepCopy()); err != nil {
 		t.Errorf("second create = %v, want none", err)
 	}
-	var got []string
-	for _, call := range wire.Writes("configmaps") {
-		got = append(got, call.Method+" "+call.Resource)
-	}
-	if diff := cmp.Diff([]string{"POST configmaps", "POST configmaps"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"POST configmaps", "POST configmaps"}, wire.Sent("configmaps")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

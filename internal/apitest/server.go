@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -96,14 +97,6 @@ func (s *Server) User(tb testing.TB, name string, groups ...string) *rest.Config
 	return slowed(tb, rest.CopyConfig(user.Config()))
 }
 
-// Kubeconfig returns the administrator's configuration as a kubeconfig file's
-// content.
-func (s *Server) Kubeconfig(tb testing.TB) []byte {
-	tb.Helper()
-	s.Config(tb)
-	return s.env.KubeConfig
-}
-
 // Install adds resources to a running server and waits until they are served.
 func (s *Server) Install(tb testing.TB, sources ...CRDs) {
 	tb.Helper()
@@ -117,19 +110,17 @@ func (s *Server) Install(tb testing.TB, sources ...CRDs) {
 	}
 }
 
+// World returns a world on the server, as its administrator.
+func (s *Server) World(tb testing.TB, scheme *runtime.Scheme) *World {
+	tb.Helper()
+	return NewWorld(tb, s.Config(tb), scheme)
+}
+
 // Namespace creates a namespace with a name no other test has and returns the
 // name.
 func (s *Server) Namespace(tb testing.TB, annotations map[string]string) string {
 	tb.Helper()
-	c, err := client.New(s.Config(tb), client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		tb.Fatalf("client: %v", err)
-	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Annotations: annotations}}
-	if err := c.Create(tb.Context(), ns); err != nil {
-		tb.Fatalf("create namespace: %v", err)
-	}
-	return ns.Name
+	return s.World(tb, scheme.Scheme).Namespace("test", annotations)
 }
 
 func (s *Server) start() {

@@ -2,28 +2,56 @@ package apitest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
 
 // Call is one request a client sent.
 type Call struct {
-	Method   string // GET, POST, PATCH, PUT, DELETE
-	Resource string // clusterprofiles, or clusterprofiles/status
-	Path     string
-	Query    url.Values
-	Body     string // of writes
+	Method    string // GET, POST, PATCH, PUT, DELETE
+	Resource  string // clusterprofiles, or clusterprofiles/status
+	Path      string
+	Query     url.Values
+	UserAgent string
+	Body      string // of writes
 }
 
-// IsWrite tells whether the call asks to change something.
-func (c Call) IsWrite() bool { return c.Method != http.MethodGet }
+// IsWrite reports whether the call asks to change something. Reviews, such as
+// whether a user may do something, are posted but change nothing.
+func (c Call) IsWrite() bool {
+	return c.Method != http.MethodGet && !strings.HasSuffix(c.Resource, "reviews")
+}
+
+// IsWatch reports whether the call opens a watch.
+func (c Call) IsWatch() bool { return c.Query.Has("watch") }
+
+// Mentions reports whether the text, such as a name, is in the path or the body.
+func (c Call) Mentions(text string) bool {
+	return strings.Contains(c.Path, text) || strings.Contains(c.Body, text)
+}
+
+// String is the method and the path.
+func (c Call) String() string { return c.Method + " " + c.Path }
+
+// Summarize returns the calls as "PATCH clusterprofiles/status", in order.
+func Summarize(calls []Call) []string {
+	list := make([]string, 0, len(calls))
+	for _, call := range calls {
+		list = append(list, call.Method+" "+call.Resource)
+	}
+	return list
+}
 
 // Fault is the answer a call gets instead of the server's. The zero value lets
 // the call through.
@@ -48,6 +76,7 @@ type Fault struct {
 type Wire struct {
 	mu    sync.Mutex
 	calls []Call
+	wrote chan struct{} // closed, and replaced, at the next write
 	fault func(Call) Fault
 }
 
@@ -56,6 +85,29 @@ func (w *Wire) Tap(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tapped{wire: w, next: next} })
 	return cfg
+}
+
+// Proxy returns a configuration whose requests go through the wire and on to the
+// server as the user of cfg. It carries no credentials, so a program started with
+// it in a kubeconfig is recorded, and made to fail, like a client of this process.
+func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
+	tb.Helper()
+	cfg = w.Tap(cfg)
+	transport, err := rest.TransportFor(cfg)
+	Must(tb, err)
+	target, err := url.Parse(cfg.Host)
+	Must(tb, err)
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) },
+	})
+	tb.Cleanup(func() {
+		proxy.CloseClientConnections() // watches that a killed program has left
+		proxy.Close()
+	})
+	return &rest.Config{Host: proxy.URL, QPS: -1}
 }
 
 // Fail sets what decides the fate of each later call; nil lets all through.
@@ -87,13 +139,63 @@ func (w *Wire) FailNthWrite(n int, fault Fault) {
 func (w *Wire) Writes(resources ...string) []Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return writesTo(w.calls, resources...)
+}
+
+func writesTo(calls []Call, resources ...string) []Call {
 	var writes []Call
-	for _, call := range w.calls {
+	for _, call := range calls {
 		if call.IsWrite() && (len(resources) == 0 || slices.Contains(resources, call.Resource)) {
 			writes = append(writes, call)
 		}
 	}
 	return writes
+}
+
+// Sent summarizes what Writes returns.
+func (w *Wire) Sent(resources ...string) []string { return Summarize(w.Writes(resources...)) }
+
+// Quiet ends the test if there is a write while the duration lasts, or was one
+// since the last Reset.
+func (w *Wire) Quiet(tb testing.TB, duration time.Duration, when string) {
+	tb.Helper()
+	next, writes := w.next()
+	if len(writes) == 0 {
+		select {
+		case <-next:
+		case <-time.After(duration):
+			return
+		}
+	}
+	tb.Fatalf("writes %s: %v", when, w.Writes())
+}
+
+// Settle waits until nothing has been written for the duration, counted from now,
+// and ends the test if that takes longer than the limit.
+func (w *Wire) Settle(tb testing.TB, limit, duration time.Duration) {
+	tb.Helper()
+	_, before := w.next()
+	end := time.After(limit)
+	for {
+		next, _ := w.next()
+		select {
+		case <-next:
+		case <-time.After(duration):
+			return
+		case <-end:
+			tb.Fatalf("still writing after %s: %v", limit, w.Writes()[len(before):])
+		}
+	}
+}
+
+// next returns a channel that is closed at the next write, and the writes so far.
+func (w *Wire) next() (<-chan struct{}, []Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wrote == nil {
+		w.wrote = make(chan struct{})
+	}
+	return w.wrote, writesTo(w.calls)
 }
 
 // Calls returns everything recorded so far, in order.
@@ -114,6 +216,10 @@ func (w *Wire) record(call Call) Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, call)
+	if call.IsWrite() && w.wrote != nil {
+		close(w.wrote)
+		w.wrote = nil
+	}
 	if w.fault == nil {
 		return Fault{}
 	}
@@ -127,7 +233,9 @@ type tapped struct {
 
 // RoundTrip records the request, and forwards it unless a fault says otherwise.
 func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
-	call := Call{Method: req.Method, Resource: resourceOf(req.URL.Path), Path: req.URL.Path, Query: req.URL.Query()}
+	call := Call{
+		Method: req.Method, Resource: resourceOf(req.URL.Path), Path: req.URL.Path, Query: req.URL.Query(), UserAgent: req.UserAgent(),
+	}
 	if req.Body != nil && call.IsWrite() {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -167,7 +275,8 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (f Fault) response(req *http.Request) *http.Response {
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"` + f.Reason + `","message":"` + f.Message + `","code":` + strconv.Itoa(f.Status) + `}`
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`,
+		f.Reason, f.Message, f.Status)
 	return &http.Response{
 		StatusCode:    f.Status,
 		Status:        http.StatusText(f.Status),

@@ -1,0 +1,127 @@
+package hubtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// Manager is the manager's program while it runs.
+type Manager struct {
+	tb    testing.TB
+	cmd   *exec.Cmd
+	log   output
+	ended chan error
+	once  sync.Once
+}
+
+// Start runs the manager as the user of a configuration, with what the chart gives
+// it on its command line and more, until Stop is called or the test ends. Later
+// arguments override earlier ones. Its log is shown if the test fails.
+func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
+	tb.Helper()
+	kubeconfig := apitest.File(tb, "kubeconfig", apitest.Kubeconfig(tb, cfg, ""))
+	m := &Manager{tb: tb, ended: make(chan error, 1)}
+	m.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--agent-image=example.com/inventory:v1",
+		"--leader-elect=false",
+		"--health-probe-bind-address=0",
+		"--metrics-bind-address=0",
+		"--credentials-service-account=" + Namespace + "/" + Account,
+	}, more...)...)
+	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
+	apitest.Must(tb, m.cmd.Start())
+	go func() { m.ended <- m.cmd.Wait() }()
+	tb.Cleanup(func() {
+		m.Stop()
+		if tb.Failed() {
+			tb.Logf("the manager logged, at the end:\n%s", m.log.tail(1<<14))
+		}
+	})
+	return m
+}
+
+// Stop kills the program, which must not have ended by itself.
+func (m *Manager) Stop() {
+	m.tb.Helper()
+	m.once.Do(func() {
+		select {
+		case err := <-m.ended:
+			m.tb.Errorf("the manager ended by itself: %v", err)
+		default:
+			apitest.Must(m.tb, m.cmd.Process.Kill())
+			_ = <-m.ended // killed, as asked
+		}
+	})
+}
+
+// Log returns what the program has logged so far.
+func (m *Manager) Log() string { return m.log.String() }
+
+// built is the program of this test binary, built when first needed.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func program(tb testing.TB) string {
+	tb.Helper()
+	root := moduleRoot(tb)
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "manager-"); built.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "manager"), "./cmd/manager")
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building the manager: %w: %s", err, out)
+		}
+	})
+	apitest.Must(tb, built.err)
+	return filepath.Join(built.dir, "manager")
+}
+
+// RemoveProgram deletes the program that Start built. It belongs after the tests
+// in TestMain.
+func RemoveProgram() {
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+}
+
+// output collects what a program prints while others read it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends to the output.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String is all of the output.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// tail is the end of the output, of at most so many bytes.
+func (o *output) tail(limit int) string {
+	text := o.String()
+	return text[max(0, len(text)-limit):]
+}

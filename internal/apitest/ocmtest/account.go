@@ -1,0 +1,107 @@
+package ocmtest
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// Account creates a ManagedServiceAccount without a token, which names the
+// namespaces its token is to be copied to.
+func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
+	h.T.Helper()
+	account := &authv1beta1.ManagedServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: name,
+			Labels:      map[string]string{"authentication.open-cluster-management.io/sync-to-clusterprofile": "true"},
+			Annotations: map[string]string{"inventory.open-cluster-management.io/sync-to-namespaces": strings.Join(targets, ",")},
+		},
+		Spec: authv1beta1.ManagedServiceAccountSpec{
+			Rotation: authv1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: time.Hour}},
+		},
+	}
+	h.MustCreate(account)
+	return account
+}
+
+// Rotate does what managed-serviceaccount's agent does: it writes a new token to
+// the account's Secret, then the account's status. It returns the token.
+func (h *Hub) Rotate(account *authv1beta1.ManagedServiceAccount) string {
+	h.T.Helper()
+	expires := time.Now().Add(time.Hour)
+	token := Token(expires)
+	h.StoreToken(account, token, CA())
+	h.ReportToken(account, account.Name, expires)
+	return token
+}
+
+// StoreToken writes the account's Secret.
+func (h *Hub) StoreToken(account *authv1beta1.ManagedServiceAccount, token, ca string) *corev1.Secret {
+	h.T.Helper()
+	secret := TokenSecret(account, token, ca)
+	err := h.Create(h.T.Context(), secret.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		err = h.Update(h.T.Context(), secret)
+	}
+	apitest.Must(h.T, err)
+	return secret
+}
+
+// TokenSecret is the account's Secret, not yet created.
+func TokenSecret(account *authv1beta1.ManagedServiceAccount, token, ca string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: account.Namespace, Name: account.Name,
+			Labels: map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "authentication.open-cluster-management.io/v1beta1", Kind: "ManagedServiceAccount",
+				Name: account.Name, UID: account.UID,
+			}},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{"token": []byte(token), "ca.crt": []byte(ca)},
+	}
+}
+
+// ReportToken writes the account's status. Each report is of a later second than
+// the one before, so that it is a change.
+func (h *Hub) ReportToken(account *authv1beta1.ManagedServiceAccount, secret string, expires time.Time) {
+	h.T.Helper()
+	apitest.EditStatus(h, account, func(a *authv1beta1.ManagedServiceAccount) {
+		refreshed := time.Now().Truncate(time.Second)
+		if last := a.Status.TokenSecretRef; last != nil && !refreshed.After(last.LastRefreshTimestamp.Time) {
+			refreshed = last.LastRefreshTimestamp.Add(time.Second)
+		}
+		a.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: secret, LastRefreshTimestamp: metav1.NewTime(refreshed)}
+		a.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(expires.Truncate(time.Second)))
+	})
+}
+
+// Token is a token in the form of an API server's, unlike any other. Nobody
+// accepts it.
+func Token(expires time.Time) string {
+	payload, err := json.Marshal(map[string]any{"exp": expires.Unix(), "sub": "system:serviceaccount:agents:a"})
+	if err != nil {
+		panic(err) // a map of a number and a string
+	}
+	signature := make([]byte, 256)
+	_, _ = rand.Read(signature) // never fails
+	encode := base64.RawURLEncoding.EncodeToString
+	return "eyJhbGciOiJSUzI1NiJ9." + encode(payload) + "." + encode(signature)
+}
+
+// CA is a certificate for the Secrets of tokens, which nobody parses.
+func CA() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("never parsed")}))
+}

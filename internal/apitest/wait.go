@@ -1,0 +1,75 @@
+package apitest
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	// Patience bounds the wait for something that must happen. It is the default of
+	// World.Patience.
+	Patience = 30 * time.Second
+
+	// The first checks of a wait follow each other quickly, since most things
+	// happen within milliseconds; later ones leave the machine to others.
+	firstPoll = 2 * time.Millisecond
+	slowPoll  = 25 * time.Millisecond
+)
+
+// Eventually waits until check returns "", which otherwise describes what it
+// found, and ends the test if that takes longer than the limit. The text what
+// completes the sentence "not within 30s: ...".
+func Eventually(tb testing.TB, limit time.Duration, what string, check func() string) {
+	tb.Helper()
+	last := poll(limit, check, func(complaint string) bool { return complaint == "" })
+	if last != "" {
+		tb.Fatalf("not within %s: %s\nlast seen: %s", limit, what, last)
+	}
+}
+
+// Stays ends the test if check returns anything but "" while the duration lasts.
+// It proves something only after the event that could break it: wait for that
+// first.
+func Stays(tb testing.TB, duration time.Duration, what string, check func() string) {
+	tb.Helper()
+	began := time.Now()
+	if seen := poll(duration, check, func(complaint string) bool { return complaint != "" }); seen != "" {
+		tb.Fatalf("did not stay so for %s: %s\nafter %s: %s", duration, what, time.Since(began).Round(time.Millisecond), seen)
+	}
+}
+
+// poll calls check until enough accepts its result or the limit is over, and
+// returns the last result. It checks once more at the end.
+func poll(limit time.Duration, check func() string, enough func(string) bool) string {
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	for pause := firstPoll; ; pause = min(pause*3/2, slowPoll) {
+		result := check()
+		if enough(result) {
+			return result
+		}
+		select {
+		case <-time.After(pause):
+		case <-end.C:
+			return check()
+		}
+	}
+}
+
+// Succeeds adapts a call that returns an error to Eventually and Stays.
+func Succeeds(call func() error) func() string {
+	return func() string {
+		if err := call(); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+}
+
+// Must ends the test if there is an error.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
