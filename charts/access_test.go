@@ -33,6 +33,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 const (
@@ -119,9 +120,13 @@ func TestTheManagerFindsClusterProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(refused)
 	}
+	gate, err := upstream.AddProxyGate(mgr, proxyNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ways, err := access.Add(mgr, access.Options{
 		Namespace:    namespace,
-		ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy"},
+		ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy", Gate: gate},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -94,6 +94,12 @@ const (
 	// its token be copied. Upstream's syncer uses the same label.
 	LabelSyncToProfile = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 
+	// UpstreamSyncerClusterRole is what managed-serviceaccount's chart installs
+	// exactly when its own syncer of tokens is on, by its gate ClusterProfile, before
+	// v0.11 ClusterProfileCredSyncer
+	// (charts/managed-serviceaccount/templates/clusterrole.yaml).
+	UpstreamSyncerClusterRole = "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"
+
 	// AnnotationSyncToNamespaces on a ManagedServiceAccount names the namespaces,
 	// separated by commas, that its token is copied to.
 	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"

@@ -17,7 +17,7 @@ import (
 // profiles.
 type profileGuard struct {
 	reader client.Reader
-	gate   *upstream.Guard
+	gate   *upstream.RegistrationGate
 }
 
 // guardObjects are the kinds the guard's verdict is made of.

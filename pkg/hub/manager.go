@@ -92,16 +92,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	ways, err := access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace))
+	ways, err := addAccess(mgr, opts)
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
 	var copies *credentials.Credentials // made after the inventory, and before anything runs
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
-		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.Guard{
-			Reader:                  mgr.GetClient(),
-			RegistrationClusterRole: opts.UpstreamRegistrationClusterRole,
-			Override:                upstream.Override(opts.UpstreamGates),
+		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
+			Reader:      mgr.GetClient(),
+			ClusterRole: opts.UpstreamRegistrationClusterRole,
+			Override:    upstream.Override(opts.UpstreamGates),
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
@@ -112,11 +112,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
 	}
+	syncer, err := addSyncer(mgr, opts)
+	if err != nil {
+		return err
+	}
 	copies, err = credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
 		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
-		UpstreamSyncer: credentials.SyncerOverride(opts.CredentialsUpstreamSyncer),
+		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
 	})
@@ -124,4 +128,28 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
 	return nil
+}
+
+func addAccess(mgr manager.Manager, opts *Options) (*access.Watch, error) {
+	if !opts.Access.ClusterProxy {
+		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
+	}
+	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, gate))
+}
+
+// addSyncer returns nil if no credentials are copied: then the manager has no
+// right to look for the syncer, nor a reason.
+func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, error) {
+	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
+		return nil, nil
+	}
+	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer))
+	if err != nil {
+		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
+	}
+	return syncer, nil
 }

@@ -96,7 +96,7 @@ func newOptions() *Options {
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 		CredentialsMode:                 string(credentials.ModeEnabled),
 		CredentialsRequireTarget:        true,
-		CredentialsUpstreamSyncer:       string(credentials.SyncerAuto),
+		CredentialsUpstreamSyncer:       string(upstream.OverrideNone),
 		CredentialsServiceAccount:       os.Getenv("POD_NAMESPACE") + "/" + contract.ManagerServiceAccount,
 		Access:                          newAccessOptions(),
 		HealthProbeBindAddress:          ":8081",
@@ -153,9 +153,7 @@ func (o *Options) validate() error {
 	if o.CleanupTimeout <= 0 {
 		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
 	}
-	if gates := upstream.Override(o.UpstreamGates); gates != upstream.OverrideNone && gates != upstream.OverrideOff {
-		mistakes.Add("upstream-gates", "%q is neither %q nor %q", o.UpstreamGates, upstream.OverrideNone, upstream.OverrideOff)
-	}
+	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
 	for _, pattern := range o.LabelAllow {
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -178,11 +176,15 @@ func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
 	default:
 		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s", o.CredentialsMode, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
 	}
-	if syncer := credentials.SyncerOverride(o.CredentialsUpstreamSyncer); syncer != credentials.SyncerAuto && syncer != credentials.SyncerOff {
-		mistakes.Add("credentials-upstream-syncer", "%q is neither %q nor %q", o.CredentialsUpstreamSyncer, credentials.SyncerAuto, credentials.SyncerOff)
-	}
+	validateOverride(mistakes, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
 	if account := o.serviceAccount(); o.CredentialsMode != string(credentials.ModeDisabled) && (account.Namespace == "" || account.Name == "") {
 		mistakes.Add("credentials-service-account", "%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
+	}
+}
+
+func validateOverride(mistakes *kube.Mistakes, flag, value string) {
+	if o := upstream.Override(value); o != upstream.OverrideNone && o != upstream.OverrideOff {
+		mistakes.Add(flag, "%q is neither %q nor %q", value, upstream.OverrideNone, upstream.OverrideOff)
 	}
 }
 

@@ -75,8 +75,9 @@ func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	}
 }
 
-// options are what package access takes; namespace is the manager's.
-func (o *AccessOptions) options(namespace string) access.Options {
+// options are what package access takes; namespace is the manager's, and gate
+// is nil if the provider through cluster-proxy is not published.
+func (o *AccessOptions) options(namespace string, gate access.ProxyGate) access.Options {
 	return access.Options{
 		Namespace: namespace,
 		ClusterProxy: access.ClusterProxyOptions{
@@ -85,6 +86,7 @@ func (o *AccessOptions) options(namespace string) access.Options {
 			Configuration: o.ClusterProxyConfiguration,
 			URL:           o.ClusterProxyURL,
 			CABundle:      o.caBundle,
+			Gate:          gate,
 		},
 	}
 }

@@ -72,7 +72,7 @@ func TestAccessOptionsSayWhatIsWrong(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if bundle := o.options("ns").ClusterProxy.CABundle; !bytes.Equal(bundle, test.bundle) {
+			if bundle := o.options("ns", nil).ClusterProxy.CABundle; !bytes.Equal(bundle, test.bundle) {
 				t.Errorf("bundle %q", bundle)
 			}
 		})

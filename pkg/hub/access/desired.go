@@ -23,7 +23,6 @@ const (
 	proxyAddonName    = "cluster-proxy"
 	userServerService = "cluster-proxy-addon-user"
 	userServerSecret  = "cluster-proxy-user-serving-cert"
-	proxyDeployment   = "cluster-proxy-addon-manager"
 )
 
 // Decision is what becomes of the access providers of one cluster's profiles.
@@ -154,8 +153,10 @@ type proxyFacts struct {
 	secret     found[corev1.Secret]
 	remembered found[corev1.ConfigMap]
 
-	// manager is the arguments of cluster-proxy's own manager.
-	manager found[[]string]
+	// gateOn is true while cluster-proxy writes the entries itself. gateProblem says
+	// that, or why it cannot be told; it is empty when the gate is off.
+	gateOn      bool
+	gateProblem string
 }
 
 // configuration is what is read of a ManagedProxyConfiguration.
@@ -236,9 +237,8 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 	none := func(format string, args ...any) (endpoint, bool) {
 		return endpoint{known: true, problem: fmt.Sprintf(format, args...)}, true
 	}
-	if facts.manager.object != nil && profileGateOn(*facts.manager.object) {
-		return endpoint{yield: true, problem: fmt.Sprintf("cluster-proxy writes it itself, because Deployment %s/%s has the feature gate for it on; turn that off to let this addon write it",
-			o.Namespace, proxyDeployment)}, true
+	if facts.gateOn {
+		return endpoint{yield: true, problem: facts.gateProblem}, true
 	}
 	// Without a configuration cluster-proxy writes nothing, whatever its gates are.
 	if facts.unknown == "" && !facts.served {
@@ -247,10 +247,8 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 	if facts.unknown == "" && len(facts.configurations) == 0 {
 		return none("there is no ManagedProxyConfiguration %q", o.Configuration)
 	}
-	if facts.manager.unknown != "" {
-		e := unknownEndpoint("Deployment", o.Namespace, proxyDeployment, facts.manager.unknown)
-		e.yield = true
-		return e, true
+	if facts.gateProblem != "" {
+		return endpoint{yield: true, problem: facts.gateProblem}, true
 	}
 	if facts.unknown != "" {
 		return unknownEndpoint("ManagedProxyConfiguration", "", o.Configuration, facts.unknown), true
@@ -320,28 +318,6 @@ func httpsPort(ports []corev1.ServicePort) int32 {
 		return ports[0].Port
 	}
 	return 0
-}
-
-// profileGateOn tells whether the arguments of cluster-proxy's manager turn on
-// its feature gate for access providers, under either of its names.
-func profileGateOn(args []string) bool {
-	on := false
-	for i, arg := range args {
-		value, found := strings.CutPrefix(strings.TrimLeft(arg, "-"), "feature-gates")
-		switch {
-		case !found || !strings.HasPrefix(arg, "-"):
-			continue
-		case value == "" && i+1 < len(args):
-			value = args[i+1]
-		}
-		for gate := range strings.SplitSeq(strings.TrimPrefix(value, "="), ",") {
-			name, setting, _ := strings.Cut(gate, "=")
-			if name = strings.TrimSpace(name); name == "ClusterProfileAccessProvider" || name == "ClusterProfile" {
-				on = strings.EqualFold(strings.TrimSpace(setting), "true")
-			}
-		}
-	}
-	return on
 }
 
 // clusterFacts are what there is of one cluster's ways in.

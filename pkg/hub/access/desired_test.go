@@ -101,7 +101,6 @@ func TestDesiredEndpoint(t *testing.T) {
 			configurations: []configuration{{name: "cluster-proxy", namespace: "proxy", userServer: true}},
 			service:        found[corev1.Service]{object: &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 1}, {Name: "https", Port: 9092}}}}},
 			secret:         found[corev1.Secret]{object: &corev1.Secret{Data: map[string][]byte{"tls.crt": certtest.Chain(leaf, ca)}}},
-			manager:        found[[]string]{object: &[]string{"/manager", "--feature-gates=ClusterProfileAccessProvider=false"}},
 		}
 	}
 	options := ClusterProxyOptions{Enabled: true, Namespace: "proxy", Configuration: "cluster-proxy", stateNamespace: "hub"}
@@ -198,19 +197,19 @@ func TestDesiredEndpoint(t *testing.T) {
 		},
 		"nothing there and nothing readable: not installed": {
 			change: func(f *proxyFacts) {
-				*f = proxyFacts{service: found[corev1.Service]{unknown: unread}, secret: found[corev1.Secret]{unknown: unread}, manager: found[[]string]{unknown: unread}}
+				*f = proxyFacts{service: found[corev1.Service]{unknown: unread}, secret: found[corev1.Secret]{unknown: unread}, gateProblem: "Deployment " + unread}
 			},
 			want: endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
 		},
 		"cluster-proxy writes the entries itself": {
 			change: func(f *proxyFacts) {
-				f.manager.object, f.secret.object = &[]string{"--feature-gates=ClusterProfileAccessProvider=true"}, nil
+				f.gateOn, f.gateProblem, f.secret.object = true, "cluster-proxy writes it itself", nil
 			},
-			want: endpoint{yield: true, problem: "cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it"},
+			want: endpoint{yield: true, problem: "cluster-proxy writes it itself"},
 		},
 		"it cannot be told whether cluster-proxy does": {
-			change: func(f *proxyFacts) { f.manager, f.secret.object = found[[]string]{unknown: unread}, nil },
-			want:   endpoint{yield: true, problem: "Deployment proxy/cluster-proxy-addon-manager " + unread},
+			change: func(f *proxyFacts) { f.gateProblem, f.secret.object = "Deployment "+unread, nil },
+			want:   endpoint{yield: true, problem: "Deployment " + unread},
 		},
 	}
 	for name, test := range tests {
@@ -225,29 +224,6 @@ func TestDesiredEndpoint(t *testing.T) {
 			got, _ := desiredEndpoint(o, facts, now)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{})); diff != "" {
 				t.Errorf("endpoint (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestProfileGateOn(t *testing.T) {
-	tests := map[string]struct {
-		args []string
-		want bool
-	}{
-		"no gates":              {args: []string{"/manager", "--leader-elect=true"}},
-		"off":                   {args: []string{"--feature-gates=ClusterProfileAccessProvider=false"}},
-		"on":                    {args: []string{"--feature-gates=ClusterProfileAccessProvider=true"}, want: true},
-		"on, one dash":          {args: []string{"-feature-gates=ClusterProfileAccessProvider=true"}, want: true},
-		"on, in two arguments":  {args: []string{"--feature-gates", "Other=false,ClusterProfileAccessProvider=True"}, want: true},
-		"on, by its later name": {args: []string{"--feature-gates=ClusterProfile=true,Other=false"}, want: true},
-		"the last word counts":  {args: []string{"--feature-gates=ClusterProfile=true", "--feature-gates=ClusterProfile=false"}},
-		"another gate":          {args: []string{"--feature-gates=ClusterProfileX=true"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := profileGateOn(test.args); got != test.want {
-				t.Errorf("got %t", got)
 			}
 		})
 	}

@@ -51,7 +51,6 @@
 // in cluster-proxy's namespace, each of one name:
 //
 //	(core)  services, secrets  list, watch
-//	apps    deployments        list, watch
 //
 // in the manager's namespace:
 //

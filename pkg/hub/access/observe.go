@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,19 +54,6 @@ func configurationsOf(f *follower) []configuration {
 	return list
 }
 
-func argumentsOf(f *follower, key string) found[[]string] {
-	deployment := foundOf[appsv1.Deployment](f, key)
-	result := found[[]string]{unknown: deployment.unknown}
-	if deployment.object != nil {
-		args := []string{}
-		for _, container := range deployment.object.Spec.Template.Spec.Containers {
-			args = slices.Concat(args, container.Command, container.Args)
-		}
-		result.object = &args
-	}
-	return result
-}
-
 func clientConfigsOf(f *follower, cluster string) found[[]clusterv1.ClientConfig] {
 	managed := foundOf[clusterv1.ManagedCluster](f, cluster)
 	result := found[[]clusterv1.ClientConfig]{unknown: managed.unknown}
@@ -103,12 +89,6 @@ func trim(in any) (any, error) {
 		return &corev1.ConfigMap{ObjectMeta: trimmed(obj), Data: obj.Data}, nil
 	case *corev1.Service:
 		return &corev1.Service{ObjectMeta: trimmed(obj), Spec: corev1.ServiceSpec{Ports: obj.Spec.Ports}}, nil
-	case *appsv1.Deployment:
-		small := &appsv1.Deployment{ObjectMeta: trimmed(obj)}
-		for _, container := range obj.Spec.Template.Spec.Containers {
-			small.Spec.Template.Spec.Containers = append(small.Spec.Template.Spec.Containers, corev1.Container{Command: container.Command, Args: container.Args})
-		}
-		return small, nil
 	case *clusterv1.ManagedCluster:
 		return &clusterv1.ManagedCluster{ObjectMeta: trimmed(obj), Spec: clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: obj.Spec.ManagedClusterClientConfigs}}, nil
 	case *metav1.PartialObjectMetadata:

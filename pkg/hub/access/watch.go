@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,8 +74,27 @@ type ClusterProxyOptions struct {
 	// the user server's own CA.
 	CABundle []byte
 
+	// Gate tells whether cluster-proxy writes these access providers itself.
+	// Required if Enabled.
+	Gate ProxyGate
+
 	// stateNamespace is where the CA is remembered, for messages.
 	stateNamespace string
+}
+
+// ProxyGate tells whether cluster-proxy writes access providers itself.
+type ProxyGate interface {
+	// Verdict reports whether it does. problem completes a sentence about an access
+	// provider: why it is left alone, because cluster-proxy writes it or because
+	// that cannot be told. It is empty when cluster-proxy does not.
+	Verdict() (on bool, problem string)
+
+	// Stable reports whether the verdict is known, or stays unknown unless somebody
+	// acts.
+	Stable() bool
+
+	// Subscribe has changed called whenever the verdict may have changed.
+	Subscribe(changed func())
 }
 
 // Watch follows everything that access providers are made of and says, from
@@ -87,7 +105,7 @@ type Watch struct {
 	dirty  chan struct{}
 
 	// Followers that run all the time; nil for those that are not configured.
-	crds, services, secrets, states, deployments, addons, direct *follower
+	crds, services, secrets, states, addons, direct *follower
 
 	// ready is closed when everything has been looked at once.
 	ready chan struct{}
@@ -153,7 +171,7 @@ func (w *Watch) follow() {
 	there := client.InNamespace(proxy.Namespace)
 	w.crds = newFollower(w.client, partial(crdKind), partialList(crdKind), w.anyChange, named(configurationCRD))
 	w.addons = newFollower(w.client, partial(addonKind), partialList(addonKind), w.addonChange, named(proxyAddonName))
-	w.deployments = newFollower(w.client, &appsv1.Deployment{}, &appsv1.DeploymentList{}, w.anyChange, there, named(proxyDeployment))
+	proxy.Gate.Subscribe(w.look)
 	if proxy.URL == "" {
 		w.services = newFollower(w.client, &corev1.Service{}, &corev1.ServiceList{}, w.anyChange, there, named(userServerService))
 	}
@@ -245,7 +263,7 @@ func (w *Watch) Start(ctx context.Context) error {
 
 // steady are the followers that run all the time.
 func (w *Watch) steady() []*follower {
-	return []*follower{w.crds, w.services, w.secrets, w.states, w.deployments, w.addons, w.direct}
+	return []*follower{w.crds, w.services, w.secrets, w.states, w.addons, w.direct}
 }
 
 // look has everything looked at again.
@@ -261,6 +279,9 @@ func (w *Watch) look() {
 func (w *Watch) evaluate(ctx context.Context) time.Duration {
 	w.followConfigurations(ctx)
 	settled := !slices.ContainsFunc(append(w.steady(), w.configurations, w.clusters), func(f *follower) bool { return !f.settled() })
+	if w.opts.ClusterProxy.Enabled && !w.opts.ClusterProxy.Gate.Stable() {
+		settled = false
+	}
 
 	now := w.opts.Clock.Now()
 	next := &snapshot{entriesUnknown: w.direct.unknown(), addonsUnknown: w.addons.unknown()}
@@ -343,8 +364,8 @@ func (w *Watch) proxyFacts(now time.Time) proxyFacts {
 		service:    foundOf[corev1.Service](w.services, there+userServerService),
 		secret:     foundOf[corev1.Secret](w.secrets, there+userServerSecret),
 		remembered: w.latest(foundOf[corev1.ConfigMap](w.states, w.stateKey().String()), now),
-		manager:    argumentsOf(w.deployments, there+proxyDeployment),
 	}
+	facts.gateOn, facts.gateProblem = w.opts.ClusterProxy.Gate.Verdict()
 	if facts.unknown == "" && w.configurations != nil {
 		facts.served = true
 		facts.unknown = w.configurations.unknown()

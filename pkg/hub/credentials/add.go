@@ -96,8 +96,8 @@ type Options struct {
 	// Selector knows what is published where. Required.
 	Selector Selector
 
-	// UpstreamSyncer is what the administrator says of upstream's syncer.
-	UpstreamSyncer SyncerOverride
+	// UpstreamSyncer tells whether upstream's syncer is on. Required.
+	UpstreamSyncer UpstreamSyncer
 
 	// ServiceAccount is the manager's own: what its RoleBindings give rights to.
 	ServiceAccount types.NamespacedName
@@ -110,6 +110,17 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
+// UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
+// on, which writes Secrets of the same names.
+type UpstreamSyncer interface {
+	// Known reports whether On can be told yet.
+	Known() bool
+	On() bool
+
+	// Subscribe has changed called whenever the answers may have changed.
+	Subscribe(changed func())
+}
+
 // Credentials is the controllers and what they share.
 type Credentials struct {
 	mgr  manager.Manager
@@ -119,7 +130,6 @@ type Credentials struct {
 	book     *book
 	rights   *rights
 	targets  *targets
-	syncer   *syncer
 	outcomes *outcomes
 
 	asked, places, clusters *feed
@@ -155,7 +165,6 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 		opts:     opts,
 		accounts: &accounts{cfg: mgr.GetConfig(), http: mgr.GetHTTPClient(), mapper: mgr.GetRESTMapper()},
 		book:     newBook(),
-		syncer:   &syncer{client: metadataClient, override: opts.UpstreamSyncer},
 		asked:    newFeed(0),
 		places:   newFeed(0),
 		clusters: newFeed(statusDelay),
@@ -167,6 +176,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	c.rights = newRights(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock)
+	opts.UpstreamSyncer.Subscribe(c.askEverything)
 	// Filled before anything works: whether accounts are served must not be in doubt.
 	if _, err := mgr.GetCache().GetInformer(ctx, crds(), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
@@ -281,9 +291,6 @@ func (l leader) Start(ctx context.Context) error {
 	close(l.leading)
 	// One that was looked at before could not be watched.
 	l.reviewRights()
-	if err := l.syncer.watch(ctx, l.askEverything); err != nil {
-		return err
-	}
 	<-ctx.Done()
 	l.targets.wait()
 	return nil
@@ -395,7 +402,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			book:          c.book,
 			reader:        c.mgr.GetCache(),
 			selector:      c.opts.Selector,
-			syncer:        c.syncer,
+			syncer:        c.opts.UpstreamSyncer,
 			draining:      c.opts.Mode == ModeDraining,
 			requireTarget: c.opts.RequireTarget,
 		},

@@ -39,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
@@ -159,6 +160,8 @@ type world struct {
 	rule *rule
 	opts Options
 
+	syncer upstream.Override // what the administrator says of upstream's syncer
+
 	suffix string
 	stop   func()
 	creds  *Credentials
@@ -182,7 +185,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 		stop:   func() {},
 	}
 	w.opts = Options{
-		Mode: ModeEnabled, RequireTarget: true, UpstreamSyncer: SyncerAuto, Selector: w.rule,
+		Mode: ModeEnabled, RequireTarget: true, Selector: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
@@ -242,6 +245,9 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer); err != nil {
 		w.t.Fatal(err)
 	}
 	creds, err := Add(ctx, mgr, w.opts)

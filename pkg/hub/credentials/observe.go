@@ -21,7 +21,7 @@ type observer struct {
 	book          *book
 	reader        client.Reader // ClusterProfiles
 	selector      Selector
-	syncer        *syncer
+	syncer        UpstreamSyncer
 	draining      bool
 	requireTarget bool
 }
@@ -30,7 +30,7 @@ type observer struct {
 // is that of the account's own targets. again is how soon to ask again because
 // time alone will change the answer; zero is never.
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, again time.Duration, err error) {
-	o = observed{key: key, draining: r.draining, held: r.syncer.on()}
+	o = observed{key: key, draining: r.draining, held: r.syncer.On()}
 	if o.account, o.known, err = r.accounts.get(ctx, key); err != nil {
 		return o, 0, err
 	}

@@ -71,7 +71,7 @@ func (w *work) later(after time.Duration) { w.again = sooner(w.again, after) }
 // takes away what must not be, then it reads the token if it has to, and then
 // writes what differs.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.observer.syncer.known() {
+	if !r.observer.syncer.Known() {
 		return reconcile.Result{RequeueAfter: syncerWait}, nil
 	}
 	w := &work{}

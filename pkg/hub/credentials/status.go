@@ -37,7 +37,7 @@ var order = []string{
 // general are the reasons that concern every account alike.
 var general = map[string]string{
 	contract.ReasonDraining: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
-	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + UpstreamSyncerClusterRole + " says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
+	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + contract.UpstreamSyncerClusterRole + " says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 

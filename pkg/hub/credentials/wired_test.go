@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 // scene is one cluster, published to one team, with one account that is copied
@@ -1067,10 +1068,10 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	// What must go goes all the same.
 	second := s.world.team()
 	s.publish(second, s.cluster)
-	s.opts.UpstreamSyncer = SyncerOff
+	s.syncer = upstream.OverrideOff
 	s.start()
 	s.copied()
-	s.opts.UpstreamSyncer = SyncerAuto
+	s.syncer = upstream.OverrideNone
 	s.start()
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })

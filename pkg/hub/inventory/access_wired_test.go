@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 const (
@@ -116,9 +117,13 @@ func (w *world) mayList(user *rest.Config, want bool, list client.ObjectList, op
 func startReaching(t *testing.T, cfg *rest.Config, clock clock.Clock) (stop func()) {
 	t.Helper()
 	return startWith(t, cfg, CacheOptions(), func(mgr manager.Manager) Options {
+		gate, err := upstream.AddProxyGate(mgr, proxyNamespace)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ways, err := access.Add(mgr, access.Options{
 			Namespace:    managerNamespace,
-			ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy"},
+			ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy", Gate: gate},
 			Clock:        clock,
 		})
 		if err != nil {

@@ -1,15 +1,28 @@
-// Package upstream tells whether Open Cluster Management's own ClusterProfile
-// controller is running on this hub. Two writers of the same profiles fight:
-// that controller deletes what its own selection does not contain and rewrites
-// properties without their times.
+// Package upstream tells which of Open Cluster Management's own writers are on.
+// Two writers of one object fight, so this addon leaves to a writer what that
+// writer owns.
 //
-// The gate cannot be asked directly: the ClusterManager object is not on the hub
-// in hosted mode. But its operator gives the registration controller rights on
-// clusterprofiles exactly when the gate is on, and that ClusterRole is always on
-// the hub, so it is the answer. What cannot be told counts as on.
+//   - RegistrationGate: OCM's registration controller writes ClusterProfiles. It
+//     deletes what its own selection does not contain and rewrites properties
+//     without their times. Its gate cannot be read from the ClusterManager, which
+//     is not on the hub in hosted mode. But OCM's operator grants the controller
+//     writes of clusterprofiles exactly when the gate is on, and that ClusterRole
+//     is always on the hub.
+//   - ProxyGate: cluster-proxy writes access providers when the arguments of its
+//     manager's Deployment turn its gate on. The RBAC of that is not gated.
+//   - Syncer: managed-serviceaccount copies tokens into Secrets of the names that
+//     this addon uses. Its chart installs a ClusterRole exactly when the gate is
+//     on.
 //
-// It reads one ClusterRole, through the manager's cache, and writes nothing.
+// What each piece of evidence means is decided in judge.go. "Cannot tell" counts
+// as on, unless the administrator overrides it.
 //
-// RBAC: rbac.authorization.k8s.io/clusterroles get, list, watch, on that one
-// name only.
+// It writes nothing. The first ClusterRole is read from the manager's cache; the
+// other objects are followed separately, because their informers must not hold up
+// the manager where a right is missing.
+//
+// # RBAC
+//
+//	rbac.authorization.k8s.io  clusterroles  list, watch  (of two names)
+//	apps                       deployments   list, watch  (of one name, in cluster-proxy's namespace)
 package upstream

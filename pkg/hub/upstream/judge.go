@@ -1,0 +1,121 @@
+package upstream
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// Override is what the administrator says about one of upstream's writers.
+type Override string
+
+const (
+	// OverrideNone leaves it to the evidence.
+	OverrideNone Override = "auto"
+
+	// OverrideOff asserts that the writer is off. It decides where the evidence is
+	// weak: for the registration controller where there is none, and for the
+	// syncer even where its ClusterRole exists, which may have been left behind.
+	OverrideOff Override = "off"
+)
+
+// Verdict says whether this addon may write ClusterProfiles.
+type Verdict struct {
+	// Allowed is true when the registration controller's gate is off.
+	Allowed bool
+
+	// Reason is contract.ReasonUpstreamGateOn or
+	// contract.ReasonUpstreamGateUnknown when writing is not allowed.
+	Reason string
+
+	// Message says what was seen and what to do.
+	Message string
+}
+
+const (
+	profileGroup    = "multicluster.x-k8s.io"
+	profileResource = "clusterprofiles"
+)
+
+// judgeRegistration judges by the registration controller's ClusterRole; role is
+// nil if there is none of that name.
+func judgeRegistration(name string, role *rbacv1.ClusterRole, override Override) Verdict {
+	switch {
+	case role != nil && writesProfiles(role.Rules):
+		return Verdict{
+			Reason: contract.ReasonUpstreamGateOn,
+			Message: fmt.Sprintf("ClusterRole %q lets OCM's registration controller write ClusterProfiles, so its ClusterProfile feature gate is on; "+
+				"turn the gate off in the ClusterManager (spec.registrationConfiguration.featureGates) to let this addon write profiles", name),
+		}
+	case role != nil && len(role.Rules) > 0, override == OverrideOff:
+		return Verdict{Allowed: true}
+	default:
+		return Verdict{
+			Reason: contract.ReasonUpstreamGateUnknown,
+			Message: fmt.Sprintf("ClusterRole %q, which tells whether OCM's ClusterProfile feature gate is on, is missing or empty; "+
+				"name the right one with --upstream-registration-clusterrole, or assert that the gate is off with --upstream-gates=off", name),
+		}
+	}
+}
+
+func writesProfiles(rules []rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return containsOrAll(rule.APIGroups, profileGroup) &&
+			containsOrAll(rule.Resources, profileResource) &&
+			slices.ContainsFunc(rule.Verbs, isWrite)
+	})
+}
+
+func containsOrAll(list []string, wanted string) bool {
+	return slices.Contains(list, wanted) || slices.Contains(list, rbacv1.ResourceAll)
+}
+
+func isWrite(verb string) bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, verb)
+}
+
+// judgeProxy judges by the command line of cluster-proxy's manager, which is nil
+// if there is no such Deployment. problem says why access providers are to be left
+// alone, and unknown why the command line is not known.
+func judgeProxy(deployment string, args []string, unknown string) (on bool, problem string) {
+	switch {
+	case unknown != "":
+		return false, fmt.Sprintf("Deployment %s %s", deployment, unknown)
+	case proxyGateOn(args):
+		return true, fmt.Sprintf("cluster-proxy writes it itself, because Deployment %s has the feature gate for it on; "+
+			"turn that off to let this addon write it", deployment)
+	default:
+		return false, ""
+	}
+}
+
+// proxyGateOn reports whether a command line turns on cluster-proxy's feature gate
+// for access providers, under either of its names. The last setting counts.
+func proxyGateOn(args []string) bool {
+	on := false
+	for i, arg := range args {
+		value, found := strings.CutPrefix(strings.TrimLeft(arg, "-"), "feature-gates")
+		switch {
+		case !found || !strings.HasPrefix(arg, "-"):
+			continue
+		case value == "" && i+1 < len(args):
+			value = args[i+1]
+		}
+		for gate := range strings.SplitSeq(strings.TrimPrefix(value, "="), ",") {
+			name, setting, _ := strings.Cut(gate, "=")
+			if name = strings.TrimSpace(name); name == "ClusterProfileAccessProvider" || name == "ClusterProfile" {
+				on = strings.EqualFold(strings.TrimSpace(setting), "true")
+			}
+		}
+	}
+	return on
+}
+
+// judgeSyncer judges by whether the syncer's ClusterRole exists.
+func judgeSyncer(roleExists bool, override Override) bool {
+	return roleExists && override != OverrideOff
+}

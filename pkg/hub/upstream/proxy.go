@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// proxyDeployment is cluster-proxy's own manager on the hub (cluster-proxy v0.10.0,
+// charts/cluster-proxy).
+const proxyDeployment = "cluster-proxy-addon-manager"
+
+// ProxyGate tells whether cluster-proxy writes access providers itself.
+type ProxyGate struct{ followed }
+
+// AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
+// in cluster-proxy's namespace.
+func AddProxyGate(mgr manager.Manager, namespace string) (*ProxyGate, error) {
+	g := &ProxyGate{}
+	return g, g.add(mgr, namespace, proxyDeployment, kube.Follow{
+		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: trimDeployment,
+	})
+}
+
+// Verdict reports whether the gate is on. problem completes a sentence about an
+// access provider: why it is left alone, because the gate is on or because it
+// cannot be told whether it is. It is empty when the gate is off.
+func (g *ProxyGate) Verdict() (on bool, problem string) {
+	return judgeProxy(g.key, g.commandLine(), g.follower.Unknown())
+}
+
+// Stable reports whether the answer is known, or stays unknown unless somebody
+// acts.
+func (g *ProxyGate) Stable() bool { return g.follower.Stable() }
+
+func (g *ProxyGate) commandLine() []string {
+	var args []string
+	if deployment, ok := g.follower.Get(g.key).(*appsv1.Deployment); ok && deployment.DeletionTimestamp == nil {
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			args = slices.Concat(args, container.Command, container.Args)
+		}
+	}
+	return args
+}
+
+// trimDeployment keeps the command lines.
+func trimDeployment(in any) (any, error) {
+	full, ok := in.(*appsv1.Deployment)
+	if !ok {
+		return in, nil
+	}
+	small := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Name: full.Name, Namespace: full.Namespace, UID: full.UID,
+		ResourceVersion: full.ResourceVersion, DeletionTimestamp: full.DeletionTimestamp,
+	}}
+	for _, container := range full.Spec.Template.Spec.Containers {
+		kept := corev1.Container{Command: container.Command, Args: container.Args}
+		small.Spec.Template.Spec.Containers = append(small.Spec.Template.Spec.Containers, kept)
+	}
+	return small, nil
+}

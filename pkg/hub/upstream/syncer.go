@@ -1,0 +1,37 @@
+package upstream
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+var clusterRoleKind = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+
+// Syncer tells whether managed-serviceaccount's own syncer of tokens may be on.
+// Both would write Secrets of the same names, and upstream's overwrites what it
+// finds.
+type Syncer struct {
+	followed
+	override Override
+}
+
+// AddSyncer makes the manager follow the syncer's ClusterRole, unless the
+// administrator says that the syncer is off.
+func AddSyncer(mgr manager.Manager, override Override) (*Syncer, error) {
+	s := &Syncer{override: override}
+	if override == OverrideOff {
+		return s, nil
+	}
+	return s, s.add(mgr, "", contract.UpstreamSyncerClusterRole, kube.Follow{
+		Object: kube.Partial(clusterRoleKind), List: kube.PartialList(clusterRoleKind),
+	})
+}
+
+// Known reports whether On can be told yet.
+func (s *Syncer) Known() bool { return s.follower.Unknown() == "" }
+
+// On reports whether the syncer is on. It is meaningful only once Known is true.
+func (s *Syncer) On() bool { return judgeSyncer(s.follower.Get(s.key) != nil, s.override) }
