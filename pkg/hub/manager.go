@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -96,7 +95,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
-	var copies *credentials.Credentials // made after the inventory, and before anything runs
+	rule := &selector{reader: mgr.GetCache()}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
 			Reader:      mgr.GetClient(),
@@ -106,7 +105,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
 		Access:       ways,
-		OnSelection:  func(pair types.NamespacedName) { copies.Look(pair) },
+		OnSelection:  rule.notify,
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
@@ -116,10 +115,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	copies, err = credentials.Add(ctx, mgr, credentials.Options{
+	rule.inventory = profiles
+	_, err = credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
-		Selector:       selector{inventory: profiles, reader: mgr.GetCache()},
+		Rule:           rule,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},

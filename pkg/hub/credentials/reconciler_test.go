@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 const (
@@ -114,7 +115,7 @@ var stories = map[string]story{
 		writes: withdrawal,
 	},
 	"the namespace no longer selects the cluster": {
-		act: func(v *still) { v.rule.say(v.team, v.cluster, Selection{Answer: No, Why: "is out"}) }, done: (*still).gone,
+		act: func(v *still) { v.rule.say(v.team, v.cluster, selection.Result{Answer: selection.No, Why: "is out"}) }, done: (*still).gone,
 		writes: withdrawal,
 	},
 	"a copy held by a finalizer is withdrawn": {
@@ -171,7 +172,7 @@ var stories = map[string]story{
 			}
 			return ""
 		},
-		writes: []string{patchStatus, postBinding, postBinding, postSecret},
+		writes: []string{patchStatus, postBinding, postBinding},
 	},
 	"a RoleBinding that was deleted is made anew": {
 		act: func(v *still) {
@@ -288,9 +289,9 @@ func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
 				return apitest.Fault{}
 			})
 			for range 3 {
-				if _, err := v.step(); err == nil {
-					t.Error("the error was not returned")
-				} else if strings.Contains(err.Error(), v.token) {
+				if result, err := v.step(); err == nil && result.RequeueAfter == 0 {
+					t.Error("nothing is tried again")
+				} else if err != nil && strings.Contains(err.Error(), v.token) {
 					t.Error("the error quotes the token")
 				}
 			}

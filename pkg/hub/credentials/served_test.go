@@ -2,13 +2,13 @@ package credentials
 
 import (
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // TestRightsGoWhereNoAccountsAreServed: managed-serviceaccount was uninstalled
@@ -19,12 +19,12 @@ func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
 	profile := w.publish(team, c)
 	at := func(namespace, role string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Labels: copyLabels()},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Labels: target.Labels()},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 		}
 	}
-	left := desiredCopy(types.NamespacedName{Namespace: c, Name: "reader"}, team, judgeProfile(profile, c), content{token: []byte("x"), ca: []byte("y"), expires: time.Now()})
+	left := leftover(c, team, profile)
 	w.create(left, at(team, targetRole), at(c, sourceRole))
 	w.start()
 	w.bound(c, sourceRole, false)
@@ -34,7 +34,7 @@ func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
 		}
 		return ""
 	})
-	w.rule.say(team, c, Selection{Answer: No, Why: "is out"})
+	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
 	w.lacks(team, c, "reader")
 	w.bound(team, targetRole, false)
 }

@@ -25,7 +25,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 // stepper runs the production reconcilers with their caches, but no controllers:
@@ -54,6 +55,8 @@ func newStepper(t *testing.T) *stepper {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	s.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, upstream.OverrideOff)
+	apitest.Must(t, err)
 	creds, err := Add(ctx, mgr, s.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -91,48 +94,33 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 			s.t.Errorf("leader: %v", err)
 		}
 	}()
-	<-s.creds.leading
-	if _, err := s.creds.start(ctx, reconcile.Request{}); err != nil {
-		s.t.Fatal(err)
-	}
+	apitest.Must(s.t, s.creds.start(ctx))
 	s.eventually(func() string {
-		if !s.creds.syncer.known() {
+		if !s.opts.UpstreamSyncer.Known() {
 			return "upstream's syncer is not known"
 		}
 		return ""
 	})
-	s.copies = s.creds.reconciler()
-	s.grants = &RightsReconciler{
-		reader: s.mgr.GetCache(), rights: s.creds.rights, targets: s.creds.targets, book: s.creds.book, settled: s.creds.settled,
-	}
-	s.status = &StatusReconciler{
-		reader: s.mgr.GetCache(), writer: s.mgr.GetClient(), clock: s.creds.opts.Clock, accounts: s.creds.accounts, outcomes: s.creds.outcomes,
-		expectations: kube.NewExpectations(),
-	}
+	s.copies, s.grants, s.status = s.creds.reconciler(), s.creds.grantsReconciler(), s.creds.statusReconciler()
 	return done
 }
 
 // cachedAccount is the resource version of an account in the accounts' cache.
 func (s *stepper) cachedAccount(key types.NamespacedName) string {
-	account, _, err := s.creds.accounts.get(s.t.Context(), key)
+	account, _, err := s.creds.accounts.Get(s.t.Context(), key)
 	if err != nil || account == nil {
 		return ""
 	}
 	return account.ResourceVersion
 }
 
-// cachedCopy is the resource version of a copy as its namespace's watch shows it;
-// known is false while the namespace is not watched.
+// cachedCopy is the resource version of a copy as its namespace's follower shows
+// it; known is false while the namespace is not followed.
 func (s *stepper) cachedCopy(key types.NamespacedName) (version string, known bool) {
-	if !s.creds.targets.synced(key.Namespace) {
+	if !s.creds.followers.Synced(key.Namespace) {
 		return "", false
 	}
-	s.creds.book.mu.Lock()
-	defer s.creds.book.mu.Unlock()
-	if r := s.creds.book.records[key]; r != nil && r.seen != nil {
-		return r.seen.ResourceVersion, true
-	}
-	return "", true
+	return s.creds.ledger.SeenVersion(key), true
 }
 
 // still is one cluster, published to one team, whose account reader is to be

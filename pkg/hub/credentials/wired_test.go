@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -179,8 +181,9 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 func (s *scene) lookedTwice() {
 	s.t.Helper()
 	s.eventually(func() string {
-		if got := len(s.reads()); got < 2 {
-			return fmt.Sprintf("read %d times", got)
+		got := slices.DeleteFunc(s.reads(), func(path string) bool { return path != s.source() })
+		if len(got) < 2 {
+			return fmt.Sprintf("read %d times", len(got))
 		}
 		return ""
 	})
@@ -194,7 +197,7 @@ func (w *world) followed(namespaces ...string) {
 	w.t.Helper()
 	w.eventually(func() string {
 		for _, namespace := range namespaces {
-			if !w.creds.targets.synced(namespace) {
+			if !w.creds.followers.Synced(namespace) {
 				return namespace + " is not followed"
 			}
 		}
@@ -259,10 +262,10 @@ func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
 			a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", Message: fmt.Sprint(i), LastTransitionTime: metav1.Now()}}
 		})
 		edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
-		s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
-		s.creds.askEverything()
-		s.creds.reviewRights()
-		if err := s.creds.reviewConditions(t.Context()); err != nil {
+		s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+		s.creds.enqueueEverything()
+		s.creds.enqueueGrants()
+		if err := s.creds.enqueueStatuses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -282,7 +285,7 @@ func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
 	s.start()
 	s.followed(s.team)
 	s.eventually(func() string {
-		if !s.creds.settled() {
+		if !s.creds.allReconciled() {
 			return "the manager has not looked at everything"
 		}
 		return ""
@@ -308,7 +311,9 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
 		},
 		"the account is deleted": func(s *scene) { s.delete(s.account) },
-		"the rule says no":       func(s *scene) { s.rule.say(s.team, s.cluster, Selection{Answer: No, Why: "is not bound there"}) },
+		"the rule says no": func(s *scene) {
+			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
+		},
 		"the token is taken back": func(s *scene) {
 			editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
 		},
@@ -345,8 +350,8 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	s := newScene(t)
 	another := s.world.team()
 	s.create(profileOf(another, s.cluster))
-	s.rule.say(another, s.cluster, Selection{Why: "is not decided for yet"})
-	s.rule.say(s.team, s.cluster, Selection{Why: "is not decided for yet"})
+	s.rule.say(another, s.cluster, selection.Result{Why: "is not decided for yet"})
+	s.rule.say(s.team, s.cluster, selection.Result{Why: "is not decided for yet"})
 	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
 	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster is not decided for yet")
 
@@ -369,7 +374,7 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 		}
 		return ""
 	})
-	s.rule.say(s.team, s.cluster, Selection{Answer: Yes})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.Yes})
 	s.copied()
 }
 
@@ -498,8 +503,8 @@ func TestNothingForeignIsTouched(t *testing.T) {
 	for name, theirs := range map[string]*corev1.Secret{
 		"without labels":  {},
 		"with the mark":   {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
-		"with our labels": {ObjectMeta: metav1.ObjectMeta{Labels: copyLabels()}},
-		"with our labels, naming another account": {ObjectMeta: metav1.ObjectMeta{Labels: copyLabels(), Annotations: map[string]string{
+		"with our labels": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels()}},
+		"with our labels, naming another account": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels(), Annotations: map[string]string{
 			"inventory.open-cluster-management.io/source-cluster": "x", "inventory.open-cluster-management.io/source-account": "y"}}},
 		"immutable": {Immutable: ptr.To(true)},
 	} {
@@ -534,7 +539,7 @@ func TestAForeignSecretThatGoesMakesRoom(t *testing.T) {
 	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
 	s.mentions(s.cluster, "ForeignSecret", team)
 	s.delete(theirs)
-	s.creds.Look(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does
+	s.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does
 	s.holds(team, s.cluster, "reader", s.token)
 }
 
@@ -686,7 +691,7 @@ func TestATokenThatExpiresIsTakenBack(t *testing.T) {
 	s.report(s.account, "reader", expires.Add(time.Hour))
 	s.copied()
 	now.by.Store(int64(validity - time.Second))
-	s.creds.Look(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+	s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 	s.lacks(s.team, s.cluster, "reader")
 	s.mentions(s.cluster, "InvalidSource", "has expired")
 	s.token = s.rotate(s.account)
@@ -760,7 +765,7 @@ func TestNames(t *testing.T) {
 		c := w.cluster(w.name("c"))
 		w.start()
 		w.account(c, "reader", "../kube-system", "*")
-		w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in *, ../kube-system: that is no name of a namespace.")
+		w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in *, ../kube-system: that is not a name a namespace can have.")
 	})
 }
 
@@ -815,7 +820,7 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
 		},
 		"of a rule that says no": func(s *scene) {
-			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = Selection{Answer: No, Why: "is out"}
+			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = selection.Result{Answer: selection.No, Why: "is out"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -840,7 +845,7 @@ func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
 			w := newWorld(t)
 			team := w.team()
 			binding := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: copyLabels()},
+				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 			}
@@ -887,7 +892,7 @@ func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
 		}
 		return ""
 	})
-	s.rule.say(s.team, s.cluster, Selection{Answer: No, Why: "is out"})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
 	s.lacks(s.team, s.cluster, "reader")
 	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+s.team+": the cluster is out.")
 	s.delete(binding)
@@ -1003,7 +1008,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	})
 	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 	s.eventually(func() string {
-		if account, known, err := s.creds.accounts.get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
+		if account, known, err := s.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
 			return fmt.Sprintf("the manager has not heard of it: %t, %v", known, err)
 		}
 		return ""
@@ -1011,7 +1016,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	close(heard)
 	s.lacks(s.team, s.cluster, "reader")
 	s.eventually(func() string {
-		if got := s.creds.book.copiesIn(s.team); got != many {
+		if got := s.creds.ledger.Count(s.team); got != many {
 			return fmt.Sprintf("%d copies of %d", got, many)
 		}
 		return ""
@@ -1111,15 +1116,15 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	c, team := w.cluster(w.name("c")), w.team()
 	profile := w.publish(team, c)
 	// A copy from an earlier time: whether its account is there cannot be told.
-	left := desiredCopy(types.NamespacedName{Namespace: c, Name: "reader"}, team, judgeProfile(profile, c), content{token: []byte("x"), ca: []byte("y"), expires: time.Now()})
+	left := leftover(c, team, profile)
 	w.create(left, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: copyLabels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 	})
 	w.start()
 	w.eventually(func() string {
-		if !w.creds.targets.synced(team) {
+		if !w.creds.followers.Synced(team) {
 			return "the namespace has not been looked into"
 		}
 		return ""
@@ -1142,14 +1147,14 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	w := newWorldOn(t, srv)
 	c, team := w.cluster(w.name("c")), w.team()
 	profile := w.publish(team, c)
-	left := desiredCopy(types.NamespacedName{Namespace: c, Name: "reader"}, team, judgeProfile(profile, c), content{token: []byte("x"), ca: []byte("y"), expires: time.Now()})
+	left := leftover(c, team, profile)
 	w.create(left, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: copyLabels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 	})
 	w.start()
-	w.rule.say(team, c, Selection{Answer: No, Why: "is out"})
+	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
 	w.lacks(team, c, "reader")
 }
 
@@ -1198,7 +1203,7 @@ func TestARefusedWithdrawalQuotesNoToken(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	s.rule.say(s.team, s.cluster, Selection{Answer: No, Why: "is out"})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
 	s.mentions(s.cluster, "TargetNotEntitled", "a webhook keeps what holds (left out)")
 	s.wire.Fail(nil)
 	s.withdrawn()

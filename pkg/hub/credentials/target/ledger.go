@@ -259,6 +259,17 @@ func (l *Ledger) keepOnly(namespace string, shown map[types.NamespacedName]struc
 	return accounts
 }
 
+// SeenVersion returns the resource version at which a follower shows a copy; ""
+// means that it shows none. It lets tests wait until a follower has caught up.
+func (l *Ledger) SeenVersion(secret types.NamespacedName) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil && s.seen != nil {
+		return s.seen.ResourceVersion
+	}
+	return ""
+}
+
 // Count returns how many copies are, or may be, in a namespace. One that a
 // follower still shows counts.
 func (l *Ledger) Count(namespace string) int {
