@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the chart's custom resource definitions into the tree TREE, from the
-# module that defines them, at the version go.mod pins.
+# Copies the chart's CustomResourceDefinitions into the tree TREE, from the module that
+# defines them, at the version that go.mod pins.
 #
 # usage: charts/generate.sh TREE
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures on an idle fleet of its own: latency (how long a property's edit takes to
-# its profile) or credentials (how long a copied token takes to follow, and to go).
+# Measures on an idle fleet of its own: latency (how long an edited property takes to
+# reach its profile) or credentials (how long a copied token takes to follow its
+# account, and to be removed).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:?"usage: hack/bench.sh latency|credentials"}

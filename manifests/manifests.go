@@ -1,18 +1,18 @@
-// Package manifests holds what this addon ships to a spoke, as one would apply
-// it by hand but for the values that differ per cluster; pkg/hub/addon puts these in.
+// Package manifests holds what this addon installs on a spoke, in the form one
+// would apply by hand. pkg/hub/addon fills in the values that differ per cluster.
 //
-// The ClusterProperty CRD and the install namespace are shared with whoever else
-// needs them: they are created where missing, and never owned or deleted. The CRD
-// is never changed; the namespace gets a label.
-// Everything else is this addon's alone and goes when the addon goes. The clean-up
-// Job runs once, when the addon is being removed; its rights and the marker it
-// sets are shipped with the agent, because they must be there before it starts.
+// The ClusterProperty CRD and the install namespace are shared with other
+// components: they are created where missing, and never owned or deleted. The CRD
+// is never changed; the namespace gets a label. Everything else belongs to this
+// addon alone and is deleted with it. The clean-up Job runs when the addon is being
+// removed; its rights and the marker it writes to are installed with the agent,
+// because they must exist before it starts.
 package manifests
 
 import "embed"
 
-// Spoke is the directory "spoke" with one YAML file per concern, each holding
-// one or more documents.
+// Spoke is the directory "spoke": one YAML file per concern, each with one or more
+// documents.
 //
 //go:embed spoke/*.yaml
 var Spoke embed.FS

@@ -1,5 +1,5 @@
-// Command agent runs on every cluster of the inventory: "agent run" publishes
-// its ClusterProperties to the hub, "agent cleanup" takes back what was
+// Command agent runs on every cluster of the inventory: "agent run" publishes the
+// cluster's ClusterProperties to the hub, "agent cleanup" deletes what was
 // published when the addon is removed.
 package main
 

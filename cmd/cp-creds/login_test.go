@@ -189,7 +189,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		"a name that is a path":       {execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"}},
 
 		"no hub":       {append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4, []string{"cannot tell where the hub's API server is"}},
-		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+written(t, "}")), []string{flag}, 4, []string{"the kubeconfig is of no use"}},
+		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+written(t, "}")), []string{flag}, 4, []string{"the kubeconfig cannot be used"}},
 		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
 			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
 			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
@@ -198,7 +198,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		}},
 		"an unknown account": {world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"}},
 		"no rights there": {append(world.env(t, clusterName), "NAMESPACE="+other), []string{flag}, 6, []string{
-			"not allowed to read Secret " + other + "/cluster1-argocd (namespace from $NAMESPACE)", `User "` + world.name + `"`, `let a Role and a RoleBinding in namespace ` + other + ` give the consumer "get" on secrets`,
+			"not allowed to read Secret " + other + "/cluster1-argocd (namespace from $NAMESPACE)", `User "` + world.name + `"`, `grant the consumer "get" on secrets with a Role and a RoleBinding in namespace ` + other,
 		}},
 		"a hub that does not know the consumer":         {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)), []string{flag}, 6, []string{"system:anonymous"}},
 		"an account whose name runs into the cluster's": {world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7, []string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"}},

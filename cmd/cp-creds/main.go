@@ -1,6 +1,6 @@
-// Command cp-creds is the exec plugin of a consumer on the hub: it answers a
-// client that wants to talk to the cluster of a ClusterProfile with the token
-// that was copied to the consumer's namespace.
+// Command cp-creds is the exec plugin of consumers on the hub: it gives a client
+// that connects to the cluster of a ClusterProfile the token that was copied to
+// the consumer's namespace.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command manager runs on the hub: it deploys the cluster inventory's agent to
-// the spokes and keeps their ClusterProfiles.
+// the spokes and maintains their ClusterProfiles.
 package main
 
 import (

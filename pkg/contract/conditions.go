@@ -3,18 +3,18 @@ package contract
 // Conditions on the cluster's ManagedClusterAddOn. docs/operations.md gives,
 // for every reason, its meaning and what to do.
 const (
-	// ConditionPropertiesPublished is set by the spoke agent: which
-	// ClusterProperties became ClusterClaims, and which did not and why.
+	// ConditionPropertiesPublished is set by the spoke agent. It says which
+	// ClusterProperties became ClusterClaims, which did not, and why.
 	ConditionPropertiesPublished = "PropertiesPublished"
 
-	// ConditionProfilesSynced is set by the hub manager: in which namespaces
-	// the cluster's ClusterProfile is what it should be, and what keeps the
-	// others from it.
+	// ConditionProfilesSynced is set by the hub manager. It says whether the
+	// cluster's ClusterProfile is up to date in every namespace and, where it is
+	// not, why.
 	ConditionProfilesSynced = "ProfilesSynced"
 
 	// ConditionCredentialsSynced is set by the hub manager on clusters that have,
-	// or had, ManagedServiceAccounts to copy: which tokens are where they should
-	// be, and what keeps the others from it.
+	// or had, ManagedServiceAccounts to copy. It says whether every token was
+	// copied to every namespace it belongs in and, where it was not, why.
 	ConditionCredentialsSynced = "CredentialsSynced"
 )
 
@@ -23,36 +23,35 @@ const (
 	// ReasonPublished: every property is published (status True).
 	ReasonPublished = "Published"
 
-	// ReasonPartiallyPublished: the message names the properties left out, and
-	// why each (status False).
+	// ReasonPartiallyPublished: some properties were left out; the message names
+	// each, and why (status False).
 	ReasonPartiallyPublished = "PartiallyPublished"
 
-	// ReasonClaimLimitExceeded: everything is a claim, but the klusterlet will
-	// report only some; the message names those cut off and the Klusterlet
-	// setting that lifts the limit (status False).
+	// ReasonClaimLimitExceeded: every property is a claim, but the klusterlet
+	// reports only some of them; the message names those cut off and the
+	// Klusterlet setting that raises the limit (status False).
 	ReasonClaimLimitExceeded = "ClaimLimitExceeded"
 
 	// ReasonPropertyAPIMissing: the spoke serves no ClusterProperty API, so
-	// there is nothing to publish; the agent follows its arrival (status False).
+	// there is nothing to publish; the agent starts once it does (status False).
 	ReasonPropertyAPIMissing = "ClusterPropertyAPIMissing"
 
-	// ReasonPublishingStopped: the addon is being removed and its claims go
-	// (status False).
+	// ReasonPublishingStopped: the addon is being removed and its claims are
+	// deleted (status False).
 	ReasonPublishingStopped = "PublishingStopped"
 )
 
 // Reasons of ConditionProfilesSynced.
 const (
-	// ReasonSynced: every profile that should exist does and says what it
-	// should (status True).
+	// ReasonSynced: every profile that should exist exists and is up to date
+	// (status True).
 	ReasonSynced = "Synced"
 
-	// ReasonNotSelected: no namespace is to hold a profile of the cluster
-	// (status True).
+	// ReasonNotSelected: no namespace selects the cluster (status True).
 	ReasonNotSelected = "NotSelected"
 
-	// ReasonInvalidProperties: profiles are in place, but the message names
-	// claims that were left out: empty, too long or duplicated (status False).
+	// ReasonInvalidProperties: profiles are in place, but without the claims that
+	// the message names: they are empty, too long or duplicated (status False).
 	ReasonInvalidProperties = "InvalidProperties"
 
 	// ReasonAccessUnavailable: profiles are in place, but without an access
@@ -64,79 +63,80 @@ const (
 	// another cluster manager and was left alone (status False).
 	ReasonForeignProfile = "ForeignProfile"
 
-	// ReasonSelectionUnknown: it cannot be told whether a namespace is to hold
-	// a profile; existing ones stay as they are (status Unknown).
+	// ReasonSelectionUnknown: whether a namespace selects the cluster cannot be
+	// determined; existing profiles stay as they are (status Unknown).
 	ReasonSelectionUnknown = "SelectionUnknown"
 
-	// ReasonWriteFailed: the API server refused a write, for instance by a
-	// quota or in a terminating namespace; it is tried again (status False).
+	// ReasonWriteFailed: the API server refused a write, for instance because of
+	// a quota or a terminating namespace; it is retried (status False).
 	ReasonWriteFailed = "WriteFailed"
 
 	// ReasonUpstreamGateOn: Open Cluster Management's own ClusterProfile
 	// feature gate is on, so this addon writes no profiles (status False).
 	ReasonUpstreamGateOn = "UpstreamGateOn"
 
-	// ReasonUpstreamGateUnknown: it cannot be told whether that gate is on, and
-	// no override says so, so this addon writes no profiles (status False).
+	// ReasonUpstreamGateUnknown: whether that gate is on cannot be determined,
+	// and no override says that it is off, so this addon writes no profiles
+	// (status False).
 	ReasonUpstreamGateUnknown = "UpstreamGateUnknown"
 
-	// ReasonProfilesKept: the addon is being uninstalled from the hub, and
-	// AnnotationKeepProfiles says that profiles stay as they are, so this addon
-	// writes none (status False).
+	// ReasonProfilesKept: AnnotationKeepProfiles says that profiles stay as they
+	// are while the addon is being uninstalled from the hub, or there is no
+	// ClusterManagementAddOn; this addon writes no profiles (status False).
 	ReasonProfilesKept = "ProfilesKept"
 
-	// ReasonProfileAPIMissing: the hub serves no ClusterProfile API; its
-	// arrival is followed (status False).
+	// ReasonProfileAPIMissing: the hub serves no ClusterProfile API; the manager
+	// starts writing profiles once it does (status False).
 	ReasonProfileAPIMissing = "ClusterProfileAPIMissing"
 )
 
-// Reasons of ConditionCredentialsSynced. With several, the one that comes first
-// here is the condition's; the message names all.
+// Reasons of ConditionCredentialsSynced. If several apply, the condition has the
+// one listed first here, and its message names all.
 const (
-	// ReasonCopied: every token is where it should be (status True).
+	// ReasonCopied: every token was copied everywhere it belongs (status True).
 	ReasonCopied = "Copied"
 
 	// ReasonNoAccounts: no ManagedServiceAccount of the cluster is labelled to be
 	// copied any more (status True).
 	ReasonNoAccounts = "NoAccounts"
 
-	// ReasonDraining: the manager removes all copies, and makes none
+	// ReasonDraining: the manager removes all copies and makes no new ones
 	// (status False).
 	ReasonDraining = "Draining"
 
 	// ReasonUpstreamSyncerOn: managed-serviceaccount's own syncer is on and writes
-	// the Secrets of the same names, so this addon writes none (status False).
+	// Secrets of the same names, so this addon writes none (status False).
 	ReasonUpstreamSyncerOn = "UpstreamSyncerOn"
 
-	// ReasonNameCollision: two accounts would be copied to Secrets of one name,
-	// so neither is (status False).
+	// ReasonNameCollision: two accounts would be copied to Secrets of the same
+	// name, so neither is copied (status False).
 	ReasonNameCollision = "NameCollision"
 
-	// ReasonNameTooLong: the Secret's name would be longer than a name may be
+	// ReasonNameTooLong: the Secret's name would exceed the length limit of names
 	// (status False).
 	ReasonNameTooLong = "NameTooLong"
 
-	// ReasonForeignSecret: a Secret of the copy's name is somebody else's and was
-	// left alone (status False).
+	// ReasonForeignSecret: a Secret with the copy's name exists that this addon
+	// did not create; it was left alone (status False).
 	ReasonForeignSecret = "ForeignSecret"
 
 	// ReasonInvalidSource: the account's status names no Secret of its own, or
-	// that Secret holds no token that could be used (status False).
+	// that Secret holds no usable token (status False).
 	ReasonInvalidSource = "InvalidSource"
 
 	// ReasonNoTarget: an account names no namespaces to copy to, and the manager
 	// requires that (status False).
 	ReasonNoTarget = "NoTarget"
 
-	// ReasonTargetNotEntitled: an account names a namespace that has no
-	// ClusterProfile of the cluster by the rule of what is published where
-	// (status False).
+	// ReasonTargetNotEntitled: an account names a namespace in which no
+	// ClusterProfile of the cluster is published (status False).
 	ReasonTargetNotEntitled = "TargetNotEntitled"
 
-	// ReasonCopyFailed: the API server refused a read or a write; it is tried
-	// again (status False).
+	// ReasonCopyFailed: the API server refused a read or a write; it is retried
+	// (status False).
 	ReasonCopyFailed = "CopyFailed"
 
-	// ReasonSelectionUnknown, as of ConditionProfilesSynced: it cannot be told
-	// whether a namespace is entitled; copies that are there stay (status Unknown).
+	// ReasonSelectionUnknown is a reason of this condition, too: whether a
+	// namespace selects the cluster cannot be determined; existing copies stay
+	// (status Unknown).
 )

@@ -1,7 +1,7 @@
-// Package contract is what the hub manager, the spoke agent, their users and
+// Package contract holds what the hub manager, the spoke agent, their users and
 // other components of a fleet agree on: names, label and annotation keys,
-// condition types and reasons. Whatever is here is on the wire or in somebody's
-// manifest; changing a value breaks them.
+// condition types and reasons. Every value appears in stored objects or in
+// somebody's manifests, so changing one breaks them.
 //
 // It imports API types only and contains no behaviour.
 package contract

@@ -9,33 +9,33 @@ const (
 	KeyPrefix = "inventory.open-cluster-management.io/"
 
 	// ClusterManagerName is the spec.clusterManager.name of every ClusterProfile
-	// this addon writes, and the value of LabelClusterManager. It is Open
-	// Cluster Management's name, which all published guides use, and immutable
-	// on an existing profile.
+	// this addon writes, and the value of LabelClusterManager. All published
+	// guides use this name for Open Cluster Management. It is immutable on an
+	// existing profile.
 	ClusterManagerName = "open-cluster-management"
 )
 
-// Labels and annotations users set to say what is published.
+// Labels and annotations that users set to control what is published.
 const (
-	// LabelPublish on a ManagedClusterSetBinding with the value "false" keeps
-	// the binding from publishing profiles. On a Placement with the value
-	// "true" it makes the Placement narrow what its namespace publishes.
+	// LabelPublish with the value "false" on a ManagedClusterSetBinding keeps
+	// the binding from publishing profiles. With the value "true" on a Placement
+	// it restricts what the namespace publishes to the Placement's decisions.
 	LabelPublish = KeyPrefix + "publish"
 
-	// AnnotationRequirePlacement on a Namespace with the value "true" keeps it
-	// empty until a Placement labelled LabelPublish decides for a cluster.
+	// AnnotationRequirePlacement with the value "true" on a Namespace publishes
+	// nothing there but what Placements labelled LabelPublish decide for.
 	AnnotationRequirePlacement = KeyPrefix + "require-placement"
 
-	// LabelSpokeOnly on a ClusterProperty, with any value, keeps it on the
-	// spoke. The klusterlet honours the same label on ClusterClaims.
+	// LabelSpokeOnly with any value on a ClusterProperty keeps it on the spoke.
+	// The klusterlet honours the same label on ClusterClaims.
 	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
 )
 
 // Labels and annotations this addon writes.
 const (
-	// LabelManagedBy with the value ManagedBy is the mark: it is on every
-	// object the addon created or adopted, and only a marked object is ever
-	// changed or deleted.
+	// LabelManagedBy with the value ManagedBy is the mark: every object the addon
+	// created or adopted has it, and only marked objects are ever changed or
+	// deleted.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
 	// ManagedBy is the value of LabelManagedBy on objects of this addon.
@@ -52,13 +52,13 @@ const (
 	// puts it in (SIG-Multicluster, KEP-4322). Absent when it has none.
 	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
 
-	// ProfileConditionJoined is the condition of a ClusterProfile that shows
-	// whether the cluster ever joined the hub. KEP-4322 names it; the API's
-	// package has no constant for it.
+	// ProfileConditionJoined is the ClusterProfile condition that says whether the
+	// cluster has ever joined the hub. KEP-4322 defines it; the API's Go package
+	// has no constant for it.
 	ProfileConditionJoined = "Joined"
 
-	// AnnotationCopiedLabels on a ClusterProfile lists, separated by commas and
-	// sorted, the keys of the labels this addon copied from the ManagedCluster.
+	// AnnotationCopiedLabels on a ClusterProfile lists the keys of the labels that
+	// this addon copied from the ManagedCluster, sorted and comma-separated.
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
 )
 
@@ -69,17 +69,17 @@ const (
 	// uses this name.
 	AccessProviderName = "open-cluster-management"
 
-	// DirectAccessProviderName is the access provider for clusters that the hub
-	// reaches without a proxy. Nothing publishes it unless the administrator
-	// says so.
+	// DirectAccessProviderName is the access provider for clusters that consumers
+	// reach without a proxy. It is published only for clusters that a ConfigMap
+	// labelled LabelDirectAccess names.
 	DirectAccessProviderName = "direct"
 
-	// ExecExtensionName is the extension of an access provider's cluster whose
-	// content an exec plugin finds in its ExecCredential (client-go's exec
-	// plugins; KEP-4322).
+	// ExecExtensionName is the extension of an access provider's cluster that
+	// client-go passes to exec plugins as the cluster's config in the
+	// ExecCredential (KEP-4322).
 	ExecExtensionName = "client.authentication.k8s.io/exec"
 
-	// ExecClusterName is the one key of that extension: the cluster's name.
+	// ExecClusterName is the only key in that extension: the cluster's name.
 	ExecClusterName = "clusterName"
 
 	// LabelDirectAccess with the value "true" on a ConfigMap in the manager's
@@ -90,35 +90,36 @@ const (
 
 // Credentials: the tokens of ManagedServiceAccounts, copied to consumers.
 const (
-	// LabelSyncToProfile on a ManagedServiceAccount with the value "true" lets
-	// its token be copied. Upstream's syncer uses the same label.
+	// LabelSyncToProfile with the value "true" on a ManagedServiceAccount allows
+	// its token to be copied. Upstream's syncer uses the same label.
 	LabelSyncToProfile = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 
 	// UpstreamSyncerClusterRole is what managed-serviceaccount's chart installs
-	// exactly when its own syncer of tokens is on, by its gate ClusterProfile, before
-	// v0.11 ClusterProfileCredSyncer
-	// (charts/managed-serviceaccount/templates/clusterrole.yaml).
+	// exactly when its own token syncer is on (feature gate ClusterProfile, before v0.11
+	// ClusterProfileCredSyncer;
+	// charts/managed-serviceaccount/templates/clusterrole.yaml).
 	UpstreamSyncerClusterRole = "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"
 
-	// AnnotationSyncToNamespaces on a ManagedServiceAccount names the namespaces,
-	// separated by commas, that its token is copied to.
+	// AnnotationSyncToNamespaces on a ManagedServiceAccount lists the namespaces
+	// that its token is copied to, comma-separated.
 	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"
 
-	// LabelCredential with the value "true" is on every copy of a token, beside
-	// LabelManagedBy.
+	// LabelCredential with the value "true" is on every copy of a token, together
+	// with LabelManagedBy.
 	LabelCredential = KeyPrefix + "credential"
 
-	// AnnotationSourceCluster and AnnotationSourceAccount on a copy name the
-	// ManagedServiceAccount it was made from: its namespace, which is the
-	// cluster's name, and its name. Either may be longer than a label's value.
+	// AnnotationSourceCluster and AnnotationSourceAccount on a copy are the
+	// namespace (the cluster's name) and the name of the ManagedServiceAccount it
+	// was made from. They are not labels, because both may exceed the length
+	// limit of a label value.
 	AnnotationSourceCluster = KeyPrefix + "source-cluster"
 	AnnotationSourceAccount = KeyPrefix + "source-account"
 
 	// AnnotationExpires on a copy is when its token expires (RFC 3339).
 	AnnotationExpires = KeyPrefix + "expires"
 
-	// CredentialTokenKey and CredentialCAKey are the keys of a copy, and of the
-	// account's own Secret.
+	// CredentialTokenKey and CredentialCAKey are the data keys both of a copy and
+	// of the account's own Secret.
 	CredentialTokenKey = "token"
 	CredentialCAKey    = "ca.crt"
 
@@ -126,36 +127,35 @@ const (
 	// cluster's namespace, and the name of the RoleBinding to it there.
 	TokenSourceRole = "open-cluster-management:cluster-inventory:token-source"
 
-	// TokenTargetRole is the ClusterRole that lets the manager keep copies in a
-	// consumer's namespace, and the name of the RoleBinding to it there.
+	// TokenTargetRole is the ClusterRole that lets the manager maintain copies in
+	// a consumer's namespace, and the name of the RoleBinding to it there.
 	TokenTargetRole = "open-cluster-management:cluster-inventory:token-target"
 )
 
-// What chart, uninstall hook and manager agree on, on the hub.
+// Agreed between chart, uninstall hook and manager, on the hub.
 const (
-	// LeaseName is the Lease, in the manager's namespace, by which replicas
-	// agree on one that works.
+	// LeaseName is the Lease for leader election, in the manager's namespace.
 	LeaseName = "cluster-inventory-manager"
 
 	// AccessStateName is the ConfigMap, in the manager's namespace, that remembers
-	// by which certificates profiles say cluster-proxy is to be known, so that an
-	// old CA is published until it expires. Whoever deletes it has the old ones
-	// forgotten at once.
+	// which CA certificates of cluster-proxy were published, so that an old CA
+	// stays published until it expires. Deleting it makes the manager forget the
+	// old ones at once.
 	AccessStateName = "cluster-inventory-access-ca"
 
 	// ManagerServiceAccount is the manager's service account, in its namespace.
 	ManagerServiceAccount = "cluster-inventory-manager"
 
-	// AnnotationKeepProfiles on the ClusterManagementAddOn with the value "true"
-	// tells the manager to leave every ClusterProfile as it is, whatever becomes
-	// of the clusters' addons. The uninstall hook sets it and deletes a cluster's
-	// addon only once that addon's ConditionProfilesSynced says
-	// ReasonProfilesKept. In the end it takes the mark off the profiles, so that a
+	// AnnotationKeepProfiles with the value "true" on the ClusterManagementAddOn
+	// tells the manager to leave every ClusterProfile as it is, even when the
+	// clusters' addons are removed. The uninstall hook sets it, and deletes a
+	// cluster's addon only once that addon's ConditionProfilesSynced has
+	// ReasonProfilesKept. Finally it removes the mark from the profiles, so that a
 	// later installation leaves each alone until it publishes that cluster again.
 	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
 )
 
-// What agent and clean-up hook agree on, on the spoke.
+// Agreed between agent and clean-up hook, on the spoke.
 const (
 	// CleanupMarkerName is the ConfigMap, in the addon's install namespace,
 	// through which the clean-up hook tells the agent to stop publishing.
@@ -171,17 +171,17 @@ const (
 	CleanupMarkerStopped = "stopped"
 )
 
-// Limits of the APIs a property passes through.
+// Limits of the APIs that a property passes through.
 const (
 	// MaxPropertyValueBytes is the longest value of a ClusterClaim, a
-	// ManagedCluster claim and a ClusterProfile property (their CRDs'
-	// maxLength, which counts characters; bytes are never fewer).
+	// ManagedCluster claim and a ClusterProfile property. Their CRDs' maxLength
+	// counts characters, so a limit in bytes is at least as strict.
 	MaxPropertyValueBytes = 1024
 
 	// MaxPropertyNameBytes is the longest name of a ClusterProfile property.
 	MaxPropertyNameBytes = 253
 
-	// DefaultClaimLimit is the klusterlet's default number of custom cluster
-	// claims it reports (its flag max-custom-cluster-claims).
+	// DefaultClaimLimit is how many custom cluster claims a klusterlet reports by
+	// default (its flag max-custom-cluster-claims).
 	DefaultClaimLimit = 20
 )

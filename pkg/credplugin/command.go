@@ -17,7 +17,7 @@ import (
 // Main runs the command line and returns the exit code. A failure is one line
 // on stderr.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	// What libraries have to say would be a second line, and nobody's.
+	// Log lines of libraries would add to the one line on stderr.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	cmd := newCommand() //nolint:contextcheck // ExecuteContext hands it to the commands
@@ -28,8 +28,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	// What cannot be said on stderr cannot be said at all.
-	_, _ = fmt.Fprintf(stderr, "cp-creds: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "cp-creds: %v\n", err) // a failure to write has nowhere to be reported
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure.Code
 	}
@@ -49,7 +48,7 @@ func newCommand() *cobra.Command {
 			if err := opts.validate(); err != nil {
 				return err
 			}
-			return answer(cmd.Context(), opts, time.Now, cmd.OutOrStdout())
+			return printCredential(cmd.Context(), opts, time.Now, cmd.OutOrStdout())
 		},
 	}
 	opts.addFlags(cmd.Flags())
@@ -73,8 +72,8 @@ func newInstallCommand() *cobra.Command {
 	}
 }
 
-// answer writes the credential the client asks for to out.
-func answer(ctx context.Context, opts *Options, now func() time.Time, out io.Writer) error {
+// printCredential writes the credential the client asks for to out.
+func printCredential(ctx context.Context, opts *Options, now func() time.Time, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
 	wanted, err := wantedAccount(opts.ExecInfo, opts.ManagedServiceAccount)
@@ -85,7 +84,7 @@ func answer(ctx context.Context, opts *Options, now func() time.Time, out io.Wri
 	if err != nil {
 		return err
 	}
-	secret, err := hub.secretInTime(ctx, wanted)
+	secret, err := hub.secretWithin(ctx, wanted)
 	if err != nil {
 		return err
 	}

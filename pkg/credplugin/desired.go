@@ -23,23 +23,23 @@ const (
 )
 
 const (
-	// skew is how much before its expiry a token is no longer used, so that
-	// clocks which differ a little, and a request under way, do no harm.
+	// skew is how long before its expiry a token is no longer used, to allow for
+	// clock skew and for requests under way.
 	skew = 30 * time.Second
 
 	// minCache keeps a client from running the plugin for every request when a
-	// token comes near its expiry and no newer one is there.
+	// token is about to expire and there is no newer one.
 	minCache = 5 * time.Second
 
-	// maxTokenBytes is far above any token, and below what servers accept in a
-	// header.
+	// maxTokenBytes is far above the size of any token, and below what servers
+	// accept in a header.
 	maxTokenBytes = 64 << 10
 
-	// shownBytes is how much of a wrong name is worth repeating.
+	// shownBytes is how much of an invalid name appears in an error.
 	shownBytes = 80
 )
 
-// account is the account that is wanted.
+// account identifies the ManagedServiceAccount whose token is wanted.
 type account struct {
 	cluster string // the cluster, and its namespace on the hub
 	name    string
@@ -47,17 +47,17 @@ type account struct {
 
 func (a account) String() string { return a.cluster + "/" + a.name }
 
-// secret is the name of the copy of its token, as managed-serviceaccount
-// made it up.
+// secret is the name of the copy of its token. managed-serviceaccount defined the
+// scheme.
 func (a account) secret() string { return a.cluster + "-" + a.name }
 
-// credential is what the client is told.
+// credential is what the client receives.
 type credential struct {
 	token   string
-	expires time.Time // when the client is to ask again
+	expires time.Time // when the client has to ask again
 }
 
-// execInfo is as much of an ExecCredential as matters here.
+// execInfo is the part of an ExecCredential that is used here.
 type execInfo struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -70,24 +70,30 @@ type execInfo struct {
 	} `json:"spec"`
 }
 
-// wantedAccount returns whose token the client's request asks for.
+// wantedAccount returns the account whose token the client asks for.
 func wantedAccount(request, managedServiceAccount string) (account, error) {
 	if strings.TrimSpace(request) == "" {
-		return account{}, failf(ExitExecInfo, "$KUBERNETES_EXEC_INFO is not set: this program is to be called by a client, as execConfig.command of its provider file says")
+		return account{}, failf(ExitExecInfo,
+			"$KUBERNETES_EXEC_INFO is not set: clients run this program, as execConfig.command of their provider file")
 	}
 	var info execInfo
 	if err := json.Unmarshal([]byte(request), &info); err != nil {
-		return account{}, failf(ExitExecInfo, "$KUBERNETES_EXEC_INFO cannot be understood: %v", err)
+		return account{}, failf(ExitExecInfo, "$KUBERNETES_EXEC_INFO cannot be parsed: %v", err)
 	}
 	switch cluster := info.Spec.Cluster; {
 	case info.Kind != execKind || !strings.HasPrefix(info.APIVersion, execGroup+"/"):
-		return account{}, failf(ExitExecInfo, "$KUBERNETES_EXEC_INFO is a %q of %q, not an %s of %s", shown(info.Kind), shown(info.APIVersion), execKind, execVersion)
+		return account{}, failf(ExitExecInfo, "$KUBERNETES_EXEC_INFO is a %q of %q, not an %s of %s",
+			shown(info.Kind), shown(info.APIVersion), execKind, execVersion)
 	case info.APIVersion != execVersion:
-		return account{}, failf(ExitExecInfo, "called with %q: set execConfig.apiVersion to %s in the provider file", shown(info.APIVersion), execVersion)
+		return account{}, failf(ExitExecInfo, "called with %q: set execConfig.apiVersion to %s in the provider file",
+			shown(info.APIVersion), execVersion)
 	case cluster == nil:
-		return account{}, failf(ExitExecInfo, "called without cluster information: set execConfig.provideClusterInfo to true in the provider file")
+		return account{}, failf(ExitExecInfo,
+			"called without cluster information: set execConfig.provideClusterInfo to true in the provider file")
 	case cluster.Config == nil || len(cluster.Config.ClusterName) == 0:
-		return account{}, failf(ExitExecInfo, "called without the cluster's name: the access provider of the ClusterProfile has no extension %q with a %q", contract.ExecExtensionName, contract.ExecClusterName)
+		return account{}, failf(ExitExecInfo,
+			"called without the cluster's name: the ClusterProfile's access provider has no extension %q with a %q",
+			contract.ExecExtensionName, contract.ExecClusterName)
 	default:
 		return namedAccount(cluster.Config.ClusterName, managedServiceAccount)
 	}
@@ -96,16 +102,20 @@ func wantedAccount(request, managedServiceAccount string) (account, error) {
 func namedAccount(clusterName json.RawMessage, managedServiceAccount string) (account, error) {
 	var name string
 	if err := json.Unmarshal(clusterName, &name); err != nil {
-		return account{}, failf(ExitExecInfo, "the %s in the ClusterProfile's extension %q is not a string", contract.ExecClusterName, contract.ExecExtensionName)
+		return account{}, failf(ExitExecInfo, "the %s in the ClusterProfile's extension %q is not a string",
+			contract.ExecClusterName, contract.ExecExtensionName)
 	}
 	wanted := account{cluster: name, name: managedServiceAccount}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsDNS1123Subdomain(wanted.secret())) > 0 {
-		return account{}, failf(ExitExecInfo, "%q, the %s in the ClusterProfile's extension %q, is not the name of a cluster", shown(name), contract.ExecClusterName, contract.ExecExtensionName)
+		return account{}, failf(ExitExecInfo,
+			"%q, the %s in the ClusterProfile's extension %q, is not the name of a cluster",
+			shown(name), contract.ExecClusterName, contract.ExecExtensionName)
 	}
 	return wanted, nil
 }
 
-// credentialFrom returns what the client may use of a Secret, and until when.
+// credentialFrom returns the token in a Secret and when the client has to ask
+// again.
 func credentialFrom(secret *corev1.Secret, wanted account, now time.Time, maxCache time.Duration) (credential, error) {
 	where := secret.Namespace + "/" + secret.Name
 	if problem := foreign(secret, wanted); problem != "" {
@@ -113,7 +123,8 @@ func credentialFrom(secret *corev1.Secret, wanted account, now time.Time, maxCac
 	}
 	token := strings.TrimSpace(string(secret.Data[contract.CredentialTokenKey]))
 	if problem := malformed(token); problem != "" {
-		return credential{}, failf(ExitUnusable, "Secret %s: its key %q %s; %s", where, contract.CredentialTokenKey, problem, lookAt(wanted))
+		return credential{}, failf(ExitUnusable, "Secret %s: its key %q %s; %s",
+			where, contract.CredentialTokenKey, problem, lookAt(wanted))
 	}
 	claims := claimsOf(token)
 	if problem := foreignToken(claims.Subject, wanted); problem != "" {
@@ -121,26 +132,31 @@ func credentialFrom(secret *corev1.Secret, wanted account, now time.Time, maxCac
 	}
 	expiry := expiryOf(claims, secret.Annotations[contract.AnnotationExpires])
 	if !expiry.IsZero() && !now.Before(expiry) {
-		return credential{}, failf(ExitExpired, "the token in Secret %s expired at %s and no newer one arrived; %s", where, expiry.UTC().Format(time.RFC3339), lookAt(wanted))
+		return credential{}, failf(ExitExpired, "the token in Secret %s expired at %s and no newer one arrived; %s",
+			where, expiry.UTC().Format(time.RFC3339), lookAt(wanted))
 	}
 	return credential{token: token, expires: askAgain(expiry, now, maxCache)}, nil
 }
 
-// foreign says what makes a Secret another's than the wanted account's, or
-// nothing. A Secret that says nothing of itself is taken for what its name
-// says: copies that managed-serviceaccount makes are like that.
+// foreign says why a Secret is not the wanted account's, or returns "". A Secret
+// without annotations is taken for what its name says, because copies made by
+// managed-serviceaccount have none.
 func foreign(secret *corev1.Secret, wanted account) string {
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
-		return "it holds the token of a service account of the hub, which no other cluster is to see"
+		return "it holds the token of a service account of the hub, which no other cluster may see"
 	}
-	source := account{cluster: secret.Annotations[contract.AnnotationSourceCluster], name: secret.Annotations[contract.AnnotationSourceAccount]}
+	source := account{
+		cluster: secret.Annotations[contract.AnnotationSourceCluster],
+		name:    secret.Annotations[contract.AnnotationSourceAccount],
+	}
 	if source == (account{}) || source == wanted {
 		return ""
 	}
-	return "it is the copy of the ManagedServiceAccount " + shown(source.String()) + ", and " + wanted.String() + " is wanted: their names run together"
+	return "it is the copy of the ManagedServiceAccount " + shown(source.String()) + ", and " + wanted.String() +
+		" is wanted: both accounts' copies have this name"
 }
 
-// malformed says what makes a token none, or nothing.
+// malformed says why this cannot be a token, or returns "".
 func malformed(token string) string {
 	switch {
 	case token == "":
@@ -148,19 +164,20 @@ func malformed(token string) string {
 	case len(token) > maxTokenBytes:
 		return "is too long for a token"
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "holds characters that no token has"
+		return "contains characters that no token has"
 	}
 	return ""
 }
 
-// claims are those of a JSON Web Token that matter here. The token is not
-// verified: that is for the cluster to do.
+// claims are the claims of a JSON Web Token that are used here. The cluster
+// verifies the token; this program does not.
 type claims struct {
 	Subject string  `json:"sub"`
 	Expiry  float64 `json:"exp"` // seconds since 1970 (RFC 7519)
 }
 
-// claimsOf returns no claims where the token has none that can be read.
+// claimsOf returns the token's claims, all empty if it is not a readable JSON Web
+// Token.
 func claimsOf(token string) claims {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -177,18 +194,18 @@ func claimsOf(token string) claims {
 	return found
 }
 
-// foreignToken says what makes a token another account's, or nothing. An
-// account's name on its cluster is that of its ManagedServiceAccount.
+// foreignToken says why a token is not the wanted account's, or returns "". The
+// service account on the cluster has the name of its ManagedServiceAccount.
 func foreignToken(subject string, wanted account) string {
 	name, isAccount := strings.CutPrefix(subject, serviceAccountPrefix)
 	if _, after, found := strings.Cut(name, ":"); !isAccount || found && after == wanted.name {
 		return ""
 	}
-	return "its token is for " + shown(subject) + ", and not for an account named " + wanted.name
+	return "its token is for " + shown(subject) + ", not for an account named " + wanted.name
 }
 
-// expiryOf returns when the token expires: as it says itself, else as its copy
-// says, else never, the zero time.
+// expiryOf returns when the token expires, from its own claim or else from the
+// annotation of the copy; the zero time means never.
 func expiryOf(found claims, annotation string) time.Time {
 	if found.Expiry > 0 {
 		return time.Unix(int64(found.Expiry), 0)
@@ -200,8 +217,9 @@ func expiryOf(found claims, annotation string) time.Time {
 	return expiry
 }
 
-// askAgain returns the earlier of skew before the expiry and maxCache from now,
-// but a moment from now at the earliest, and never after the expiry.
+// askAgain returns when the client has to ask again: skew before the expiry or
+// maxCache from now, whichever is earlier, but not sooner than minCache from now
+// and never after the expiry.
 func askAgain(expiry, now time.Time, maxCache time.Duration) time.Time {
 	again := now.Add(maxCache)
 	if expiry.IsZero() || again.Before(expiry.Add(-skew)) {
@@ -217,25 +235,28 @@ func askAgain(expiry, now time.Time, maxCache time.Duration) time.Time {
 	return expiry
 }
 
-// lookAt says where the reason is found why a copy is not as it should be.
+// lookAt says where to find out why there is no valid copy.
 func lookAt(wanted account) string {
-	return "see the condition " + contract.ConditionCredentialsSynced + " of the ManagedClusterAddOn " + wanted.cluster + "/" + contract.AddonName + " on the hub"
+	return "see the condition " + contract.ConditionCredentialsSynced + " of the ManagedClusterAddOn " +
+		wanted.cluster + "/" + contract.AddonName + " on the hub"
 }
 
-// missing is the failure where there is no copy.
-func missing(wanted account, namespace place) *Failure {
+// missing is the failure if there is no copy.
+func missing(wanted account, in namespace) *Failure {
 	return failf(ExitNoSecret,
-		"there is no Secret %s/%s (namespace %s): no token of the ManagedServiceAccount %s was copied there. On the hub, give that account the label %s=true and name %s in its annotation %s; %s",
-		namespace.name, wanted.secret(), namespace.source, wanted, contract.LabelSyncToProfile, namespace.name, contract.AnnotationSyncToNamespaces, lookAt(wanted))
+		"there is no Secret %s/%s (namespace %s): no token of the ManagedServiceAccount %s was copied there. "+
+			"On the hub, give that account the label %s=true and name %s in its annotation %s; %s",
+		in.name, wanted.secret(), in.source, wanted,
+		contract.LabelSyncToProfile, in.name, contract.AnnotationSyncToNamespaces, lookAt(wanted))
 }
 
-// place is the namespace the copy is in, and how that is known.
-type place struct {
+// namespace is the namespace of the copy.
+type namespace struct {
 	name   string
-	source string
+	source string // where the name comes from, for error messages
 }
 
-// shown is as much of somebody else's text as is worth repeating.
+// shown shortens text from outside for an error message.
 func shown(text string) string {
 	if len(text) > shownBytes {
 		return text[:shownBytes] + "..."

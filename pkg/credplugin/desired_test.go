@@ -50,15 +50,15 @@ func TestWantedAccount(t *testing.T) {
 
 func TestWantedAccountRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ request, want string }{
-		"a call by hand":                     {"", "to be called by a client"},
-		"what is no JSON":                    {"{", "cannot be understood"},
+		"a call by hand":                     {"", "clients run this program"},
+		"what is no JSON":                    {"{", "cannot be parsed"},
 		"another kind":                       {`{"kind":"Pod","apiVersion":"v1"}`, `is a "Pod"`},
 		"the beta version":                   {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{"cluster":{"config":{"clusterName":"c"}}}}`, "set execConfig.apiVersion to client.authentication.k8s.io/v1"},
 		"no cluster information":             {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{}}`, "set execConfig.provideClusterInfo to true"},
 		"a profile without the extension":    {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://x"}}}`, `no extension "client.authentication.k8s.io/exec" with a "clusterName"`},
 		"an extension of nothing":            {request(`null`), "no extension"},
 		"an extension without the name":      {request(`{}`), "no extension"},
-		"an extension that is a list":        {request(`["cluster1"]`), "cannot be understood"},
+		"an extension that is a list":        {request(`["cluster1"]`), "cannot be parsed"},
 		"a name that is a number":            {request(`{"clusterName":1}`), "is not a string"},
 		"an empty name":                      {request(`{"clusterName":""}`), "not the name of a cluster"},
 		"a name with a path in it":           {request(`{"clusterName":"../../kube-system/secrets/x"}`), "not the name of a cluster"},

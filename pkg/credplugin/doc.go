@@ -1,25 +1,25 @@
 // Package credplugin is the logic of cmd/cp-creds, the exec plugin (client-go
-// credential plugins, KEP-4322) by which a consumer on the hub logs in to the
-// cluster of a ClusterProfile. It takes the place of the plugin of
-// managed-serviceaccount: the same flag, the same input, the same Secret, and
-// the same order in which it finds API server and namespace.
+// credential plugins, KEP-4322) with which a consumer on the hub authenticates to
+// the cluster of a ClusterProfile. It is a drop-in replacement for the plugin of
+// managed-serviceaccount: it has the same flag, input and Secret, and looks for
+// API server and namespace in the same order.
 //
-// A client calls it with an ExecCredential in $KUBERNETES_EXEC_INFO that
-// carries the cluster's name as the profile's access provider says it. The
-// plugin reads one Secret, <cluster>-<account>, in the namespace the consumer
-// runs in, and answers with the token in it and a time after which the client is
-// to ask again: a little before the token expires, and after --max-cache at the
-// latest, so that a consumer that keeps running stops using a withdrawn token.
+// A client calls it with an ExecCredential in $KUBERNETES_EXEC_INFO that contains
+// the cluster's name from the profile's access provider. The plugin reads one
+// Secret, <cluster>-<account>, in the consumer's namespace, and returns its token
+// with an expiration time after which the client calls again: shortly before the
+// token expires, and after --max-cache at the latest, so that a running consumer
+// stops using a withdrawn token.
 //
-// The cluster's name comes from the profile, and whoever may change the profile
-// may put any name there. So it must be a name, the Secret must not say that it
-// belongs to another account, and the token neither. What cannot be told here
-// is whether the server in that profile is the cluster: whoever may write the
-// status of ClusterProfiles in a consumer's namespace may send its token where
-// they like.
+// The cluster's name comes from the profile, and whoever can change the profile
+// can put any name there. The plugin therefore checks that it is a valid name, and
+// that neither the Secret nor the token says that it belongs to another account.
+// It cannot check whether the server in the profile is the cluster's: whoever may
+// write the status of ClusterProfiles in a consumer's namespace can have its token
+// sent to a server of their choice.
 //
 // RBAC: get on Secrets in the consumer's namespace.
 //
-// A failure is one line on stderr and an exit code of its own (docs/consumers.md).
-// No token is ever part of it.
+// Each failure is one line on stderr and an exit code (docs/consumers.md). Neither
+// ever contains a token.
 package credplugin

@@ -6,34 +6,34 @@ import (
 	"unicode"
 )
 
-// Exit codes of the process. A client shows its consumer the code and no more,
-// so each stands for one thing to do; docs/consumers.md says which.
+// Exit codes of the process. A client shows its user nothing but the code, so
+// each stands for one thing to do; docs/consumers.md says which.
 const (
 	// ExitOK: the credential is on stdout.
 	ExitOK = 0
-	// ExitFailed: anything the other codes do not say.
+	// ExitFailed: any failure without a code of its own.
 	ExitFailed = 1
 	// ExitUsage: the command line or $NAMESPACE is wrong.
 	ExitUsage = 2
-	// ExitExecInfo: the client did not say which cluster, or not in a way that is
-	// understood.
+	// ExitExecInfo: the client did not say which cluster, or not in a supported
+	// form.
 	ExitExecInfo = 3
-	// ExitNoConfig: there is no telling where the hub's API server is.
+	// ExitNoConfig: no configuration says where the hub's API server is.
 	ExitNoConfig = 4
-	// ExitNoSecret: nothing was copied to the namespace.
+	// ExitNoSecret: no token was copied to the namespace.
 	ExitNoSecret = 5
 	// ExitForbidden: the consumer may not read the Secret.
 	ExitForbidden = 6
-	// ExitUnusable: the Secret holds no token, or not this account's.
+	// ExitUnusable: the Secret holds no token, or another account's.
 	ExitUnusable = 7
 	// ExitExpired: the token has expired.
 	ExitExpired = 8
-	// ExitUnreachable: the hub's API server did not answer, or with an error of
-	// its own.
+	// ExitUnreachable: the hub's API server did not respond, or responded with an
+	// error.
 	ExitUnreachable = 9
 )
 
-// Failure is an error that says how the process ends.
+// Failure is an error with the process's exit code.
 type Failure struct {
 	Code int
 	Text string
@@ -42,8 +42,8 @@ type Failure struct {
 // Error returns one line.
 func (f *Failure) Error() string { return f.Text }
 
-// failf returns a Failure whose text is one printable line whatever its
-// arguments are.
+// failf returns a Failure whose text is one printable line, whatever the
+// arguments contain.
 func failf(code int, format string, args ...any) *Failure {
 	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 	return &Failure{Code: code, Text: strings.Map(func(r rune) rune {

@@ -19,53 +19,56 @@ import (
 const (
 	userAgent = "cluster-inventory-cp-creds"
 
-	// namespaceFile is where a pod finds the namespace it runs in.
+	// namespaceFile contains the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// hub is the API server the consumer runs on, and the consumer's namespace.
+// hub is the hub's API server and the consumer's namespace on it.
 type hub struct {
 	config    *rest.Config
-	namespace place
+	namespace namespace
 }
 
-// findHub takes the API server of the pod it runs in, else that of the
-// kubeconfig; and the namespace that is asked for, else the pod's, else that of
-// the kubeconfig's context, else "default".
-func findHub(namespace string) (*hub, error) {
-	kubeconfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
+// findHub returns the API server of the pod it runs in, else that of the
+// kubeconfig. The namespace is the requested one, else the pod's, else that of the
+// kubeconfig's context, else "default".
+func findHub(requested string) (*hub, error) {
+	kubeconfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		var kubeconfigErr error
 		if config, kubeconfigErr = kubeconfig.ClientConfig(); clientcmd.IsEmptyConfig(kubeconfigErr) {
-			return nil, failf(ExitNoConfig, "cannot tell where the hub's API server is: %v, and there is no kubeconfig in $KUBECONFIG or ~/.kube/config", err)
+			return nil, failf(ExitNoConfig, "cannot tell where the hub's API server is: %v, "+
+				"and there is no kubeconfig in $KUBECONFIG or ~/.kube/config", err)
 		} else if kubeconfigErr != nil {
-			return nil, failf(ExitNoConfig, "cannot tell where the hub's API server is: %v, and the kubeconfig is of no use: %v", err, kubeconfigErr)
+			return nil, failf(ExitNoConfig, "cannot tell where the hub's API server is: %v, "+
+				"and the kubeconfig cannot be used: %v", err, kubeconfigErr)
 		}
 	}
 	config.UserAgent = userAgent
 	config.WarningHandler = rest.NoWarnings{}
-	return &hub{config: config, namespace: findPlace(namespace, kubeconfig)}, nil
+	return &hub{config: config, namespace: findNamespace(requested, kubeconfig)}, nil
 }
 
-func findPlace(namespace string, kubeconfig clientcmd.ClientConfig) place {
-	if namespace != "" {
-		return place{name: namespace, source: "from $NAMESPACE"}
+func findNamespace(requested string, kubeconfig clientcmd.ClientConfig) namespace {
+	if requested != "" {
+		return namespace{name: requested, source: "from $NAMESPACE"}
 	}
 	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
-		return place{name: strings.TrimSpace(string(data)), source: "of the pod"}
+		return namespace{name: strings.TrimSpace(string(data)), source: "of the pod"}
 	}
 	if name, _, err := kubeconfig.Namespace(); err == nil && name != "" {
-		return place{name: name, source: "of the kubeconfig's context"}
+		return namespace{name: name, source: "of the kubeconfig's context"}
 	}
-	return place{name: metav1.NamespaceDefault, source: "by default"}
+	return namespace{name: metav1.NamespaceDefault, source: "by default"}
 }
 
 // secret reads the copy of an account's token.
 func (h *hub) secret(ctx context.Context, wanted account) (*corev1.Secret, error) {
 	client, err := newClient(h.config)
 	if err != nil {
-		return nil, failf(ExitNoConfig, "the configuration of the hub's API server is of no use: %v", err)
+		return nil, failf(ExitNoConfig, "the configuration for the hub's API server cannot be used: %v", err)
 	}
 	secret := &corev1.Secret{}
 	err = client.Get().Namespace(h.namespace.name).Resource("secrets").Name(wanted.secret()).Do(ctx).Into(secret)
@@ -75,54 +78,59 @@ func (h *hub) secret(ctx context.Context, wanted account) (*corev1.Secret, error
 	return secret, nil
 }
 
-// grace is how long after its end a request may take to say so itself.
+// grace is how long a request may take to return its own error once its context
+// has ended.
 const grace = 500 * time.Millisecond
 
-// secretInTime is secret that ends with the context even if a kubeconfig has a
-// program of its own run to log in: client-go waits for that whatever the context
-// says.
-func (h *hub) secretInTime(ctx context.Context, wanted account) (*corev1.Secret, error) {
-	type answer struct {
+// secretWithin calls secret and returns when the context ends, even if a
+// kubeconfig names an exec plugin: client-go waits for that regardless of the
+// context.
+func (h *hub) secretWithin(ctx context.Context, wanted account) (*corev1.Secret, error) {
+	type result struct {
 		secret *corev1.Secret
 		err    error
 	}
-	answered := make(chan answer, 1)
+	results := make(chan result, 1)
 	go func() {
 		secret, err := h.secret(ctx, wanted)
-		answered <- answer{secret, err}
+		results <- result{secret, err}
 	}()
 	select {
-	case got := <-answered:
+	case got := <-results:
 		return got.secret, got.err
 	case <-ctx.Done():
 	}
 	select {
-	case got := <-answered:
+	case got := <-results:
 		return got.secret, got.err
 	case <-time.After(grace):
 		return nil, h.failure(ctx, wanted, ctx.Err())
 	}
 }
 
-// failure says what a failed read means to the consumer.
+// failure explains a failed read to the consumer's owner.
 func (h *hub) failure(ctx context.Context, wanted account, err error) *Failure {
 	name := h.namespace.name + "/" + wanted.secret()
 	switch {
 	case apierrors.IsNotFound(err):
 		return missing(wanted, h.namespace)
 	case apierrors.IsForbidden(err):
-		return failf(ExitForbidden, "not allowed to read Secret %s (namespace %s): %v; let a Role and a RoleBinding in namespace %s give the consumer %q on secrets", name, h.namespace.source, err, h.namespace.name, "get")
+		return failf(ExitForbidden, "not allowed to read Secret %s (namespace %s): %v; "+
+			"grant the consumer %q on secrets with a Role and a RoleBinding in namespace %s",
+			name, h.namespace.source, err, "get", h.namespace.name)
 	case apierrors.IsUnauthorized(err):
-		return failf(ExitForbidden, "the hub's API server %s does not know the consumer, so Secret %s cannot be read: %v; look at its service account or kubeconfig", h.config.Host, name, err)
+		return failf(ExitForbidden, "the hub's API server %s does not accept the consumer's credentials, "+
+			"so Secret %s cannot be read: %v; check its service account or kubeconfig", h.config.Host, name, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return failf(ExitUnreachable, "the hub's API server %s gave no Secret %s within --timeout: %v", h.config.Host, name, err)
+		return failf(ExitUnreachable, "the hub's API server %s did not return Secret %s within --timeout: %v",
+			h.config.Host, name, err)
 	default:
-		return failf(ExitUnreachable, "the hub's API server %s gave no Secret %s: %v", h.config.Host, name, err)
+		return failf(ExitUnreachable, "the hub's API server %s did not return Secret %s: %v", h.config.Host, name, err)
 	}
 }
 
-// newClient returns a client that knows core/v1 alone: the program is copied to
-// consumers and run for every login, so it is to be small.
+// newClient returns a client for core/v1 only. The program is copied to consumers
+// and runs for every login, so it has to be small.
 func newClient(config *rest.Config) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

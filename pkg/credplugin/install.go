@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// programName is what the program is called wherever it is installed.
+// programName is the file name of an installed copy.
 const programName = "cp-creds"
 
-// programMode lets a consumer execute the program, whichever user it runs as.
+// programMode lets a consumer execute the program as any user.
 const programMode os.FileMode = 0o755
 
-// install puts a copy of the running program into a directory, whole or not at
-// all, and returns the copy's path. The image holds nothing that could copy a
-// file, so the program does it itself.
+// install atomically puts a copy of the running program into a directory and
+// returns the copy's path. The program copies itself because its image contains
+// no other program that could.
 func install(dir string) (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -40,7 +40,7 @@ func install(dir string) (path string, err error) {
 	return path, nil
 }
 
-// fill makes to a finished program, and closes it.
+// fill copies the program, makes the copy executable and closes it.
 func fill(to, from *os.File) error {
 	_, err := io.Copy(to, from)
 	return errors.Join(err, to.Chmod(programMode), to.Sync(), to.Close())

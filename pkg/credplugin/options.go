@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options is the plugin's command line and what it takes from its environment.
+// Options is the plugin's command line and the environment variables it reads.
 type Options struct {
 	// ManagedServiceAccount is the name of the account whose token is wanted. It
 	// is the same for every cluster.
@@ -24,7 +24,8 @@ type Options struct {
 	// ExecInfo is the client's request, an ExecCredential ($KUBERNETES_EXEC_INFO).
 	ExecInfo string
 
-	// Namespace is where the Secret is, if not where the plugin runs ($NAMESPACE).
+	// Namespace is the Secret's namespace, if it is not the one the plugin runs in
+	// ($NAMESPACE).
 	Namespace string
 }
 
@@ -38,12 +39,15 @@ func newOptions() *Options {
 }
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.ManagedServiceAccount, "managed-serviceaccount", o.ManagedServiceAccount, "name of the ManagedServiceAccount whose token to use (required)")
-	flags.DurationVar(&o.MaxCache, "max-cache", o.MaxCache, "how long a client may use a token before it asks again; a running client loses a withdrawn token within that time")
+	flags.StringVar(&o.ManagedServiceAccount, "managed-serviceaccount", o.ManagedServiceAccount,
+		"name of the ManagedServiceAccount whose token to use (required)")
+	flags.DurationVar(&o.MaxCache, "max-cache", o.MaxCache,
+		"how long a client may use a token before it asks again; "+
+			"a running client loses a withdrawn token within that time")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long the whole call may take")
 }
 
-// validate returns the first mistake.
+// validate returns the first error it finds.
 func (o *Options) validate() error {
 	switch {
 	case o.ManagedServiceAccount == "":

@@ -130,7 +130,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	return nil
 }
 
-func addAccess(mgr manager.Manager, opts *Options) (*access.Watch, error) {
+func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
 	if !opts.Access.ClusterProxy {
 		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
 	}

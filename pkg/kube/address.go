@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// BindAddress puts host:port into the form net.Listen takes: the IPv6 address of
-// a pod, as status.podIP has it, arrives without brackets. Whatever follows the
-// last colon is the port. "0", which turns a server off, stays as it is.
+// BindAddress returns host:port in the form that net.Listen accepts: a pod's IPv6
+// address comes from status.podIP without brackets. The port is whatever follows
+// the last colon. "0", which turns a server off, is returned unchanged.
 func BindAddress(address string) string {
 	colon := strings.LastIndex(address, ":")
 	if colon < 0 || strings.HasPrefix(address, "[") {

@@ -12,14 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ConditionPatch returns the patch of status.conditions that puts want into the
-// given list and leaves every other entry as it is, or nil when the list already
-// says so. The entry's transition time is kept while its status is the same and
-// want's otherwise, which the caller sets.
+// ConditionPatch returns a patch of status.conditions that sets want in the given
+// list and keeps every other entry, or nil if the list already contains want. The
+// entry keeps its transition time unless its status changes; then it takes the
+// time the caller has set in want.
 //
-// The list must be the one of the object at resourceVersion; the API server
-// refuses the patch with a conflict if the object has changed since.
-func ConditionPatch(resourceVersion string, conditions []metav1.Condition, want metav1.Condition) (client.Patch, error) {
+// The list must be that of the object at resourceVersion: the API server refuses
+// the patch with a conflict if the object has changed since.
+func ConditionPatch(
+	resourceVersion string, conditions []metav1.Condition, want metav1.Condition,
+) (client.Patch, error) {
 	list := slices.Clone(conditions)
 	if !meta.SetStatusCondition(&list, want) {
 		return nil, nil
@@ -28,11 +30,14 @@ func ConditionPatch(resourceVersion string, conditions []metav1.Condition, want 
 }
 
 // WriteCondition patches one condition of an object whose status has the given
-// conditions, and notes in expectations what the API server answered; it makes no
-// request if they say so already. changed is true when it was written. now, to the second,
-// becomes the transition time if the condition's status is another. An object that is gone has
-// no conditions to write, which is no error.
-func WriteCondition(ctx context.Context, c client.Client, obj client.Object, conditions []metav1.Condition, want metav1.Condition, owner client.FieldOwner, expectations *Expectations, now time.Time) (changed bool, err error) {
+// conditions and records the result in expectations. It makes no request if the
+// conditions already contain want; changed says whether it wrote. If the status
+// of the condition changes, its transition time becomes now, truncated to the
+// second. It is not an error if the object no longer exists.
+func WriteCondition(
+	ctx context.Context, c client.Client, obj client.Object, conditions []metav1.Condition, want metav1.Condition,
+	owner client.FieldOwner, expectations *Expectations, now time.Time,
+) (changed bool, err error) {
 	want.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	patch, err := ConditionPatch(obj.GetResourceVersion(), conditions, want)
 	if err != nil || patch == nil {

@@ -7,10 +7,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config returns how to reach the API server of a kubeconfig file, or of the
-// pod's own cluster when the path is empty. Its clients are not limited in their
-// request rate: the API server's priority and fairness is the limit, and a second one in the client
-// only adds latency. The error names the file.
+// Config returns the client configuration of a kubeconfig file, or of the pod's
+// own cluster if the path is empty. Its clients have no rate limit of their own:
+// the API server's priority and fairness limits requests, and a second limit in
+// the client would only add latency. Errors name the file.
 func Config(kubeconfig string) (*rest.Config, error) {
 	cfg, err := load(kubeconfig)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package kube holds what any Kubernetes controller needs and no library brings
-// in the form wanted here: minimal patches with an optimistic lock,
-// changing single entries of a condition list that others write too, waiting for a
-// cache to see one's own writes, and requests that no log repeats. It knows no Open Cluster
-// Management and no inventory words.
+// Package kube holds what any Kubernetes controller needs but no library provides
+// in this form: minimal patches with an optimistic lock, writing single entries of
+// a condition list that others write too, waiting until the cache has seen the
+// controller's own writes, and keeping the bodies of requests out of logs. It
+// knows nothing about Open Cluster Management or the inventory.
 package kube

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsRefusal tells whether an error is an answer of the API server that will be
-// the same tomorrow unless somebody acts.
+// IsRefusal reports whether the API server refused a request for a reason that
+// retrying does not remove: somebody has to act.
 func IsRefusal(err error) bool {
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),

@@ -12,13 +12,16 @@ import (
 // (k8s.io/kubernetes/pkg/apis/core/validation, noteLengthLimit).
 const MaxEventNoteBytes = 1024
 
-// NewEvent returns an Event about a namespaced object, to be created by the
-// caller. client-go's recorders are not used where the note says what changed:
-// they fold events that differ only in their note into one, and keep the first
-// note.
-func NewEvent(regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time) *eventsv1.Event {
+// NewEvent returns an Event about a namespaced object, which the caller creates.
+// It exists because client-go's recorders aggregate events that differ only in
+// their notes and keep the first note, which is useless where the note says what
+// changed.
+func NewEvent(
+	regarding corev1.ObjectReference, eventType, reason, action, note, controller, instance string, now time.Time,
+) *eventsv1.Event {
+	prefix := regarding.Name[:min(len(regarding.Name), 200)] + "-"
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: regarding.Name[:min(len(regarding.Name), 200)] + "-"},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: regarding.Namespace, GenerateName: prefix},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: controller,
 		ReportingInstance:   instance,

@@ -9,35 +9,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StaleAfter bounds how long the cache is waited for. It only matters when the
-// cache never saw the object we wrote, because it was deleted by somebody else
-// while the watch was interrupted.
+// StaleAfter bounds the wait for the cache. It only matters when the cache never
+// sees the object we wrote, because somebody else deleted it while the watch was
+// interrupted.
 const StaleAfter = 5 * time.Second
 
-// Expectations remembers a controller's last write of each object until its
-// cache has seen it, so that nothing is decided, and written again, from what was
-// before. One serves objects of one kind. It is safe for concurrent use.
+// Expectations remembers a controller's last write of each object until its cache
+// has seen it, so that the controller does not decide, and write again, from a
+// stale cache. Each instance serves objects of one kind. It is safe for concurrent
+// use.
 type Expectations struct {
 	mu      sync.Mutex
 	pending map[types.NamespacedName]expectation
 }
 
 type expectation struct {
-	resourceVersion string    // of the object after we wrote it; "" if we deleted it
+	resourceVersion string    // of the object after our write; empty after a deletion
 	written         types.UID // of the object we wrote
 	gone            types.UID // of the object we deleted last
 	until           time.Time
 }
 
-// NewExpectations returns one that expects nothing.
+// NewExpectations returns Expectations without pending writes.
 func NewExpectations() *Expectations {
 	return &Expectations{pending: map[types.NamespacedName]expectation{}}
 }
 
-// Wrote records that obj is what we wrote.
+// Wrote records a write; obj is the object the API server returned.
 func (e *Expectations) Wrote(obj client.Object, now time.Time) {
 	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
-		return expectation{resourceVersion: obj.GetResourceVersion(), written: obj.GetUID(), gone: before.gone, until: now.Add(StaleAfter)}
+		return expectation{
+			resourceVersion: obj.GetResourceVersion(), written: obj.GetUID(), gone: before.gone, until: now.Add(StaleAfter),
+		}
 	})
 }
 
@@ -93,9 +96,9 @@ func (e *Expectations) Forget(key types.NamespacedName) {
 	delete(e.pending, key)
 }
 
-// Wait returns how long at most to wait for the cache, which now has the given
-// object of that key (nil: none), to catch up with our last write: zero when it
-// has.
+// Wait returns how much longer to wait for the cache to catch up with our last
+// write of key, or zero if it has caught up or the wait is over. cached is what
+// the cache has now, nil if it has no object of that key.
 func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

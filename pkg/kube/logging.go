@@ -9,15 +9,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// AddLogFlags adds klog's verbosity, the one log setting there is.
+// AddLogFlags adds klog's flag -v; there are no other log settings.
 func AddLogFlags(flags *pflag.FlagSet) {
 	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(klogFlags)
 	flags.AddGoFlag(klogFlags.Lookup("v"))
 }
 
-// Logger returns the process's logger, after making controller-runtime use it
-// too: client-go and addon-framework log through klog, so everything does.
+// Logger returns the process's logger and makes controller-runtime use it, too.
+// It is klog's, because client-go and addon-framework log through klog.
 func Logger() logr.Logger {
 	logger := klog.Background()
 	ctrl.SetLogger(logger)

@@ -7,36 +7,36 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// bodyLevel is the verbosity from which client-go logs what requests and
-// responses carry.
+// bodyLevel is the verbosity from which client-go logs the bodies of requests and
+// responses.
 const bodyLevel = 8
 
-// WithoutBodies returns a context for requests that carry secrets: whatever the
-// verbosity, client-go does not log their bodies, nor the answers'.
+// WithoutBodies returns a context for requests that carry secrets: client-go does
+// not log the bodies of requests and responses made with it, at any verbosity.
 func WithoutBodies(ctx context.Context) context.Context {
 	logger := klog.FromContext(ctx)
-	return klog.NewContext(ctx, logger.WithSink(discreet{logger.GetSink()}))
+	return klog.NewContext(ctx, logger.WithSink(bodyFilter{logger.GetSink()}))
 }
 
-// discreet is a sink that stays below bodyLevel.
-type discreet struct{ logr.LogSink }
+// bodyFilter is a log sink that is disabled from bodyLevel on.
+type bodyFilter struct{ logr.LogSink }
 
-func (d discreet) Enabled(level int) bool {
-	return level < bodyLevel && d.LogSink.Enabled(level)
+func (f bodyFilter) Enabled(level int) bool {
+	return level < bodyLevel && f.LogSink.Enabled(level)
 }
 
-func (d discreet) WithValues(keysAndValues ...any) logr.LogSink {
-	return discreet{d.LogSink.WithValues(keysAndValues...)}
+func (f bodyFilter) WithValues(keysAndValues ...any) logr.LogSink {
+	return bodyFilter{f.LogSink.WithValues(keysAndValues...)}
 }
 
-func (d discreet) WithName(name string) logr.LogSink {
-	return discreet{d.LogSink.WithName(name)}
+func (f bodyFilter) WithName(name string) logr.LogSink {
+	return bodyFilter{f.LogSink.WithName(name)}
 }
 
-// WithCallDepth keeps the caller's place in the code right.
-func (d discreet) WithCallDepth(depth int) logr.LogSink {
-	if deeper, ok := d.LogSink.(logr.CallDepthLogSink); ok {
-		return discreet{deeper.WithCallDepth(depth)}
+// WithCallDepth makes log lines show the caller's file and line.
+func (f bodyFilter) WithCallDepth(depth int) logr.LogSink {
+	if sink, ok := f.LogSink.(logr.CallDepthLogSink); ok {
+		return bodyFilter{sink.WithCallDepth(depth)}
 	}
-	return d
+	return f
 }

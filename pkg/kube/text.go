@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shorten returns text if it has at most limit bytes, and else as much of its
-// start as leaves room for "...", never cutting a character in two.
+// Shorten returns text if it has at most limit bytes. Otherwise it cuts it between
+// two characters so that it fits with "..." appended.
 func Shorten(text string, limit int) string {
 	const ellipsis = "..."
 	if len(text) <= limit {
@@ -20,8 +20,8 @@ func Shorten(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// ListNames joins at most limit names with commas and says how many more there
-// are.
+// ListNames joins the first names, at most limit, with commas and appends how many
+// more there are.
 func ListNames(names []string, limit int) string {
 	if len(names) <= limit {
 		return strings.Join(names, ", ")

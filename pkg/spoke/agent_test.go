@@ -167,7 +167,7 @@ func TestClaimLimit(t *testing.T) {
 func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w := newWorld(t, "")
 	w.start()
-	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; its arrival is waited for.")
+	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
 
 	w.serve("v1alpha1")
 	w.create(spoketest.Property("v1alpha1", "location", "eu", nil))
@@ -196,7 +196,7 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 
 	w.unserve()
 	w.eventuallyClaims(map[string]string{})
-	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; its arrival is waited for.")
+	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
 
 	w.serve("v1beta1")
 	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
@@ -313,7 +313,7 @@ func TestCleanup(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data); diff != "" {
 		t.Errorf("marker (-want +got):\n%s", diff)
 	}
-	w.eventuallyCondition("False PublishingStopped The addon is being removed; its ClusterClaims go.")
+	w.eventuallyCondition("False PublishingStopped The addon is being removed; its ClusterClaims are deleted.")
 
 	w.edit("v1beta1", "a", `{"spec":{"value":"edited"}}`)
 	w.staysSo("nothing is published any more", func() string { return cmp.Diff(left, w.claims()) })

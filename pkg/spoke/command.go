@@ -20,18 +20,19 @@ import (
 // Exit codes of the process.
 const (
 	exitOK = iota
-	// exitFailed: it could not do its work.
+	// exitFailed: the command failed.
 	exitFailed
 	// exitUsage: the command line is wrong.
 	exitUsage
 )
 
 const (
-	// hookTimeout is how long the hook tries to delete the claims, at most twice.
-	// With the wait for the agent that stays within the Job's deadline.
+	// hookTimeout limits each of the hook's two attempts to delete the claims.
+	// Together with the wait for the agent they stay within the Job's deadline.
 	hookTimeout = 45 * time.Second
 
-	// hookSettle is its pause before it looks again where no agent answered.
+	// hookSettle is the hook's pause before the second attempt if no agent
+	// acknowledged.
 	hookSettle = 2 * time.Second
 )
 
@@ -42,16 +43,15 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 	cmd := newCommand(func() { code = exitFailed }) //nolint:contextcheck // ExecuteContext hands it to the commands
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		// What cannot be said on stderr cannot be said at all.
-		_, _ = fmt.Fprintf(stderr, "agent: %v\n", err)
+		_, _ = fmt.Fprintf(stderr, "agent: %v\n", err) // a failure to write has nowhere to be reported
 		return code
 	}
 	return exitOK
 }
 
-// newCommand returns the command line. It calls understood once the command line
-// is known to be right.
-func newCommand(understood func()) *cobra.Command {
+// newCommand returns the command line. It calls validated once the command line
+// has been found valid.
+func newCommand(validated func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "agent",
 		Short:             "Publishes a cluster's ClusterProperties to its hub",
@@ -63,22 +63,22 @@ func newCommand(understood func()) *cobra.Command {
 		},
 	}
 	kube.AddLogFlags(root.PersistentFlags())
-	root.AddCommand(runCommand(understood), cleanupCommand(understood))
+	root.AddCommand(runCommand(validated), cleanupCommand(validated))
 	return root
 }
 
-func runCommand(understood func()) *cobra.Command {
+func runCommand(validated func()) *cobra.Command {
 	opts := newOptions()
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Publish until told to stop",
+		Short: "Publish until stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts.complete()
 			if err := opts.Validate(); err != nil {
 				return err
 			}
-			understood()
+			validated()
 			return Run(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
 		},
 	}
@@ -86,7 +86,7 @@ func runCommand(understood func()) *cobra.Command {
 	return cmd
 }
 
-func cleanupCommand(understood func()) *cobra.Command {
+func cleanupCommand(validated func()) *cobra.Command {
 	opts := newCleanupOptions()
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -96,7 +96,7 @@ func cleanupCommand(understood func()) *cobra.Command {
 			if err := opts.Validate(); err != nil {
 				return err
 			}
-			understood()
+			validated()
 			return Cleanup(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
 		},
 	}
@@ -104,7 +104,7 @@ func cleanupCommand(understood func()) *cobra.Command {
 	return cmd
 }
 
-// Cleanup runs the hook to its end.
+// Cleanup runs the clean-up hook.
 func Cleanup(ctx context.Context, opts CleanupOptions) error {
 	cfg, err := kube.Config(opts.Kubeconfig)
 	if err != nil {

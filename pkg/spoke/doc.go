@@ -1,22 +1,23 @@
 // Package spoke is the agent that runs on every cluster of the inventory, and
 // the hook that cleans up after it. It publishes ClusterProperties as
-// ClusterClaims (publish), reports on the hub what became of them (report), and
-// withdraws them when the addon is removed (cleanup).
+// ClusterClaims (publish), reports the outcome on the hub (report), and deletes
+// the claims when the addon is removed (cleanup).
 //
-// The process has one lasting manager and one session at a time inside it. The
-// lasting manager serves the probes, watches the clean-up marker, and follows what a session
-// is built for: which version of ClusterProperty the spoke serves (by discovery, triggered by a
-// watch of its CustomResourceDefinition), and the hub kubeconfig's content. When either changes
-// the session ends and the next begins; that is how a late, a removed or a changed
-// API is followed without special cases in the controllers. Claims stay in between.
+// The process has one manager for its whole lifetime, and in it one session at a
+// time, with a manager of its own. The outer manager serves the probes, watches the
+// clean-up marker, and follows the two things a session depends on: the version of
+// ClusterProperty that the spoke serves (by discovery, triggered by a watch of its
+// CustomResourceDefinition), and the content of the hub's kubeconfig. When either
+// changes, the session ends and a new one starts. So an API that is installed late,
+// removed or changed needs no special cases in the controllers. Claims stay in
+// between.
 //
-// An unreachable hub delays the report and nothing else. A spoke whose
-// properties cannot be read keeps its claims.
+// An unreachable hub delays the report and nothing else. If the properties cannot
+// be read, the claims stay.
 //
 // # Rights
 //
-// Everything the agent does, to be granted and nothing more. On the spoke,
-// cluster wide:
+// These are all the rights that the agent needs. On the spoke, cluster-wide:
 //
 //	about.k8s.io                          clusterproperties          get list watch
 //	cluster.open-cluster-management.io    clusterclaims              get list watch create patch delete
@@ -34,9 +35,10 @@
 //
 // The hook, with a service account of its own, on the spoke:
 //
-//	cluster.open-cluster-management.io   clusterclaims   list delete   cluster wide
-//	""                                   configmaps      get patch     install namespace, resourceName cluster-inventory-cleanup
+//	cluster.open-cluster-management.io   clusterclaims   list delete   cluster-wide
+//	""                                   configmaps      get patch     resourceName cluster-inventory-cleanup
+//	                                                                   in the install namespace
 //
-// Lists and watches of a single object select it by metadata.name, which is what
-// the resourceName matches.
+// Lists and watches of a single object select it by metadata.name, which a rule
+// with resourceNames permits.
 package spoke

@@ -10,17 +10,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// hubAccess is the way to the hub, which the klusterlet may replace. client-go
-// follows renewed certificates and tokens next to the kubeconfig by itself, not the
-// kubeconfig: its server, its CA, its file names.
+// hubAccess is the client configuration for the hub. The klusterlet may replace
+// the kubeconfig: client-go reloads renewed certificates and tokens from the files
+// it names, but not the kubeconfig itself with its server, CA and file names.
 type hubAccess struct {
 	path   string
 	digest [sha256.Size]byte
 	cfg    *rest.Config
 }
 
-// current returns the configuration, the same pointer as before while the
-// kubeconfig has the same content. After an error the earlier one is still good.
+// current returns the configuration. The pointer stays the same as long as the
+// kubeconfig's content does. If there is an error, it returns the previous
+// configuration as well.
 func (h *hubAccess) current() (*rest.Config, error) {
 	content, err := os.ReadFile(h.path)
 	if err != nil {

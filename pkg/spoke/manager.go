@@ -27,8 +27,8 @@ import (
 // userAgent names the agent in the API servers' logs and metrics.
 const userAgent = contract.AddonName + "-agent"
 
-// Run publishes until ctx ends. It returns an error for what the agent cannot
-// get over by waiting: kubeconfigs it cannot read, addresses it cannot bind.
+// Run publishes until ctx ends. It returns an error only if waiting does not help:
+// a kubeconfig cannot be read, an address cannot be bound.
 func Run(ctx context.Context, opts Options) error {
 	cfg, err := kube.Config(opts.Kubeconfig)
 	if err != nil {
@@ -48,7 +48,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	all := newSessions(
-		lookout{
+		observers{
 			api: func(ctx context.Context) (property.API, error) {
 				return property.Observe(ctx, disco, mgr.GetAPIReader())
 			},
@@ -66,7 +66,7 @@ func Run(ctx context.Context, opts Options) error {
 	return mgr.Start(ctx)
 }
 
-// newManager returns the lasting manager. Its cache holds the clean-up marker and
+// newManager returns the outer manager. Its cache holds the clean-up marker and
 // the metadata of one CustomResourceDefinition.
 func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Manager, error) {
 	marker := cleanup.MarkerKey(opts.InstallNamespace)
@@ -74,7 +74,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 		Scheme:         newScheme(),
 		MapperProvider: staticMapper,
 		Logger:         logr.FromContextOrDiscard(ctx),
-		// Controllers of one name follow each other in the process.
+		// Each session creates controllers of the same names again.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
@@ -95,7 +95,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 	return mgr, nil
 }
 
-// assemble puts the parts of the agent into the lasting manager.
+// assemble adds the parts of the agent to the outer manager.
 func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
 	err := cleanup.Add(ctx, mgr, cleanup.Options{
 		InstallNamespace: opts.InstallNamespace,

@@ -17,7 +17,7 @@ type Options struct {
 	Kubeconfig string
 
 	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
-	// keeps in a Secret. It may be replaced while the agent runs.
+	// writes to a Secret. It may be replaced while the agent runs.
 	HubKubeconfig string
 
 	// ClusterName is the name of the ManagedCluster, and of its namespace on the
@@ -33,8 +33,8 @@ type Options struct {
 	// ClaimLimit is how many custom claims the klusterlet reports.
 	ClaimLimit int
 
-	// ReservedClaimSuffixes are those the klusterlet always reports, whatever the
-	// limit.
+	// ReservedClaimSuffixes are the name suffixes of claims that the klusterlet
+	// reports regardless of the limit.
 	ReservedClaimSuffixes []string
 
 	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
@@ -53,15 +53,20 @@ func newOptions() *Options {
 }
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the spoke's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"path of the spoke's kubeconfig (default: the pod's service account)")
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "path of the hub's kubeconfig")
 	flags.StringVar(&o.ClusterName, "cluster-name", o.ClusterName, "name of the ManagedCluster (required)")
 	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn (required)")
-	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace, "namespace the agent runs in (required)")
+	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace,
+		"namespace the agent runs in (required)")
 	flags.IntVar(&o.ClaimLimit, "claim-limit", o.ClaimLimit, "the klusterlet's limit of custom cluster claims")
-	flags.StringSliceVar(&o.ReservedClaimSuffixes, "reserved-claim-suffixes", o.ReservedClaimSuffixes, "name suffixes of claims the klusterlet reports beyond its limit")
-	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, `host:port of /healthz and /readyz; "0" turns them off`)
-	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, `host:port of /metrics; "0" turns them off`)
+	flags.StringSliceVar(&o.ReservedClaimSuffixes, "reserved-claim-suffixes", o.ReservedClaimSuffixes,
+		"name suffixes of claims the klusterlet reports beyond its limit")
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
+		`host:port of /healthz and /readyz; "0" turns them off`)
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
+		`host:port of /metrics; "0" turns it off`)
 }
 
 func (o *Options) complete() {
@@ -69,7 +74,7 @@ func (o *Options) complete() {
 	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
 }
 
-// Validate returns every mistake in one line, each naming its flag.
+// Validate returns an error that lists every invalid flag on one line.
 func (o *Options) Validate() error {
 	var mistakes kube.Mistakes
 	checkNamespace(&mistakes, "cluster-name", o.ClusterName)
@@ -101,13 +106,16 @@ func newCleanupOptions() *CleanupOptions {
 }
 
 func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the spoke's kubeconfig (default: the pod's service account)")
-	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn that is being removed (required)")
-	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace, "namespace the agent runs in (required)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"path of the spoke's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID,
+		"UID of the ManagedClusterAddOn that is being removed (required)")
+	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace,
+		"namespace the agent runs in (required)")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long to wait for a running agent to stop publishing")
 }
 
-// Validate returns every mistake in one line, each naming its flag.
+// Validate returns an error that lists every invalid flag on one line.
 func (o *CleanupOptions) Validate() error {
 	var mistakes kube.Mistakes
 	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
@@ -118,7 +126,8 @@ func (o *CleanupOptions) Validate() error {
 	return mistakes.Err()
 }
 
-// checkNamespace notes a flag that does not name a namespace.
+// checkNamespace records a mistake if the flag's value is not the name of a
+// namespace.
 func checkNamespace(mistakes *kube.Mistakes, flag, name string) {
 	mistakes.Required(flag, name)
 	if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {

@@ -12,19 +12,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// newScheme returns the typed kinds the agent reads and writes, on spoke and
-// hub.
+// newScheme returns the scheme of the typed kinds that the agent reads and writes,
+// on spoke and hub.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.Install, addonv1beta1.Install} {
-		utilruntime.Must(add(scheme))
-	}
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(clusterv1alpha1.Install(scheme))
+	utilruntime.Must(addonv1beta1.Install(scheme))
 	return scheme
 }
 
-// newMapper returns the resources of all kinds the agent uses. They are known,
-// so nothing is asked of discovery for them, and a kind that is not served (yet) is no
-// error until it is used.
+// newMapper returns a static mapping of all kinds that the agent uses. It needs no
+// discovery, and a kind that is not served (yet) is no error until it is used.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)

@@ -26,24 +26,25 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
 )
 
-// situation is what a session is built for. It is compared with ==.
+// situation is what a session depends on. It is compared with ==.
 type situation struct {
 	api property.API
 
-	// hub is the way to the hub; another pointer is another way.
+	// hub is the configuration for the hub; a different pointer means that it has
+	// changed.
 	hub *rest.Config
 
 	// removed says that the addon is being removed, so nothing is published.
 	removed bool
 }
 
-// publishes says whether properties are known well enough to make or delete a
-// claim.
+// publishes says whether enough is known about properties to create or delete
+// claims.
 func (s situation) publishes() bool {
 	return !s.removed && (s.api.Served() || s.api.Absent)
 }
 
-// watched are the kinds of the spoke that a session's controllers read.
+// watched returns the kinds on the spoke that a session's controllers read.
 func (s situation) watched() []client.Object {
 	if !s.publishes() {
 		return nil
@@ -62,7 +63,7 @@ type session struct {
 }
 
 // Run publishes and reports until ctx ends. When it returns, no write is under
-// way. It calls ready once the caches of the spoke are filled.
+// way. It calls ready once the caches of the spoke have synced.
 func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 	mgr, err := s.newManager(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 		return err
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if filled(ctx, mgr.GetCache(), now.watched()) {
+		if synced(ctx, mgr.GetCache(), now.watched()) {
 			ready()
 		}
 		return nil
@@ -88,11 +89,11 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 	return mgr.Start(ctx)
 }
 
-// filled waits for the caches of these kinds, and says whether they were filled
-// before ctx ended. No informer may be asked for earlier: a manager waits for those
-// it finds when it starts, and while it waits it cannot be stopped
-// (controller-runtime, pkg/manager, runnableGroup.Start).
-func filled(ctx context.Context, informers cache.Informers, kinds []client.Object) bool {
+// synced waits for the caches of these kinds and reports whether they synced
+// before ctx ended. The informers must not be created before the manager starts: a
+// manager waits for those that exist when it starts, and cannot be stopped while it
+// waits (controller-runtime, pkg/manager, runnableGroup.Start).
+func synced(ctx context.Context, informers cache.Informers, kinds []client.Object) bool {
 	for _, kind := range kinds {
 		if _, err := informers.GetInformer(ctx, kind); err != nil {
 			return false
@@ -106,7 +107,7 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 		Scheme:         newScheme(),
 		MapperProvider: staticMapper,
 		Logger:         logr.FromContextOrDiscard(ctx),
-		// Controllers of one name follow each other in the process.
+		// Each session creates controllers of the same names again.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
@@ -117,13 +118,13 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 		},
 		HealthProbeBindAddress: "0",
 		Metrics:                metricsserver.Options{BindAddress: "0"},
-		// Publishing ends when its writes are done, not before. They have a
-		// timeout of their own.
-		GracefulShutdownTimeout: ptr.To(neverGiveUp),
+		// Wait until all writes are done. They have a timeout of their own.
+		GracefulShutdownTimeout: ptr.To(waitForever),
 	})
 }
 
 func (s *session) addReport(mgr manager.Manager, now situation) error {
+	onlyAddon := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.AddonName)}
 	hub, err := cluster.New(now.hub, func(o *cluster.Options) {
 		o.Scheme = mgr.GetScheme()
 		o.MapperProvider = staticMapper
@@ -132,17 +133,17 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&addonv1beta1.ManagedClusterAddOn{}: {Namespaces: map[string]cache.Config{
-					s.opts.ClusterName: {FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.AddonName)},
-				}},
+				&addonv1beta1.ManagedClusterAddOn{}: {
+					Namespaces: map[string]cache.Config{s.opts.ClusterName: onlyAddon},
+				},
 			},
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("starting on the hub: %w", err)
 	}
-	// Not as a cluster of the manager: it would wait for the hub's cache before
-	// it starts anything.
+	// Added as a plain runnable: for a cluster, the manager would wait until the
+	// hub's cache has synced before it starts anything.
 	if err := mgr.Add(manager.RunnableFunc(hub.Start)); err != nil {
 		return err
 	}
@@ -160,7 +161,8 @@ func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return newMapper(), nil
 }
 
-// stripClaim is a cache transform that drops what no patch of ours touches.
+// stripClaim is a cache transform that drops the fields that our patches never
+// touch.
 func stripClaim(obj any) (any, error) {
 	if claim, ok := obj.(*clusterv1alpha1.ClusterClaim); ok {
 		claim.ManagedFields = nil

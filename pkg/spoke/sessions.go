@@ -20,41 +20,41 @@ import (
 )
 
 const (
-	// neverGiveUp makes a manager wait for its controllers however long they
-	// take to end.
-	neverGiveUp time.Duration = -1
+	// waitForever makes a manager wait for its controllers however long they take
+	// to stop.
+	waitForever time.Duration = -1
 
-	// slowLook is how often the situation is looked at without a reason: one or
-	// two small requests and a file.
-	slowLook = 10 * time.Second
+	// slowPoll is how often the situation is observed when no event says that it
+	// changed. It costs one or two small requests and reading a file.
+	slowPoll = 10 * time.Second
 
-	// quickLook and quickLooks are how often and how many times it is after the
-	// CustomResourceDefinition changed: discovery follows that with a delay.
-	quickLook  = 250 * time.Millisecond
-	quickLooks = 40
+	// fastPoll and fastPolls are how often and how many times the situation is
+	// observed after the CustomResourceDefinition changed: discovery lags behind.
+	fastPoll  = 250 * time.Millisecond
+	fastPolls = 40
 
 	// sessionRetry is the pause after a session that failed.
 	sessionRetry = 5 * time.Second
 )
 
-// lookout is how the situation is looked at.
-type lookout struct {
+// observers read the parts of the situation.
+type observers struct {
 	api     func(context.Context) (property.API, error)
 	hub     func() (*rest.Config, error)
 	removed func(context.Context) (bool, error)
 }
 
-// runFunc runs one session until ctx ends, and returns when it has done its last
-// write. It calls ready once it has what it needs.
+// runFunc runs one session until ctx ends and returns after its last write. It
+// calls ready once its caches have synced.
 type runFunc func(ctx context.Context, now situation, ready func()) error
 
 // sessions runs one session after the other, each until the situation changes.
 type sessions struct {
-	look      lookout
+	observers observers
 	run       runFunc
 	informers cache.Informers
 
-	// stop is closed when publishing is to end, stopped when it has.
+	// stop is closed to end publishing, stopped when it has ended.
 	stop, stopped       chan struct{}
 	stopOnce, endedOnce sync.Once
 
@@ -65,12 +65,12 @@ type sessions struct {
 var (
 	_ manager.Runnable = &sessions{}
 
-	errNotReady = errors.New("the caches of the spoke are not filled")
+	errNotReady = errors.New("the caches of the spoke have not synced")
 )
 
-func newSessions(look lookout, run runFunc, informers cache.Informers) *sessions {
+func newSessions(observers observers, run runFunc, informers cache.Informers) *sessions {
 	return &sessions{
-		look:       look,
+		observers:  observers,
 		run:        run,
 		informers:  informers,
 		stop:       make(chan struct{}),
@@ -79,10 +79,9 @@ func newSessions(look lookout, run runFunc, informers cache.Informers) *sessions
 	}
 }
 
-// Start runs sessions until ctx ends. It is to start when the marker's cache is
-// filled.
+// Start runs sessions until ctx ends. The marker's cache must have synced before.
 func (s *sessions) Start(ctx context.Context) error {
-	removed, err := s.look.removed(ctx)
+	removed, err := s.observers.removed(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,51 +95,53 @@ func (s *sessions) Start(ctx context.Context) error {
 	return nil
 }
 
-// follow looks at the situation and keeps a session running for it.
+// follow observes the situation and keeps a session running for it.
 func (s *sessions) follow(ctx context.Context) {
 	var now situation
 	end := func() {}
 	defer func() { end() }()
-	stop, quick := s.stop, 0
+	stop, fast := s.stop, 0
 	for ctx.Err() == nil {
 		if next := s.observe(ctx, now); next != now {
 			end()
 			if next.removed {
 				s.endedOnce.Do(func() { close(s.stopped) })
 			}
-			log.FromContext(ctx).Info("Starting a session", "propertyVersion", next.api.Version, "propertyAPIAbsent", next.api.Absent, "removed", next.removed)
+			log.FromContext(ctx).Info("Starting a session", "propertyVersion", next.api.Version,
+				"propertyAPIAbsent", next.api.Absent, "removed", next.removed)
 			now, end = next, s.begin(ctx, next)
 		}
-		pause := slowLook
-		if quick > 0 {
-			quick, pause = quick-1, quickLook
+		pause := slowPoll
+		if fast > 0 {
+			fast, pause = fast-1, fastPoll
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		case <-s.crdChanged:
-			quick = quickLooks
+			fast = fastPolls
 		case <-stop:
 			stop = nil
 		}
 	}
 }
 
-// observe returns the situation. What cannot be told is as it was.
+// observe returns the situation. What cannot be observed is taken from the
+// previous one.
 func (s *sessions) observe(ctx context.Context, now situation) situation {
 	logger := log.FromContext(ctx)
-	hub, err := s.look.hub()
+	hub, err := s.observers.hub()
 	if err != nil {
-		logger.Error(err, "Keeping the way to the hub as it was")
+		logger.Error(err, "Keeping the previous configuration for the hub")
 	}
 	select {
 	case <-s.stop:
 		return situation{hub: hub, removed: true}
 	default:
 	}
-	api, err := s.look.api(ctx)
+	api, err := s.observers.api(ctx)
 	if err != nil {
-		logger.Error(err, "Going on as before: what the spoke serves cannot be told")
+		logger.Error(err, "Continuing as before: cannot determine which ClusterProperty API the spoke serves")
 		if now == (situation{}) {
 			return now
 		}
@@ -149,8 +150,8 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 	return situation{api: api, hub: hub}
 }
 
-// begin starts a session, again and again if it fails, and returns what ends it
-// and waits for its end.
+// begin starts a session, and restarts it whenever it fails. It returns a function
+// that stops the session and waits for its end.
 func (s *sessions) begin(ctx context.Context, now situation) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -160,7 +161,7 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 			err := s.run(ctx, now, func() { s.ready.Store(true) })
 			if err != nil && ctx.Err() == nil {
 				s.ready.Store(false)
-				log.FromContext(ctx).Error(err, "The session failed and starts again", "pause", sessionRetry)
+				log.FromContext(ctx).Error(err, "The session failed and is restarted", "pause", sessionRetry)
 			}
 		}, sessionRetry)
 	}()
@@ -170,8 +171,8 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 	}
 }
 
-// watchCRD makes changes of the CustomResourceDefinition shorten the pause. It
-// does not wait for the watch, which only makes things faster.
+// watchCRD makes changes of the CustomResourceDefinition shorten the polling
+// interval. It does not wait for the watch, which only speeds things up.
 func (s *sessions) watchCRD(ctx context.Context) error {
 	informer, err := s.informers.GetInformer(ctx, property.NewCRD(), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -191,8 +192,8 @@ func (s *sessions) watchCRD(ctx context.Context) error {
 	return err
 }
 
-// StopPublishing ends publishing for good. It returns once nothing is published
-// any more and no write is under way.
+// StopPublishing ends publishing for good. It returns once publishing has ended
+// and no write is under way.
 func (s *sessions) StopPublishing(ctx context.Context) error {
 	s.requestStop()
 	select {
@@ -207,8 +208,8 @@ func (s *sessions) requestStop() {
 	s.stopOnce.Do(func() { close(s.stop) })
 }
 
-// Ready is a readiness check: the caches of the spoke are filled, or what they
-// would be filled from is waited for.
+// Ready is a readiness check: the caches of the spoke have synced. A session that
+// reads nothing from the spoke is ready at once.
 func (s *sessions) Ready(*http.Request) error {
 	if !s.ready.Load() {
 		return errNotReady

@@ -35,7 +35,7 @@ type stage struct {
 
 func newStage(t *testing.T, now situation) *stage {
 	s := &stage{t: t, next: now}
-	s.all = newSessions(lookout{
+	s.all = newSessions(observers{
 		api: func(context.Context) (property.API, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
 		s.expect("end  absent=true removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=one")
 
 		s.change(func() { s.next.hub = hubTwo })
-		s.passes(slowLook + 2*time.Second)
+		s.passes(slowPoll + 2*time.Second)
 		s.expect("end v1alpha1 absent=false removed=false hub=one", "begin v1alpha1 absent=false removed=false hub=two")
 
 		s.passes(time.Hour)
@@ -147,7 +147,7 @@ func TestDiscoveryThatLagsBehindTheDefinitionIsFollowedQuickly(t *testing.T) {
 		s.passes(time.Second)
 		s.expect("begin  absent=true removed=false hub=one")
 		s.change(func() { s.next.api = property.API{Version: "v1beta1"} })
-		s.passes(quickLook)
+		s.passes(fastPoll)
 		s.expect("end  absent=true removed=false hub=one", "begin v1beta1 absent=false removed=false hub=one")
 		s.end()
 	})
@@ -165,7 +165,7 @@ func TestUnknownChangesNothing(t *testing.T) {
 		}
 
 		s.change(func() { s.apiErr = nil })
-		s.passes(slowLook)
+		s.passes(slowPoll)
 		s.expect("begin v1beta1 absent=false removed=false hub=one")
 		if err := s.all.Ready(nil); err != nil {
 			t.Errorf("not ready: %v", err)

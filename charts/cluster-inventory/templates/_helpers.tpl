@@ -33,9 +33,9 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* Whether cluster-proxy is to be read and its namespace is known not to be
-there: Helm cannot make a Role in it then. Where Helm cannot look at the hub, as in
-"helm template", the namespace is taken to be there. */}}
+{{/* Whether the manager must read cluster-proxy, but its namespace certainly does
+not exist, so that Helm cannot create a Role in it. Where Helm cannot look at the hub,
+as in "helm template", the namespace is assumed to exist. */}}
 {{- define "cluster-inventory.proxyNamespaceMissing" -}}
 {{- $proxy := .Values.access.clusterProxy -}}
 {{- and $proxy.enabled (not (empty (lookup "v1" "Namespace" "" "kube-system"))) (empty (lookup "v1" "Namespace" "" $proxy.namespace)) -}}

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 type entries = []inventoryv1alpha1.AccessProvider
@@ -35,12 +35,14 @@ func TestMerge(t *testing.T) {
 	stale := entry("open-cluster-management", "https://u/c1", "OLD", `{"clusterName":"c1"}`)
 	proxied := proxy
 	proxied.Cluster.ProxyURL = "http://tenant"
-	published := func(p inventoryv1alpha1.AccessProvider) Answer { return Answer{Known: true, Provider: &p} }
-	none, unknown := Answer{Known: true}, Answer{}
+	published := func(p inventoryv1alpha1.AccessProvider) ProviderState {
+		return ProviderState{Known: true, Provider: &p}
+	}
+	unknown := ProviderState{}
 
 	tests := map[string]struct {
 		current       entries
-		proxy, direct Answer
+		proxy, direct ProviderState
 		want          entries
 	}{
 		"birth":              {proxy: published(proxy), direct: published(direct), want: entries{proxy, direct}},
@@ -83,173 +85,46 @@ func TestMerge(t *testing.T) {
 func TestMergeComparesWhatIsSaid(t *testing.T) {
 	current := entries{entry("open-cluster-management", "https://u/c1", "CA", "{ \"clusterName\" : \"c1\" }\n")}
 	wanted := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
-	got := Merge(current, "c1", Decision{Proxy: Answer{Known: true, Provider: &wanted}, Direct: Answer{Known: true}})
+	got := Merge(current, "c1", Decision{Proxy: ProviderState{Known: true, Provider: &wanted}, Direct: ProviderState{Known: true}})
 	if diff := cmp.Diff(current, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 }
 
-func TestDesiredEndpoint(t *testing.T) {
-	now := time.Now()
-	ca := certtest.NewCA(t, "ca", now.Add(time.Hour))
-	leaf := certtest.NewLeaf(t, ca, userServerHost, "proxy.example.com")
-	const unread = "may not be read by the manager: its rights are missing"
+// none is the state of a provider that should not be published.
+var none = ProviderState{Known: true}
 
-	good := func() proxyFacts {
-		return proxyFacts{
-			served:         true,
-			configurations: []configuration{{name: "cluster-proxy", namespace: "proxy", userServer: true}},
-			service:        found[corev1.Service]{object: &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 1}, {Name: "https", Port: 9092}}}}},
-			secret:         found[corev1.Secret]{object: &corev1.Secret{Data: map[string][]byte{"tls.crt": certtest.Chain(leaf, ca)}}},
-		}
-	}
-	options := ClusterProxyOptions{Enabled: true, Namespace: "proxy", Configuration: "cluster-proxy", stateNamespace: "hub"}
-	outside := options
-	outside.URL = "https://proxy.example.com/p"
-	elsewhere := outside
-	elsewhere.CABundle = []byte("THEIRS")
-	const server = "https://cluster-proxy-addon-user.proxy:9092"
+type decideCase struct {
+	endpoint endpoint
+	cluster  clusterFacts
+	disabled bool
+	want     Decision
+}
 
-	tests := map[string]struct {
-		options ClusterProxyOptions
-		change  func(*proxyFacts)
-		want    endpoint
-	}{
-		"everything is there": {want: endpoint{known: true, server: server, ca: ca.PEM()}},
-		"the one port of the Service, whatever its name": {
-			change: func(f *proxyFacts) { f.service.object.Spec.Ports = []corev1.ServicePort{{Port: 443}} },
-			want:   endpoint{known: true, server: "https://cluster-proxy-addon-user.proxy:443", ca: ca.PEM()},
-		},
-		"no port that could be meant": {
-			change: func(f *proxyFacts) { f.service.object.Spec.Ports[1].Name = "tunnel" },
-			want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user has no port named https"},
-		},
-		"no Service": {
-			change: func(f *proxyFacts) { f.service.object = nil },
-			want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user is missing"},
-		},
-		"no Secret": {
-			change: func(f *proxyFacts) { f.secret.object = nil },
-			want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
-		},
-		"the API is not served": {
-			change: func(f *proxyFacts) { f.served, f.configurations = false, nil },
-			want:   endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
-		},
-		"no configuration": {
-			change: func(f *proxyFacts) { f.configurations = nil },
-			want:   endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
-		},
-		"only other configurations": {
-			change: func(f *proxyFacts) {
-				f.configurations = []configuration{{name: "b", namespace: "proxy", userServer: true}, {name: "a"}}
-			},
-			want: endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`},
-		},
-		"another configuration beside the one": {
-			change: func(f *proxyFacts) {
-				f.configurations = append([]configuration{{name: "a", namespace: "other"}}, f.configurations...)
-			},
-			want: endpoint{known: true, server: server, ca: ca.PEM()},
-		},
-		"no user server": {
-			change: func(f *proxyFacts) { f.configurations[0].userServer = false },
-			want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer`},
-		},
-		"another namespace": {
-			change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },
-			want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in "proxy" (access.clusterProxy.namespace)`},
-		},
-		"for consumers outside, by the user server's own CA": {
-			options: outside, change: func(f *proxyFacts) { f.service.object = nil },
-			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: ca.PEM()},
-		},
-		"for consumers outside, by another CA": {
-			options: elsewhere,
-			change: func(f *proxyFacts) {
-				f.service.object, f.secret.object, f.configurations[0].namespace = nil, nil, "other"
-			},
-			want: endpoint{known: true, server: "https://proxy.example.com/p", ca: []byte("THEIRS")},
-		},
-		"for consumers outside, without cluster-proxy": {
-			options: elsewhere, change: func(f *proxyFacts) { f.configurations = nil },
-			want: endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
-		},
-		"the Secret may not be read": {
-			change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: unread} },
-			want:   endpoint{problem: "Secret proxy/cluster-proxy-user-serving-cert " + unread},
-		},
-		"the Service may not be read": {
-			change: func(f *proxyFacts) { f.service = found[corev1.Service]{unknown: unread} },
-			want:   endpoint{problem: "Service proxy/cluster-proxy-addon-user " + unread},
-		},
-		"the memory cannot be read": {
-			change: func(f *proxyFacts) { f.remembered.unknown = unread },
-			want:   endpoint{problem: "ConfigMap hub/cluster-inventory-access-ca " + unread},
-		},
-		"the configurations cannot be read": {
-			change: func(f *proxyFacts) { f.unknown = unread },
-			want:   endpoint{problem: "ManagedProxyConfiguration cluster-proxy " + unread},
-		},
-		"one is missing, another cannot be read: missing counts": {
-			change: func(f *proxyFacts) { f.secret.object, f.service = nil, found[corev1.Service]{unknown: unread} },
-			want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
-		},
-		"nothing there and nothing readable: not installed": {
-			change: func(f *proxyFacts) {
-				*f = proxyFacts{service: found[corev1.Service]{unknown: unread}, secret: found[corev1.Secret]{unknown: unread}, gateProblem: "Deployment " + unread}
-			},
-			want: endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
-		},
-		"cluster-proxy writes the entries itself": {
-			change: func(f *proxyFacts) {
-				f.gateOn, f.gateProblem, f.secret.object = true, "cluster-proxy writes it itself", nil
-			},
-			want: endpoint{yield: true, problem: "cluster-proxy writes it itself"},
-		},
-		"it cannot be told whether cluster-proxy does": {
-			change: func(f *proxyFacts) { f.gateProblem, f.secret.object = "Deployment "+unread, nil },
-			want:   endpoint{yield: true, problem: "Deployment " + unread},
-		},
-	}
+func checkDecisions(t *testing.T, tests map[string]decideCase) {
+	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			facts, o := good(), test.options
-			if o.Namespace == "" {
-				o = options
-			}
-			if test.change != nil {
-				test.change(&facts)
-			}
-			got, _ := desiredEndpoint(o, facts, now)
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{})); diff != "" {
-				t.Errorf("endpoint (-want +got):\n%s", diff)
+			test.cluster.name = "c1"
+			got := decide(ClusterProxyOptions{Enabled: !test.disabled}, test.endpoint, test.cluster)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDecide(t *testing.T) {
-	ca := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
+func TestDecideOnTheProviderThroughClusterProxy(t *testing.T) {
 	proxy := entry("open-cluster-management", "https://u:1/c1", "CA", `{"clusterName":"c1"}`)
-	direct := entry("direct", "https://c1.example.com", string(ca.PEM()), `{"clusterName":"c1"}`)
 	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
-	const unread = "may not be read by the manager: its rights are missing"
-	none := Answer{Known: true}
-
-	tests := map[string]struct {
-		endpoint endpoint
-		cluster  clusterFacts
-		disabled bool
-		want     Decision
-	}{
+	checkDecisions(t, map[string]decideCase{
 		"a cluster with cluster-proxy": {
 			endpoint: there, cluster: clusterFacts{proxied: true},
-			want: Decision{Proxy: Answer{Known: true, Provider: &proxy}, Direct: none},
+			want: Decision{Proxy: ProviderState{Known: true, Provider: &proxy}, Direct: none},
 		},
 		"a URL that ends in a slash": {
 			endpoint: endpoint{known: true, server: "https://u:1/", ca: []byte("CA")}, cluster: clusterFacts{proxied: true},
-			want: Decision{Proxy: Answer{Known: true, Provider: &proxy}, Direct: none},
+			want: Decision{Proxy: ProviderState{Known: true, Provider: &proxy}, Direct: none},
 		},
 		"a cluster without it": {endpoint: there, want: Decision{Proxy: none, Direct: none}},
 		"something is missing on the hub": {
@@ -264,7 +139,7 @@ func TestDecide(t *testing.T) {
 			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: it ` + unread + `.`}},
 		},
 		"something on the hub is not known yet: no word of it": {
-			endpoint: endpoint{problem: "it " + notRead}, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none},
+			endpoint: endpoint{problem: "it " + kube.NotReadYet}, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none},
 		},
 		"something on the hub is unknown, but the cluster lost cluster-proxy: withdrawn": {
 			endpoint: endpoint{problem: "it " + unread}, want: Decision{Proxy: none, Direct: none},
@@ -277,16 +152,24 @@ func TestDecide(t *testing.T) {
 			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: ManagedClusterAddOn cluster-proxy ` + unread + `.`}},
 		},
 		"not this addon's to write": {disabled: true, endpoint: there, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none}},
+	})
+}
+
+func TestDecideOnTheDirectProvider(t *testing.T) {
+	ca := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
+	direct := entry("direct", "https://c1.example.com", string(ca.PEM()), `{"clusterName":"c1"}`)
+	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
+	checkDecisions(t, map[string]decideCase{
 		"reached directly": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.PEM())}}},
-			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
+			want: Decision{Proxy: none, Direct: ProviderState{Known: true, Provider: &direct}},
 		},
 		"reached as the ManagedCluster says": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{
 				entry:   &directEntry{fromManagedCluster: true},
 				cluster: found[[]clusterv1.ClientConfig]{object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.PEM()}}},
 			}},
-			want: Decision{Proxy: none, Direct: Answer{Known: true, Provider: &direct}},
+			want: Decision{Proxy: none, Direct: ProviderState{Known: true, Provider: &direct}},
 		},
 		"the ManagedCluster says nothing that can be used": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
@@ -302,14 +185,5 @@ func TestDecide(t *testing.T) {
 			want: Decision{Proxy: none, Problems: []string{
 				`Access provider "direct" is left as it is: ConfigMaps labelled inventory.open-cluster-management.io/direct-access ` + unread + `.`}},
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			test.cluster.name = "c1"
-			got := decide(ClusterProxyOptions{Enabled: !test.disabled}, test.endpoint, test.cluster)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }

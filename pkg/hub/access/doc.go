@@ -1,45 +1,51 @@
-// Package access says how clusters are reached: which access providers their
-// profiles are to have.
+// Package access decides how clusters are reached: which access providers their
+// profiles should have.
 //
 // # The providers
 //
-//   - open-cluster-management leads through cluster-proxy's user server. It is
-//     published for a cluster that has the ManagedClusterAddOn cluster-proxy, while
-//     the hub has the ManagedProxyConfiguration with a user server, the Service and
-//     the Secret with its certificate. That the addon is not Available withdraws
-//     nothing: it may be so for a moment, and each change restarts consumers.
-//   - direct leads to the cluster's API server itself. It is published for clusters
+//   - open-cluster-management goes through cluster-proxy's user server. It is
+//     published for clusters with the ManagedClusterAddOn cluster-proxy, while the
+//     hub has the ManagedProxyConfiguration with a user server, the Service, and
+//     the Secret with its certificate. An addon that is not Available withdraws
+//     nothing: that may be momentary, and each change restarts consumers.
+//   - direct goes to the cluster's API server itself. It is published for clusters
 //     that the administrator names in ConfigMaps labelled contract.LabelDirectAccess
 //     in the manager's namespace.
 //
-// Both come from objects of the hub's administrator only, but for one thing: an
-// entry of such a ConfigMap may say that ManagedCluster.spec is to be believed,
-// which a klusterlet may write.
+// Both derive from objects of the hub's administrator alone, with one exception: an
+// entry of such a ConfigMap may refer to ManagedCluster.spec, which a klusterlet
+// may write.
 //
 // # Certificates
 //
-// Published is who issued the user server's certificate, so that a new one
-// changes nothing. When the issuer itself is another, both are published until
-// the old one expires. What was published is remembered in the ConfigMap
-// contract.AccessStateName in the manager's namespace, never read back from
-// profiles: a consumer may be able to write those.
+// The issuer of the user server's certificate is published, so that a renewed
+// certificate changes nothing. After a change of the issuer both are published
+// until the old one expires. What was published is remembered in the ConfigMap
+// contract.AccessStateName in the manager's namespace (state.go). It is never read
+// back from profiles, which consumers may be able to write.
 //
 // # What is not known
 //
 // Unknown is not absent: while something cannot be read, entries stay as they
-// are. A hub without ManagedProxyConfigurations is known not to have
-// cluster-proxy. While cluster-proxy's own feature gate for access providers is on
-// its entries are its own.
+// are. A hub that does not serve ManagedProxyConfigurations is known not to have
+// cluster-proxy. While cluster-proxy's own feature gate for access providers is
+// on, its entries belong to it.
 //
-// # Who writes what
+// # How it works
 //
-// Nothing here writes profiles: Watch.Of says what each cluster's entries are to
-// be and Merge puts them into a list, for the one that does. Watch writes the
-// ConfigMap that remembers, when the CA changes.
+// The Resolver is a controller with a single request: it observes what all clusters
+// share, resolves that into a snapshot (resolve), and announces what changed. Of
+// combines the snapshot with what is one cluster's own (decide), and Merge applies
+// the decision to a profile's list. Profiles are written by package inventory; the
+// Resolver writes only its ConfigMap, when the CA changes.
 //
-// Everything is read through followers of its own, not the manager's cache: rights
-// on cluster-proxy's namespace may be missing, and then nobody must wait for them.
-// A refused watch is tried again at intervals up to half a minute.
+// Files named desired*.go are pure.
+//
+// Everything is read through followers, not the manager's cache: rights in
+// cluster-proxy's namespace may be missing, and nobody must wait for those.
+//
+// Requeue: when a published certificate expires, and after a failed write at
+// doubling intervals up to a minute.
 //
 // # RBAC
 //

@@ -2,44 +2,321 @@ package access
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const configurationCRD = "managedproxyconfigurations.proxy.open-cluster-management.io"
 
 var (
-	crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-
 	addonKind = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedClusterAddOn"}
 
-	// configurationKind is read without its Go type: the module that has it requires
-	// all that cluster-proxy is made of.
+	// configurationKind is read without its Go type, whose module requires
+	// everything that cluster-proxy is made of.
 	configurationKind = schema.GroupVersionKind{Group: "proxy.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedProxyConfiguration"}
 )
 
-// foundOf is what a follower knows of one object, as T; an object being deleted
-// is not there.
-func foundOf[T any](f *follower, key string) found[T] {
-	result := found[T]{unknown: f.unknown()}
+// listener is told what changed. None of its functions may block.
+type listener struct {
+	shared  func()               // something that all clusters share
+	addon   func(cluster string) // whether a cluster has cluster-proxy
+	cluster func(cluster string) // how a ManagedCluster says that it is reached
+}
+
+// observer follows everything that access providers are made of. Start runs it
+// until the context ends; until then all is unknown.
+type observer struct {
+	opts     Options
+	client   client.WithWatch
+	listener listener
+
+	// These run all the time; nil where they are not configured.
+	crds, services, secrets, states, addons, direct *kube.Follower
+
+	// configurations runs while the CRD of configurationUID exists. Only the
+	// reconciler uses these.
+	configurations     *kube.Follower
+	configurationUID   types.UID
+	stopConfigurations context.CancelFunc
+
+	mu sync.Mutex
+	// clusters runs once an entry wants what the ManagedCluster says.
+	clusters *kube.Follower
+	// ctx is that of Start, for followers that start later; nil before and after.
+	ctx     context.Context
+	running sync.WaitGroup
+}
+
+func newObserver(c client.WithWatch, opts Options, l listener) *observer {
+	o := &observer{opts: opts, client: c, listener: l}
+	if opts.Namespace != "" {
+		o.direct = o.follow(&corev1.ConfigMap{}, &corev1.ConfigMapList{},
+			client.InNamespace(opts.Namespace), client.MatchingLabels{contract.LabelDirectAccess: "true"})
+	}
+	proxy := opts.ClusterProxy
+	if !proxy.Enabled {
+		return o
+	}
+	proxy.Gate.Subscribe(l.shared)
+	there := client.InNamespace(proxy.Namespace)
+	o.crds = o.follow(kube.Partial(kube.CRDKind), kube.PartialList(kube.CRDKind), named(configurationCRD))
+	o.addons = o.followWith(kube.Partial(addonKind), kube.PartialList(addonKind), o.addonChanged, named(proxyAddonName))
+	if proxy.URL == "" {
+		o.services = o.follow(&corev1.Service{}, &corev1.ServiceList{}, there, named(userServerService))
+	}
+	if len(proxy.CABundle) > 0 {
+		return o
+	}
+	o.secrets = o.follow(&corev1.Secret{}, &corev1.SecretList{}, there, named(userServerSecret))
+	if opts.Namespace != "" {
+		o.states = o.follow(&corev1.ConfigMap{}, &corev1.ConfigMapList{},
+			client.InNamespace(opts.Namespace), named(contract.AccessStateName))
+	}
+	return o
+}
+
+func named(name string) client.ListOption {
+	return client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+}
+
+// follow follows objects that concern all clusters.
+func (o *observer) follow(obj client.Object, list client.ObjectList, selected ...client.ListOption) *kube.Follower {
+	return o.followWith(obj, list, func(_, _ client.Object) { o.listener.shared() }, selected...)
+}
+
+func (o *observer) followWith(obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption) *kube.Follower {
+	return kube.NewFollower(o.client, kube.Follow{
+		Object: obj, List: list, Select: selected, Trim: trim,
+		Changed:     changed,
+		SkipInitial: true, // Synced announces all of it
+		Synced:      o.listener.shared,
+		Failed:      func(error) { o.listener.shared() },
+	})
+}
+
+// Start implements manager.Runnable, on the elected leader.
+func (o *observer) Start(ctx context.Context) error {
+	o.mu.Lock()
+	o.ctx = ctx
+	o.mu.Unlock()
+	for _, f := range o.steady() {
+		if f != nil {
+			o.run(f)
+		}
+	}
+	o.listener.shared()
+	<-ctx.Done()
+	o.mu.Lock()
+	o.ctx = nil
+	o.mu.Unlock()
+	o.running.Wait()
+	return nil
+}
+
+// run runs a follower until stop is called or Start ends.
+func (o *observer) run(f *kube.Follower) (stop context.CancelFunc) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ctx == nil {
+		return func() {}
+	}
+	ctx, stop := context.WithCancel(o.ctx)
+	o.running.Go(func() { f.Run(ctx) })
+	return stop
+}
+
+// steady are the followers that run all the time.
+func (o *observer) steady() []*kube.Follower {
+	return []*kube.Follower{o.crds, o.services, o.secrets, o.states, o.addons, o.direct}
+}
+
+// observe returns what is known of the objects that concern all clusters. It
+// begins to follow the kinds that turn out to be needed.
+func (o *observer) observe() sharedFacts {
+	o.followConfigurations()
+	facts := sharedFacts{
+		stable:         o.stable(),
+		entriesUnknown: o.direct.Unknown(),
+		addonsUnknown:  o.addons.Unknown(),
+	}
+	if facts.entriesUnknown == "" {
+		facts.entries = directEntries(o.configMaps())
+	}
+	if o.followClusters(facts.entries) {
+		facts.stable = false
+	}
+	facts.clustersUnknown = o.clusters.Unknown()
+	if o.opts.ClusterProxy.Enabled {
+		facts.proxy = o.proxyFacts()
+	}
+	return facts
+}
+
+func (o *observer) stable() bool {
+	all := append(o.steady(), o.configurations, o.clusters)
+	return !slices.ContainsFunc(all, func(f *kube.Follower) bool { return !f.Stable() }) &&
+		(!o.opts.ClusterProxy.Enabled || o.opts.ClusterProxy.Gate.Stable())
+}
+
+// followConfigurations follows ManagedProxyConfigurations while their CRD exists.
+func (o *observer) followConfigurations() {
+	var uid types.UID
+	if crd := o.crds.Get(configurationCRD); crd != nil && crd.GetDeletionTimestamp() == nil {
+		uid = crd.GetUID()
+	}
+	if uid == o.configurationUID {
+		return
+	}
+	if o.configurations != nil {
+		o.stopConfigurations()
+		o.configurations = nil
+	}
+	o.configurationUID = uid
+	if uid != "" {
+		o.configurations = o.follow(whole(configurationKind), wholeList(configurationKind))
+		o.stopConfigurations = o.run(o.configurations)
+	}
+}
+
+// followClusters follows ManagedClusters once an entry wants what they say, and
+// reports whether it has only just begun.
+func (o *observer) followClusters(entries map[string]directEntry) bool {
+	wanted := slices.ContainsFunc(slices.Collect(maps.Values(entries)), func(e directEntry) bool { return e.fromManagedCluster })
+	if !wanted || o.clusters != nil {
+		return false
+	}
+	clusters := o.followWith(&clusterv1.ManagedCluster{}, &clusterv1.ManagedClusterList{}, o.clusterChanged)
+	o.mu.Lock()
+	o.clusters = clusters
+	o.mu.Unlock()
+	o.run(clusters)
+	return true
+}
+
+func (o *observer) configMaps() []*corev1.ConfigMap {
+	var list []*corev1.ConfigMap
+	for _, obj := range o.direct.Objects() {
+		if configMap, ok := obj.(*corev1.ConfigMap); ok {
+			list = append(list, configMap)
+		}
+	}
+	return list
+}
+
+func (o *observer) proxyFacts() proxyFacts {
+	there := o.opts.ClusterProxy.Namespace + "/"
+	facts := proxyFacts{
+		unknown:    o.crds.Unknown(),
+		service:    findObject[corev1.Service](o.services, there+userServerService),
+		secret:     findObject[corev1.Secret](o.secrets, there+userServerSecret),
+		remembered: findObject[corev1.ConfigMap](o.states, o.stateKey()),
+	}
+	facts.gateOn, facts.gateProblem = o.opts.ClusterProxy.Gate.Verdict()
+	if facts.unknown == "" && o.configurations != nil {
+		facts.served = true
+		facts.unknown = o.configurations.Unknown()
+		facts.configurations = configurationsOf(o.configurations)
+	}
+	return facts
+}
+
+func (o *observer) stateKey() string { return o.opts.Namespace + "/" + contract.AccessStateName }
+
+// stateObject is the state's ConfigMap, even if it is being deleted; nil if there
+// is none.
+func (o *observer) stateObject() client.Object { return o.states.Get(o.stateKey()) }
+
+// clusterFacts reads what is one cluster's alone.
+func (o *observer) clusterFacts(cluster string, shared *snapshot) clusterFacts {
+	facts := clusterFacts{
+		name:           cluster,
+		proxiedUnknown: shared.addonsUnknown,
+		direct:         directFacts{unknown: shared.entriesUnknown},
+	}
+	if addon := o.addons.Get(cluster + "/" + proxyAddonName); addon != nil {
+		facts.proxied = addon.GetDeletionTimestamp() == nil
+	}
+	if entry, ok := shared.entries[cluster]; ok {
+		facts.direct.entry = &entry
+		if entry.fromManagedCluster {
+			facts.direct.cluster = o.clientConfigs(cluster)
+			facts.direct.cluster.unknown = shared.clustersUnknown
+		}
+	}
+	return facts
+}
+
+func (o *observer) clientConfigs(cluster string) found[[]clusterv1.ClientConfig] {
+	o.mu.Lock()
+	clusters := o.clusters
+	o.mu.Unlock()
+	managed := findObject[clusterv1.ManagedCluster](clusters, cluster)
+	result := found[[]clusterv1.ClientConfig]{unknown: managed.unknown}
+	if managed.object != nil {
+		result.object = &managed.object.Spec.ManagedClusterClientConfigs
+	}
+	return result
+}
+
+// addonChanged announces clusters that got or lost cluster-proxy.
+func (o *observer) addonChanged(before, after client.Object) {
+	present := func(obj client.Object) bool { return obj != nil && obj.GetDeletionTimestamp() == nil }
+	if present(before) != present(after) {
+		o.listener.addon(either(before, after).GetNamespace())
+	}
+}
+
+// clusterChanged announces clusters whose ManagedCluster names another API server.
+func (o *observer) clusterChanged(before, after client.Object) {
+	configs := func(obj client.Object) []clusterv1.ClientConfig {
+		if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
+			return cluster.Spec.ManagedClusterClientConfigs
+		}
+		return nil
+	}
+	if !apiequality.Semantic.DeepEqual(configs(before), configs(after)) {
+		o.listener.cluster(either(before, after).GetName())
+	}
+}
+
+func either(before, after client.Object) client.Object {
+	if after != nil {
+		return after
+	}
+	return before
+}
+
+// findObject is what a follower knows of one object, as T. An object that is being
+// deleted counts as absent.
+func findObject[T any](f *kube.Follower, key string) found[T] {
+	result := found[T]{unknown: f.Unknown()}
 	if result.unknown != "" {
 		return result
 	}
-	if obj := f.get(key); obj != nil && obj.GetDeletionTimestamp() == nil {
+	if obj := f.Get(key); obj != nil && obj.GetDeletionTimestamp() == nil {
 		result.object, _ = any(obj).(*T)
 	}
 	return result
 }
 
-func configurationsOf(f *follower) []configuration {
+func configurationsOf(f *kube.Follower) []configuration {
 	var list []configuration
-	for _, obj := range f.objects() {
+	for _, obj := range f.Objects() {
 		object, ok := obj.(*unstructured.Unstructured)
 		if !ok || object.GetDeletionTimestamp() != nil {
 			continue
@@ -54,70 +331,14 @@ func configurationsOf(f *follower) []configuration {
 	return list
 }
 
-func clientConfigsOf(f *follower, cluster string) found[[]clusterv1.ClientConfig] {
-	managed := foundOf[clusterv1.ManagedCluster](f, cluster)
-	result := found[[]clusterv1.ClientConfig]{unknown: managed.unknown}
-	if managed.object != nil {
-		result.object = &managed.object.Spec.ManagedClusterClientConfigs
-	}
-	return result
-}
-
-// trimmed keeps of metadata what identifies and ends an object. Annotations go
-// first of all: one of kubectl's repeats what was applied, a Secret's data too.
-func trimmed(full metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:              full.GetName(),
-		Namespace:         full.GetNamespace(),
-		UID:               full.GetUID(),
-		ResourceVersion:   full.GetResourceVersion(),
-		DeletionTimestamp: full.GetDeletionTimestamp(),
-	}
-}
-
-// trim keeps of every object followed only what is read. Of the user server's
-// Secret these are its certificates: its private key stays in memory no longer
-// than it takes to decode the API server's answer.
-func trim(in any) (any, error) {
-	switch obj := in.(type) {
-	case *corev1.Secret:
-		return &corev1.Secret{ObjectMeta: trimmed(obj), Data: map[string][]byte{
-			corev1.TLSCertKey: onlyCertificates(obj.Data[corev1.TLSCertKey]),
-			caKey:             onlyCertificates(obj.Data[caKey]),
-		}}, nil
-	case *corev1.ConfigMap:
-		return &corev1.ConfigMap{ObjectMeta: trimmed(obj), Data: obj.Data}, nil
-	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: trimmed(obj), Spec: corev1.ServiceSpec{Ports: obj.Spec.Ports}}, nil
-	case *clusterv1.ManagedCluster:
-		return &clusterv1.ManagedCluster{ObjectMeta: trimmed(obj), Spec: clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: obj.Spec.ManagedClusterClientConfigs}}, nil
-	case *metav1.PartialObjectMetadata:
-		return &metav1.PartialObjectMetadata{TypeMeta: obj.TypeMeta, ObjectMeta: trimmed(obj)}, nil
-	case *unstructured.Unstructured:
-		obj.SetManagedFields(nil)
-		obj.SetAnnotations(nil)
-		unstructured.RemoveNestedField(obj.Object, "status")
-		return obj, nil
-	default:
-		return in, nil
-	}
-}
-
-func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	obj := &metav1.PartialObjectMetadata{}
+func whole(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(kind)
 	return obj
 }
 
-func partialList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
+func wholeList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
-}
-
-func whole(kind schema.GroupVersionKind) (client.Object, client.ObjectList) {
-	obj, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
-	obj.SetGroupVersionKind(kind)
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return obj, list
 }

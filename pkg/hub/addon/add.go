@@ -18,33 +18,25 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// ControllerName is the name of the controller that ends the removal of an
-// addon whose spoke does not come back.
+// ControllerName is the name of the controller that ends the wait for spokes that
+// do not come back.
 const ControllerName = "hub.cleanup-timeout"
 
-// Add adds addon-framework, which runs on the elected leader, and the controllers
-// hub.cleanup-timeout and hub.detach. The manager's cache must hold the deletion times of the
-// ManagedClusterAddOns and the Available condition of the ManagedClusters.
+// Add adds addon-framework, which runs on the elected leader, and the controller
+// hub.cleanup-timeout. The manager's cache must hold the deletion times of the
+// ManagedClusterAddOns and ManagedClusters, and the Available condition of the
+// ManagedClusters.
 func Add(mgr manager.Manager, opts Options) error {
-	if err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()}); err != nil {
-		return err
-	}
-	err := builder.ControllerManagedBy(mgr).
-		Named(DetachControllerName).
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.NewPredicateFuncs(beingDetached))).
-		Complete(&DetachReconciler{
-			Client:  mgr.GetClient(),
-			Live:    mgr.GetAPIReader(),
-			Clock:   clock.RealClock{},
-			Timeout: opts.CleanupTimeout,
-		})
+	err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.NewPredicateFuncs(beingRemoved))).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(addonOfCluster), builder.WithPredicates(reachabilityChanged())).
+		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.Or(predicate.NewPredicateFuncs(beingDetached), reachabilityChanged()))).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
+			builder.WithPredicates(predicate.NewPredicateFuncs(beingRemoved))).
 		Complete(&Reconciler{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),
@@ -54,19 +46,18 @@ func Add(mgr manager.Manager, opts Options) error {
 		})
 }
 
-// beingRemoved is true for this addon on a cluster when it waits for its
-// clean-up.
+// beingRemoved reports whether an object is this addon, being removed from a cluster.
 func beingRemoved(object client.Object) bool {
 	return object.GetName() == contract.AddonName && !object.GetDeletionTimestamp().IsZero()
 }
 
-// beingDetached is true for a cluster that is being deleted from the hub.
+// beingDetached reports whether a cluster is being deleted from the hub.
 func beingDetached(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero()
 }
 
-// reachabilityChanged is true when a cluster's Available condition changed, or
-// the cluster came or went.
+// reachabilityChanged passes events after which a cluster is reachable or not
+// where it was the other before: its Available condition changed, or it came or went.
 func reachabilityChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -87,7 +78,7 @@ func availability(object client.Object) string {
 	return string(condition.Status)
 }
 
-// addonOfCluster is the route from a cluster to its addon.
-func addonOfCluster(_ context.Context, cluster client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.GetName(), Name: contract.AddonName}}}
+// clusterOfAddon leads from an addon to its cluster.
+func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addon.GetNamespace()}}}
 }

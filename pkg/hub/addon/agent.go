@@ -31,9 +31,8 @@ type Options struct {
 	AgentImage           string
 	AgentImagePullPolicy string
 
-	// InstallNamespace is the agent's namespace on every spoke. What a
-	// ManagedClusterAddOn says of its namespace does not count: clusteradm writes
-	// its own default there.
+	// InstallNamespace is the agent's namespace on every spoke. The namespace in the
+	// ManagedClusterAddOn is ignored: clusteradm writes its own default there.
 	InstallNamespace string
 
 	// ClaimLimit is how many custom claims the klusterlets report.
@@ -42,12 +41,12 @@ type Options struct {
 	// AgentLogLevel is the agent's log verbosity.
 	AgentLogLevel int
 
-	// CleanupTimeout is how long a spoke that cannot be reached holds up the
-	// removal of its addon.
+	// CleanupTimeout is how long an unreachable spoke delays the removal of its
+	// addon.
 	CleanupTimeout time.Duration
 }
 
-// inventoryAgent is what addon-framework asks about this addon.
+// inventoryAgent answers what addon-framework asks about this addon.
 //
 // Values come from the manager's options, so a new image reaches all clusters at
 // once. An AddOnDeploymentConfig that rolls it out by the install strategy belongs in
@@ -55,7 +54,7 @@ type Options struct {
 type inventoryAgent struct {
 	opts     Options
 	template template
-	access   *access
+	grants   *grants
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}
@@ -84,7 +83,7 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 		Registration: &agent.RegistrationOption{
 			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
 			CSRApproveCheck:  approve,
-			PermissionConfig: a.access.grant,
+			PermissionConfig: a.grants.apply,
 		},
 		AgentInstallNamespace: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (string, error) {
 			return a.opts.InstallNamespace, nil
@@ -97,9 +96,9 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 			},
 		},
 		ManifestConfigs: []workv1.ManifestConfigOption{
-			// The klusterlet takes the feedback rules of the first entry that
-			// matches, the prober's, and the way to get them of the last: this one. The
-			// framework would drop it from an entry for the same identifier.
+			// The klusterlet takes the feedback rules from the first entry that
+			// matches, the prober's, and the scrape type from the last, this one. The
+			// framework would drop the scrape type from an entry for the same identifier.
 			{
 				ResourceIdentifier: agentDeployment(a.opts.InstallNamespace),
 				FeedbackRules:      wellKnownStatus(),
@@ -115,8 +114,7 @@ func agentDeployment(namespace string) workv1.ResourceIdentifier {
 	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
 }
 
-// createOnly keeps the work agent from putting an object back to what was
-// shipped.
+// createOnly keeps the work agent from resetting an object to what was shipped.
 func createOnly(object workv1.ResourceIdentifier) workv1.ManifestConfigOption {
 	return workv1.ManifestConfigOption{
 		ResourceIdentifier: object,
@@ -128,9 +126,9 @@ func wellKnownStatus() []workv1.FeedbackRule {
 	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 }
 
-// health judges what the spoke reported of the agent's Deployment; its error is
-// in the message of the addon's condition Available. It is not asked before there is a
-// report.
+// health judges what the spoke reported about the agent's Deployment. Its error
+// goes into the message of the addon's condition Available. It is not called before
+// there is a report.
 func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn) error {
 	for _, result := range results {
 		for _, value := range result.FeedbackResult.Values {
@@ -142,7 +140,7 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", agentName)
 }
 
-// approve is the framework's question; the answer is in judge.
+// approve tells the framework whether to approve a certificate request.
 func approve(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) bool {
 	if err := judge(cluster, addon, csr); err != nil {
 		klog.FromContext(ctx).Info("Certificate request not approved", "csr", csr.Name, "cluster", cluster.Name, "requester", csr.Spec.Username, "reason", err.Error())

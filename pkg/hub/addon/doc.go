@@ -1,17 +1,17 @@
-// Package addon is the shell around the inventory: it makes the addon an addon
-// of Open Cluster Management. It registers the agent of each cluster, approves
-// its certificate, gives it its rights on the hub, ships it to the spoke, says
-// whether it is healthy, and sees to it that a removal ends.
+// Package addon is the shell around the inventory: it makes this an addon of Open
+// Cluster Management. It registers the agent of each cluster, approves its
+// certificate, grants its rights on the hub, ships it to the spoke, reports its
+// health, and makes sure that a removal ends.
 //
-// Most of this is done by addon-framework, which runs on the elected leader only
-// and calls what is here: desired.go renders the manifests, approve.go judges
-// certificate requests, access.go grants the rights, agent.go names the rest.
+// Most of this is done by addon-framework, which runs on the elected leader and
+// calls this package: desired.go renders the manifests, judge.go judges certificate
+// requests, grants.go applies the rights (desired_grants.go), agent.go answers the
+// rest.
 //
-// What addon-framework does not do is let go: it waits for the clean-up Job on the
-// spoke for ever, even if the spoke never comes back. The controller
-// hub.cleanup-timeout ends that wait. A cluster that is detached while its spoke
-// is away would wait in the same way for our ManifestWorks, which only the spoke's
-// work agent releases; the controller hub.detach ends that one.
+// But addon-framework waits forever for the clean-up Job on the spoke, even if the
+// spoke never comes back. In the same way a cluster that is deleted from the hub
+// would wait for our ManifestWorks, which only the spoke's work agent releases. The
+// controller hub.cleanup-timeout ends both waits (desired_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
@@ -23,8 +23,9 @@
 //   - Role and RoleBinding cluster-inventory-agent in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
-// Requeue: the framework resyncs every ten minutes; hub.cleanup-timeout comes
-// back when the timeout will have passed.
+// Requeue: the framework resyncs every ten minutes; hub.cleanup-timeout requeues a
+// cluster for the end of its timeout, and every five seconds while works of a lost
+// spoke are still to be deleted.
 //
 // RBAC:
 //   - clustermanagementaddons named cluster-inventory: list, watch;

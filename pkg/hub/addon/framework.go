@@ -30,11 +30,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// resync is how often the framework looks at everything again.
+// resync is how often the framework reconciles everything again.
 const resync = 10 * time.Minute
 
 // framework runs addon-framework while this process is the leader. Its informers
-// are restricted to this addon and start with it: a standby holds nothing.
+// are restricted to this addon and start with it, so a standby holds nothing.
 type framework struct {
 	cfg    *rest.Config
 	opts   Options
@@ -47,12 +47,12 @@ func (f *framework) NeedLeaderElection() bool { return true }
 
 // Start runs until the context ends.
 func (f *framework) Start(ctx context.Context) error {
-	grants, err := f.newGrantCache()
+	cached, err := f.newGrantCache()
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- grants.Start(ctx) }()
+	go func() { ended <- cached.Start(ctx) }()
 	template, err := newTemplate()
 	if err != nil {
 		return err
@@ -61,11 +61,11 @@ func (f *framework) Start(ctx context.Context) error {
 	if err := manager.AddAgent(&inventoryAgent{
 		opts:     f.opts,
 		template: template,
-		access:   &access{reader: grants, live: f.live, writer: f.client},
+		grants:   &grants{reader: cached, live: f.live, writer: f.client},
 	}); err != nil {
 		return err
 	}
-	if err := repair(ctx, grants, manager); err != nil {
+	if err := triggerOnGrantChanges(ctx, cached, manager); err != nil {
 		return err
 	}
 	if err := f.startManager(ctx, manager); err != nil {
@@ -156,9 +156,9 @@ func (f *framework) newGrantCache() (cache.Cache, error) {
 	})
 }
 
-// repair makes the framework look at an addon again when its grants change: it
-// watches none of what PermissionConfig makes.
-func repair(ctx context.Context, grants cache.Cache, manager *addonmanager.BaseAddonManagerImpl) error {
+// triggerOnGrantChanges makes the framework reconcile an addon when its grants
+// change: it does not watch what PermissionConfig makes.
+func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *addonmanager.BaseAddonManagerImpl) error {
 	trigger := func(obj any) {
 		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = stale.Obj
@@ -168,7 +168,7 @@ func repair(ctx context.Context, grants cache.Cache, manager *addonmanager.BaseA
 		}
 	}
 	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		informer, err := grants.GetInformer(ctx, kind) // waits until it is filled
+		informer, err := cached.GetInformer(ctx, kind) // waits until it is filled
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func repair(ctx context.Context, grants cache.Cache, manager *addonmanager.BaseA
 	return nil
 }
 
-// trimCluster keeps of a ManagedCluster what the framework and this package ask.
+// trimCluster keeps of a ManagedCluster what the framework and this package read.
 func trimCluster(obj any) (any, error) {
 	cluster, ok := obj.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -194,8 +194,8 @@ func trimCluster(obj any) (any, error) {
 	return cluster, nil
 }
 
-// trimWork takes out of a ManifestWork what the API server filled in: the
-// framework compares works with what it renders, without defaults, and would patch every
+// trimWork removes from a ManifestWork what the API server filled in. The framework
+// compares works with what it renders, which has no defaults, and would patch every
 // one of them, to no effect, each time the manager starts.
 func trimWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)

@@ -25,43 +25,32 @@ const foreignFinalizer = "example.com/foreign"
 // removal is an addon being removed, on a cluster in a given state.
 type removal struct {
 	*Reconciler
-	t     *testing.T
-	wire  *apitest.Wire
+	*world
 	clock *testingclock.FakePassiveClock
 	told  *events.FakeRecorder
-	key   client.ObjectKey
+	addon *addonv1beta1.ManagedClusterAddOn
 }
 
 func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
 	t.Helper()
-	c, wire := newClient(t)
-	addon := newAddon(t, c, hookFinalizer, foreignFinalizer)
-	cluster := create(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}})
-	cluster.Status.Conditions = []metav1.Condition{{
-		Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test", LastTransitionTime: metav1.Now(),
-	}}
-	if err := c.SubResource("status").Update(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Delete(t.Context(), addon); err != nil {
-		t.Fatal(err)
-	}
-	wire.Reset()
-	r := &removal{t: t, wire: wire, clock: testingclock.NewFakePassiveClock(time.Now()), told: events.NewFakeRecorder(10), key: client.ObjectKeyFromObject(addon)}
-	r.Reconciler = &Reconciler{Client: c, Live: c, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
+	w := newWorld(t)
+	addon := w.addon(hookFinalizer, foreignFinalizer)
+	w.cluster(addon.Namespace, available)
+	w.MustDelete(addon)
+	w.wire.Reset()
+	r := &removal{world: w, clock: testingclock.NewFakePassiveClock(time.Now()), told: events.NewFakeRecorder(10), addon: addon}
+	r.Reconciler = &Reconciler{Client: w, Live: w, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
 	return r
 }
 
 func (r *removal) reconcile() (reconcile.Result, error) {
-	return r.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: r.key})
+	return r.Reconcile(r.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: r.addon.Namespace}})
 }
 
 func (r *removal) finalizers() []string {
-	r.t.Helper()
-	addon := &addonv1beta1.ManagedClusterAddOn{}
-	if err := r.Client.Get(r.t.Context(), r.key, addon); err != nil {
-		r.t.Fatal(err)
-	}
+	r.T.Helper()
+	addon := r.addon.DeepCopy()
+	r.MustGet(addon)
 	return addon.Finalizers
 }
 
@@ -135,7 +124,7 @@ func TestReconcileReturnsConflictsAndTellsOnlyWhatHappened(t *testing.T) {
 
 func TestReconcileOfWhatIsGone(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
-	r.key.Namespace = "gone"
+	r.addon.Namespace = "gone"
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -193,17 +182,41 @@ func TestReachabilityChanged(t *testing.T) {
 	}
 }
 
-func TestAddonOfCluster(t *testing.T) {
-	got := addonOfCluster(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}})
-	if len(got) != 1 || got[0].String() != "c1/cluster-inventory" {
+func TestClusterOfAddon(t *testing.T) {
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "cluster-inventory"}}
+	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "c1"}}}
+	if got := clusterOfAddon(t.Context(), addon); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// An addon and the works of its cluster wait for the same spoke: that one cannot
+// be released must not hold up the other.
+func TestReconcileReleasesTheWorksWhereTheAddonFails(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: r.addon.Namespace}}
+	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{foreignFinalizer} })
+	work := r.work(cluster.Name, "addon-cluster-inventory-deploy-0", "cluster-inventory")
+	r.MustDelete(cluster, work)
+	r.clock.SetTime(time.Now().Add(6 * time.Minute))
+	r.wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
+	if _, err := r.reconcile(); err == nil {
+		t.Error("the failure is not returned")
+	}
+	r.MustGet(work)
+	if slices.Contains(work.Finalizers, workFinalizer) || !slices.Contains(r.finalizers(), hookFinalizer) {
+		t.Errorf("finalizers %v of the work, %v of the addon", work.Finalizers, r.finalizers())
+	}
+	r.wire.Fail(nil)
+	if _, err := r.reconcile(); err != nil || slices.Contains(r.finalizers(), hookFinalizer) {
+		t.Errorf("%v, finalizers %v of the addon", err, r.finalizers())
 	}
 }
 
 func TestReconcileLeavesTheNextInstallation(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	r.clock.SetTime(time.Now().Add(6 * time.Minute))
-	r.Client = aged{r.Client}
+	r.Reconciler.Client = aged{r.Reconciler.Client}
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -18,35 +17,46 @@ var hub = apitest.New(apitest.Hub())
 
 func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
-// newClient returns an uncached client of the hub, and what it sends.
-func newClient(t *testing.T) (client.Client, *apitest.Wire) {
+// world is the hub, with a record of every request.
+type world struct {
+	*apitest.World
+	wire *apitest.Wire
+}
+
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1beta1.Install, clusterv1.Install, workv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, addonv1beta1.Install, clusterv1.Install, workv1.Install,
+	} {
+		apitest.Must(t, add(scheme))
 	}
 	wire := &apitest.Wire{}
-	c, err := client.New(wire.Tap(hub.Config(t)), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, wire
+	return &world{World: apitest.NewWorld(t, wire.Tap(hub.Config(t)), scheme), wire: wire}
 }
 
-func create[T client.Object](t *testing.T, c client.Client, object T) T {
-	t.Helper()
-	if err := c.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-	return object
+// addon creates a cluster's addon in a fresh cluster namespace.
+func (w *world) addon(finalizers ...string) *addonv1beta1.ManagedClusterAddOn {
+	w.T.Helper()
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.Namespace("cluster", nil), Name: "cluster-inventory", Finalizers: finalizers,
+	}}
+	w.MustCreate(addon)
+	return addon
 }
 
-// newAddon creates a cluster's addon in a fresh cluster namespace.
-func newAddon(t *testing.T, c client.Client, finalizers ...string) *addonv1beta1.ManagedClusterAddOn {
-	t.Helper()
-	return create(t, c, &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Namespace: hub.Namespace(t, nil), Name: "cluster-inventory", Finalizers: finalizers,
-	}})
+// cluster creates a ManagedCluster whose Available condition was set just now, or
+// is missing if the status is empty.
+func (w *world) cluster(name string, available metav1.ConditionStatus, finalizers ...string) *clusterv1.ManagedCluster {
+	w.T.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}
+	w.MustCreate(cluster)
+	if available != "" {
+		apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
+			c.Status.Conditions = []metav1.Condition{{
+				Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test", LastTransitionTime: metav1.Now(),
+			}}
+		})
+	}
+	return cluster
 }

@@ -26,7 +26,7 @@ func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
 		given := &givenAccess{}
 		s.r.access = given
 		publish := func(proxy, direct *inventoryv1alpha1.AccessProvider) {
-			given.decision = access.Decision{Proxy: access.Answer{Known: true, Provider: proxy}, Direct: access.Answer{Known: true, Provider: direct}}
+			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: proxy}, Direct: access.ProviderState{Known: true, Provider: direct}}
 		}
 		has := func(want ...inventoryv1alpha1.AccessProvider) {
 			t.Helper()
@@ -78,7 +78,7 @@ func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
 func TestWithoutTheAddonsAPIAccessStays(t *testing.T) {
 	s := newStepper(t, mapHub)
 	proxy := throughProxy([]byte("CA"), s.c.Name)
-	given := &givenAccess{access.Decision{Proxy: access.Answer{Known: true, Provider: &proxy}}}
+	given := &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
 	s.r.access = given
 	s.mustStep(post, patchStatus)
 	s.settled()
@@ -101,7 +101,7 @@ func TestAnEntryThatCameMeanwhileStays(t *testing.T) {
 	edit(s.world, s.mine(), nil, func(p *inventoryv1alpha1.ClusterProfile) {
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
 	})
-	s.r.access = &givenAccess{access.Decision{Proxy: access.Answer{Known: true, Provider: &proxy}, Direct: access.Answer{Known: true}}}
+	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}, Direct: access.ProviderState{Known: true}}}
 	if _, err := s.step(); err == nil {
 		t.Error("what was read before somebody wrote was written")
 	}

@@ -114,7 +114,7 @@ func (w *world) mayList(user *rest.Config, want bool, list client.ObjectList, op
 
 // startReaching runs the inventory with its ways in until the returned function is
 // called, or the test ends.
-func startReaching(t *testing.T, cfg *rest.Config, clock clock.Clock) (stop func()) {
+func startReaching(t *testing.T, cfg *rest.Config, clock clock.WithTicker) (stop func()) {
 	t.Helper()
 	return startWith(t, cfg, CacheOptions(), func(mgr manager.Manager) Options {
 		gate, err := upstream.AddProxyGate(mgr, proxyNamespace)

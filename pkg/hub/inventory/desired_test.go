@@ -246,7 +246,7 @@ func TestDesiredProfile(t *testing.T) {
 		// Access providers
 		"the way in comes first, others' entries after it": {
 			cluster: cluster(),
-			ways:    access.Decision{Proxy: access.Answer{Known: true, Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
+			ways:    access.Decision{Proxy: access.ProviderState{Known: true, Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
 			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 			}),

@@ -12,29 +12,29 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxNames is how many clusters a line of progress names.
+// maxNames is how many clusters a progress message names.
 const maxNames = 10
 
-// observed is what is on the hub.
+// observed is the part of the hub's state that decides on the next step.
 type observed struct {
-	// definition is nil when there is none any more.
+	// definition is nil if it does not exist any more.
 	definition *addonv1beta1.ClusterManagementAddOn
 
-	// addons are this addon's, one per cluster.
+	// addons are the ManagedClusterAddOns of this addon, one per cluster.
 	addons []addonv1beta1.ManagedClusterAddOn
 
-	// profiles are the marked ones.
+	// profiles are the marked profiles that are not being deleted.
 	profiles []metav1.PartialObjectMetadata
 
-	// rights are the namespaces in which the manager still has a RoleBinding of its
-	// own, because there are copies of tokens, or are read.
-	rights []string
+	// grants are the namespaces in which the manager still has a RoleBinding for
+	// reading tokens or maintaining copies.
+	grants []string
 }
 
 // step is what to do now. The zero step means that nothing is left to do.
 type step struct {
-	// declare writes to the definition that nothing is installed any more and
-	// whether profiles are kept.
+	// declare sets the definition's install strategy to Manual and writes keep to
+	// its annotation.
 	declare bool
 	keep    bool
 
@@ -42,30 +42,33 @@ type step struct {
 	deleteProfiles []metav1.PartialObjectMetadata
 	unmarkProfiles []metav1.PartialObjectMetadata
 
-	// waitingFor says in words what is not done yet.
+	// waitingFor says what is not done yet, for a progress message.
 	waitingFor string
 }
 
 func (s step) done() bool { return s.waitingFor == "" }
 
-// next decides on the next step.
+// next returns the next step.
 func next(o observed, keepProfiles bool) step {
 	keep := keepProfiles || saysKeep(o.definition) || slices.ContainsFunc(o.addons, heldByUpstream)
 	switch {
 	case o.definition != nil && (!isManual(o.definition) || saysKeep(o.definition) != keep):
 		return step{declare: true, keep: keep, waitingFor: "the install strategy to become Manual"}
-	case keep && len(unheard(o.addons)) > 0:
-		return step{waitingFor: "the manager to say that it leaves the profiles alone, for " + names(unheard(o.addons))}
+	case keep && len(unconfirmed(o.addons)) > 0:
+		return step{waitingFor: "the manager to confirm that it keeps the profiles of " + names(unconfirmed(o.addons))}
 	case len(o.addons) > 0:
-		return step{deleteAddons: standing(o.addons), waitingFor: "the addon to go from " + names(o.addons)}
-	case len(o.profiles) == 0 && len(o.rights) > 0:
-		return step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in " + kube.ListNames(o.rights, maxNames)}
+		return step{deleteAddons: notDeleting(o.addons), waitingFor: "the addon to be removed from " + names(o.addons)}
+	case len(o.profiles) == 0 && len(o.grants) > 0:
+		return step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in " +
+			kube.ListNames(o.grants, maxNames)}
 	case len(o.profiles) == 0:
 		return step{}
 	case keep:
-		return step{unmarkProfiles: o.profiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to be let go", len(o.profiles))}
+		waitingFor := fmt.Sprintf("%d ClusterProfiles to be released", len(o.profiles))
+		return step{unmarkProfiles: o.profiles, waitingFor: waitingFor}
 	default:
-		return step{deleteProfiles: o.profiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to go", len(o.profiles))}
+		waitingFor := fmt.Sprintf("%d ClusterProfiles to be deleted", len(o.profiles))
+		return step{deleteProfiles: o.profiles, waitingFor: waitingFor}
 	}
 }
 
@@ -78,19 +81,23 @@ func saysKeep(definition *addonv1beta1.ClusterManagementAddOn) bool {
 	return definition != nil && definition.Annotations[contract.AnnotationKeepProfiles] == "true"
 }
 
-// heldByUpstream is true where the manager leaves profiles alone because of OCM's
-// own ClusterProfile gate.
+// heldByUpstream reports whether the manager leaves the cluster's profiles alone
+// because of OCM's own ClusterProfile gate.
 func heldByUpstream(addon addonv1beta1.ManagedClusterAddOn) bool {
 	reason := profilesReason(addon)
 	return reason == contract.ReasonUpstreamGateOn || reason == contract.ReasonUpstreamGateUnknown
 }
 
-// unheard are the addons not being deleted on which the manager has not said yet
-// that it leaves profiles alone, or that there can be none.
-func unheard(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
-	return slices.DeleteFunc(standing(addons), func(addon addonv1beta1.ManagedClusterAddOn) bool {
-		reason := profilesReason(addon)
-		return reason == contract.ReasonProfilesKept || reason == contract.ReasonProfileAPIMissing || heldByUpstream(addon)
+// unconfirmed returns the addons not being deleted on which the manager has not
+// yet reported that it keeps the profiles, or that the hub cannot have any.
+func unconfirmed(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
+	return slices.DeleteFunc(notDeleting(addons), func(addon addonv1beta1.ManagedClusterAddOn) bool {
+		switch profilesReason(addon) {
+		case contract.ReasonProfilesKept, contract.ReasonProfileAPIMissing:
+			return true
+		default:
+			return heldByUpstream(addon)
+		}
 	})
 }
 
@@ -102,8 +109,7 @@ func profilesReason(addon addonv1beta1.ManagedClusterAddOn) string {
 	return condition.Reason
 }
 
-// standing are the addons not being deleted.
-func standing(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
+func notDeleting(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
 	return slices.DeleteFunc(slices.Clone(addons), func(addon addonv1beta1.ManagedClusterAddOn) bool {
 		return !addon.DeletionTimestamp.IsZero()
 	})

@@ -56,17 +56,17 @@ func TestNext(t *testing.T) {
 		"profiles are to stay: no addon goes before the manager has answered for every one": {
 			seen: observed{definition: definition("Manual", "true"), addons: addons{addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")}},
 			keep: true,
-			want: step{waitingFor: "the manager to say that it leaves the profiles alone, for c2, c3"},
+			want: step{waitingFor: "the manager to confirm that it keeps the profiles of c2, c3"},
 		},
 		"profiles are to stay and the manager has answered: the addons go": {
 			seen: observed{definition: definition("Manual", "true"), addons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")}},
 			keep: true,
-			want: step{deleteAddons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")}, waitingFor: "the addon to go from c1, c2"},
+			want: step{deleteAddons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")}, waitingFor: "the addon to be removed from c1, c2"},
 		},
 		"an addon being deleted need not be answered for, and is not deleted twice": {
 			seen: observed{definition: definition("Manual", "true"), addons: addons{deleting(addon("c1", "Synced")), addon("c2", "ProfilesKept")}},
 			keep: true,
-			want: step{deleteAddons: addons{addon("c2", "ProfilesKept")}, waitingFor: "the addon to go from c1, c2"},
+			want: step{deleteAddons: addons{addon("c2", "ProfilesKept")}, waitingFor: "the addon to be removed from c1, c2"},
 		},
 		"the manager leaves profiles to upstream: they are kept unasked": {
 			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "UpstreamGateOn")}, profiles: profiles},
@@ -78,7 +78,7 @@ func TestNext(t *testing.T) {
 		},
 		"an earlier attempt decided to keep: the next one keeps": {
 			seen: observed{definition: definition("Manual", "true"), profiles: profiles},
-			want: step{unmarkProfiles: profiles, waitingFor: "1 ClusterProfiles to be let go"},
+			want: step{unmarkProfiles: profiles, waitingFor: "1 ClusterProfiles to be released"},
 		},
 		"kept, and none is marked any more: done": {
 			seen: observed{definition: definition("Manual", "true")},
@@ -87,28 +87,28 @@ func TestNext(t *testing.T) {
 		},
 		"profiles are not to stay: no answer is waited for": {
 			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "")}, profiles: profiles},
-			want: step{deleteAddons: addons{addon("c1", "")}, waitingFor: "the addon to go from c1"},
+			want: step{deleteAddons: addons{addon("c1", "")}, waitingFor: "the addon to be removed from c1"},
 		},
 		"addons are gone: profiles that are left go": {
 			seen: observed{definition: definition("Manual", "false"), profiles: profiles},
-			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to go"},
+			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "false"), rights: []string{"c1", "team-a"}},
-			want: step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in c1, team-a"},
+			seen: observed{definition: definition("Manual", "false"), grants: []string{"c1", "team-a"}},
+			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in c1, team-a"},
 		},
 		"profiles stay, and the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "true"), rights: []string{"team-a"}},
+			seen: observed{definition: definition("Manual", "true"), grants: []string{"team-a"}},
 			keep: true,
-			want: step{waitingFor: "the manager to withdraw copies of tokens and its rights to them, in team-a"},
+			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
 		"profiles are left, and rights: the profiles go first": {
-			seen: observed{definition: definition("Manual", "false"), profiles: profiles, rights: []string{"team-a"}},
-			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to go"},
+			seen: observed{definition: definition("Manual", "false"), profiles: profiles, grants: []string{"team-a"}},
+			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"no definition any more: the rest is removed all the same": {
 			seen: observed{addons: addons{addon("c1", "Synced")}},
-			want: step{deleteAddons: addons{addon("c1", "Synced")}, waitingFor: "the addon to go from c1"},
+			want: step{deleteAddons: addons{addon("c1", "Synced")}, waitingFor: "the addon to be removed from c1"},
 		},
 		"nothing is there: done": {
 			seen: observed{definition: definition("Manual", "false")},

@@ -1,30 +1,32 @@
-// Package uninstall takes the addon off every cluster before its manager goes:
-// only the manager can take the agents off the spokes, so nothing of the chart may be
-// deleted first. The chart runs it as a hook before "helm uninstall".
+// Package uninstall removes the addon from every cluster before the manager is
+// deleted: only the manager can remove the agents from the spokes, so nothing of
+// the chart may be deleted first. The chart runs it as a pre-delete hook of
+// "helm uninstall".
 //
-// It reads what is there, decides on the next step, takes it, and looks again,
-// until it has twice found nothing left to do: OCM's addon manager may create an
-// addon a moment after its strategy has become Manual.
+// It observes the hub, takes the next step and starts over, until it finds nothing
+// left to do twice in a row: OCM's addon manager may create an addon a moment
+// after the install strategy has become Manual.
 //
-// Steps, in this order:
-//   - the install strategy becomes Manual, so that nothing is created again, and
-//     the ClusterManagementAddOn says whether profiles stay;
-//   - profiles that are to stay: wait until the manager has said so on every
-//     cluster's addon; from then on it deletes none;
-//   - the addons are deleted, and waited for: the manager has the spokes cleaned up;
-//   - profiles that are to stay lose the mark. The manager of a later installation
+// The steps, in this order:
+//   - Set the install strategy to Manual, so that no addon is created again, and
+//     write to the ClusterManagementAddOn whether profiles are kept.
+//   - If profiles are kept, wait until the manager has confirmed it on every
+//     cluster's addon; from then on it deletes none.
+//   - Delete the addons and wait until they are gone; meanwhile the manager cleans
+//     up the spokes.
+//   - If profiles are kept, remove their mark. The manager of a later installation
 //     deletes marked profiles of clusters that have no addon (yet), and adopts
-//     unmarked ones, in place, once they are to be published;
-//   - profiles that are not to stay: the marked ones are deleted. The manager does
-//     the same; this is for when it does not run;
-//   - the manager takes every copy of a token back, since no cluster has the addon any
-//     more, and then its own RoleBindings: these are waited for, whether profiles stay
-//     or not.
+//     unmarked ones in place once they are to be published.
+//   - Otherwise delete the marked profiles. The manager does so, too; this is for
+//     the case that it does not run.
+//   - Wait until the manager has removed every copy of a token, because no cluster
+//     has the addon any more, and then its own RoleBindings. This happens whether
+//     profiles are kept or not.
 //
-// Profiles stay without being told so where the manager found OCM's own
-// ClusterProfile gate on, or could not tell: they may be somebody else's by now.
+// Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
+// could not determine it: they may belong to OCM's controller by now.
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
-// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list, patch, delete;
-// rolebindings list.
+// managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
+// patch, delete; rolebindings list.
 package uninstall

@@ -13,21 +13,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// ProfilesKept says whether, as far as uninstalling goes, every ClusterProfile is
-// to stay as it is, and why. That is so while the ClusterManagementAddOn says it,
-// and while there is none: then the clusters' addons are going with it, which
-// says nothing about the profiles. It reads a cache that holds the
+// ProfilesKept reports whether every ClusterProfile must stay as it is because of
+// an uninstallation, and why. That is so while the ClusterManagementAddOn says so,
+// and while there is none: then the clusters' addons are being deleted with it,
+// which is no decision about the profiles. The reader is a cache of the
 // ClusterManagementAddOn contract.AddonName.
 func ProfilesKept(ctx context.Context, reader client.Reader) (kept bool, why string, err error) {
 	definition := &addonv1beta1.ClusterManagementAddOn{}
 	err = reader.Get(ctx, client.ObjectKey{Name: contract.AddonName}, definition)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, fmt.Sprintf("there is no ClusterManagementAddOn %q, so the addon is not installed, and profiles stay as they are", contract.AddonName), nil
+		return true, fmt.Sprintf("there is no ClusterManagementAddOn %q, so the addon is not installed, "+
+			"and profiles stay as they are", contract.AddonName), nil
 	case err != nil:
 		return false, "", fmt.Errorf("reading ClusterManagementAddOn %q: %w", contract.AddonName, err)
 	case saysKeep(definition):
-		return true, fmt.Sprintf("ClusterManagementAddOn %q is annotated %s=true, so profiles stay as they are", contract.AddonName, contract.AnnotationKeepProfiles), nil
+		return true, fmt.Sprintf("ClusterManagementAddOn %q is annotated %s=true, so profiles stay as they are",
+			contract.AddonName, contract.AnnotationKeepProfiles), nil
 	default:
 		return false, "", nil
 	}

@@ -25,25 +25,25 @@ import (
 )
 
 const (
-	// lookEvery is how often the hub is looked at.
-	lookEvery = time.Second
+	// pollInterval is how often the hub is observed.
+	pollInterval = time.Second
 
-	// pageSize is how many objects are asked for at a time: what thousands of
-	// clusters have at once would not fit into the hook's memory.
+	// pageSize is how many objects one list request returns. The objects of
+	// thousands of clusters in one response would not fit into the hook's memory.
 	pageSize = 250
 )
 
-// Options say how to uninstall.
+// Options configures the uninstallation.
 type Options struct {
-	// Timeout is how long all of it may take.
+	// Timeout limits the whole uninstallation.
 	Timeout time.Duration
 
 	// KeepProfiles leaves the ClusterProfiles in place.
 	KeepProfiles bool
 }
 
-// Run takes the addon off every cluster of the hub and returns when it is gone.
-// Its error says what is left; running it again goes on from there.
+// Run removes the addon from every cluster of the hub and returns when it is gone.
+// Its error says what is left; running it again continues from there.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	scheme := runtime.NewScheme()
 	if err := addonv1beta1.Install(scheme); err != nil {
@@ -53,7 +53,8 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	return (&uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: lookEvery, pageSize: pageSize}).run(ctx, opts.Timeout)
+	u := &uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: pollInterval, pageSize: pageSize}
+	return u.run(ctx, opts.Timeout)
 }
 
 type uninstaller struct {
@@ -62,60 +63,61 @@ type uninstaller struct {
 	every        time.Duration
 	pageSize     int64
 
-	// told is the last line of progress.
-	told string
+	// progress is the last progress message.
+	progress string
 
-	// quiet is how many times in a row nothing was left to do.
-	quiet int
+	// idle counts how many times in a row nothing was left to do.
+	idle int
 }
 
 func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	var problem error
+	var lastErr error
 	err := wait.PollUntilContextCancel(ctx, u.every, true, func(ctx context.Context) (bool, error) {
-		done, err := u.look(ctx)
+		done, err := u.takeStep(ctx)
 		if err != nil && ctx.Err() == nil {
-			problem = err
+			lastErr = err
 		}
 		if isFinal(err) {
 			return false, err
 		}
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Trying again")
+			log.FromContext(ctx).Error(err, "Retrying")
 		} else {
-			problem = nil
+			lastErr = nil
 		}
 		return done, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.told), problem)
+		return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.progress), lastErr)
 	}
 	return err
 }
 
-// look takes one step; it is done when twice in a row there was none to take.
-func (u *uninstaller) look(ctx context.Context) (bool, error) {
+// takeStep takes the next step. It returns true when it found nothing to do twice
+// in a row.
+func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 	o, err := u.observe(ctx)
 	if err != nil {
 		return false, err
 	}
 	step := next(o, u.keepProfiles)
-	u.tell(ctx, step)
+	u.logProgress(ctx, step)
 	if step.done() {
-		u.quiet++
-		return u.quiet > 1, nil
+		u.idle++
+		return u.idle > 1, nil
 	}
-	u.quiet = 0
+	u.idle = 0
 	return false, u.apply(ctx, o, step)
 }
 
-func (u *uninstaller) tell(ctx context.Context, s step) {
-	if s.waitingFor == u.told {
+func (u *uninstaller) logProgress(ctx context.Context, s step) {
+	if s.waitingFor == u.progress {
 		return
 	}
-	u.told = s.waitingFor
+	u.progress = s.waitingFor
 	if s.done() {
 		log.FromContext(ctx).Info("Nothing of the addon is left on any cluster")
 		return
@@ -138,13 +140,13 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if o.profiles, err = u.observeProfiles(ctx); err != nil {
 		return observed{}, err
 	}
-	o.rights, err = u.observeRights(ctx)
+	o.grants, err = u.observeGrants(ctx)
 	return o, err
 }
 
-// observeRights returns where the manager has RoleBindings of its own. They go last
-// of all that copying tokens leaves.
-func (u *uninstaller) observeRights(ctx context.Context) ([]string, error) {
+// observeGrants returns the namespaces of the manager's own RoleBindings. The
+// manager deletes them after everything else that copying tokens has left.
+func (u *uninstaller) observeGrants(ctx context.Context) ([]string, error) {
 	var namespaces []string
 	newPage := func() *metav1.PartialObjectMetadataList {
 		page := &metav1.PartialObjectMetadataList{}
@@ -165,8 +167,8 @@ func (u *uninstaller) observeRights(ctx context.Context) ([]string, error) {
 	return slices.Compact(namespaces), nil
 }
 
-// observeAddons returns this addon on every cluster, cut down to what is looked
-// at.
+// observeAddons returns the addon of every cluster, reduced to what the next step
+// depends on.
 func (u *uninstaller) observeAddons(ctx context.Context) ([]addonv1beta1.ManagedClusterAddOn, error) {
 	var addons []addonv1beta1.ManagedClusterAddOn
 	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
@@ -182,18 +184,22 @@ func trimAddon(full *addonv1beta1.ManagedClusterAddOn) addonv1beta1.ManagedClust
 	addon := addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: full.Namespace, Name: full.Name, UID: full.UID, DeletionTimestamp: full.DeletionTimestamp,
 	}}
-	if condition := apimeta.FindStatusCondition(full.Status.Conditions, contract.ConditionProfilesSynced); condition != nil {
+	condition := apimeta.FindStatusCondition(full.Status.Conditions, contract.ConditionProfilesSynced)
+	if condition != nil {
 		addon.Status.Conditions = []metav1.Condition{*condition}
 	}
 	return addon
 }
 
-// eachPage lists objects a page at a time. Each page is new: what is decoded into
-// a used one joins what is in it.
-func eachPage[L client.ObjectList](ctx context.Context, u *uninstaller, newPage func() L, take func(L), opts ...client.ListOption) error {
+// eachPage lists objects page by page, each into a new list: decoding into a used
+// one would merge the pages.
+func eachPage[L client.ObjectList](
+	ctx context.Context, u *uninstaller, newPage func() L, take func(L), opts ...client.ListOption,
+) error {
 	for token := ""; ; {
 		page := newPage()
-		if err := u.client.List(ctx, page, append(slices.Clone(opts), client.Limit(u.pageSize), client.Continue(token))...); err != nil {
+		paged := append(slices.Clone(opts), client.Limit(u.pageSize), client.Continue(token))
+		if err := u.client.List(ctx, page, paged...); err != nil {
 			return err
 		}
 		take(page)
@@ -203,8 +209,9 @@ func eachPage[L client.ObjectList](ctx context.Context, u *uninstaller, newPage 
 	}
 }
 
-// observeProfiles returns the marked profiles that nobody is deleting yet; one
-// that waits for a finalizer of somebody else is theirs. A hub without the API has none.
+// observeProfiles returns the marked profiles that are not being deleted. One that
+// only waits for somebody's finalizer is not waited for. A hub without the API has
+// no profiles.
 func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
 	var profiles []metav1.PartialObjectMetadata
 	newPage := func() *metav1.PartialObjectMetadataList {
@@ -219,7 +226,10 @@ func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObje
 				profiles = append(profiles, profile)
 			}
 		}
-	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelClusterManager: contract.ClusterManagerName})
+	}, client.MatchingLabels{
+		contract.LabelManagedBy:      contract.ManagedBy,
+		contract.LabelClusterManager: contract.ClusterManagerName,
+	})
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -252,23 +262,25 @@ func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
 }
 
 func (u *uninstaller) declare(ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn, keep bool) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%t"}},"spec":{"installStrategy":{"type":%q,"placements":null}}}`,
+	patch := fmt.Sprintf(
+		`{"metadata":{"annotations":{%q:"%t"}},"spec":{"installStrategy":{"type":%q,"placements":null}}}`,
 		contract.AnnotationKeepProfiles, keep, addonv1beta1.AddonInstallStrategyManual)
 	return u.client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// remove deletes the very object that was seen.
+// remove deletes an object by its UID, so that never another object of the same
+// name is deleted.
 func (u *uninstaller) remove(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := u.client.Delete(ctx, object, client.Preconditions{UID: &uid})
 	if apierrors.IsConflict(err) {
-		return nil // another object of that name; the next look sees it
+		return nil // another object of that name; the next step sees it
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// unmark takes the mark off a profile: unmarked, it is left alone by everything of
-// this addon until a later installation publishes that cluster there again.
+// unmark removes the mark from a profile. The addon leaves unmarked profiles alone
+// until a later installation publishes the cluster there again.
 func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectMetadata) error {
 	patch, err := kube.MergePatch(profile.ResourceVersion, map[string]any{"metadata": map[string]any{
 		"labels": map[string]any{contract.LabelManagedBy: nil},
@@ -279,7 +291,7 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 	return client.IgnoreNotFound(u.client.Patch(ctx, profile, patch))
 }
 
-// isFinal is true for errors that no waiting mends.
+// isFinal reports whether retrying cannot help.
 func isFinal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apimeta.IsNoMatchError(err)
 }

@@ -98,14 +98,14 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 // look takes one step and returns what it says it waits for.
 func (f *fixture) look(u *uninstaller) string {
 	f.t.Helper()
-	done, err := u.look(f.t.Context())
+	done, err := u.takeStep(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if done {
 		return "done"
 	}
-	return u.told
+	return u.progress
 }
 
 func (f *fixture) addon(cluster string) *addonv1beta1.ManagedClusterAddOn {
@@ -164,7 +164,7 @@ func TestUninstall(t *testing.T) {
 	f := newFixture(t)
 	u := f.uninstaller(false)
 	first, second := f.clusters[0], f.clusters[1]
-	both := "the addon to go from " + strings.Join(sorted(first, second), ", ")
+	both := "the addon to be removed from " + strings.Join(sorted(first, second), ", ")
 
 	f.expect("first", f.look(u), "the install strategy to become Manual")
 	definition := &addonv1beta1.ClusterManagementAddOn{}
@@ -182,9 +182,9 @@ func TestUninstall(t *testing.T) {
 		t.Errorf("%d deletions of addons, want one for each of the two", deletes)
 	}
 	f.cleanedUp(first)
-	f.expect("one is clean", f.look(u), "the addon to go from "+second)
+	f.expect("one is clean", f.look(u), "the addon to be removed from "+second)
 	f.cleanedUp(second)
-	f.expect("both are clean", f.look(u)[:2], "2 ") // ClusterProfiles to go
+	f.expect("both are clean", f.look(u)[:2], "2 ") // ClusterProfiles to be deleted
 	for _, cluster := range f.clusters {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
 	}
@@ -202,7 +202,7 @@ func TestUninstall(t *testing.T) {
 	tokens := own("open-cluster-management:cluster-inventory:token-source", labels)
 	own("theirs", labels)
 	for _, binding := range []*rbacv1.RoleBinding{copies, tokens} {
-		f.expect("rights left", f.look(u), "the manager to withdraw copies of tokens and its rights to them, in "+first)
+		f.expect("rights left", f.look(u), "the manager to remove copies of tokens and its RoleBindings for them, in "+first)
 		if err := f.c.Delete(t.Context(), binding); err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("first", f.look(u), "the install strategy to become Manual")
 	f.look(u)
 	f.answers(first)
-	f.expect("one answered", f.look(u), "the manager to say that it leaves the profiles alone, for "+second)
+	f.expect("one answered", f.look(u), "the manager to confirm that it keeps the profiles of "+second)
 	if deletes := f.wire.Writes("managedclusteraddons"); len(deletes) > 0 {
 		t.Errorf("an addon was deleted before all had answered: %v", deletes)
 	}
@@ -232,7 +232,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.look(u)
 	f.cleanedUp(first)
 	f.cleanedUp(second)
-	f.expect("both are clean", f.look(u), "2 ClusterProfiles to be let go")
+	f.expect("both are clean", f.look(u), "2 ClusterProfiles to be released")
 	f.expect("nothing left", f.look(u), "")
 	f.expect("nothing left, twice", f.look(u), "done")
 	for _, cluster := range f.clusters {
@@ -297,7 +297,7 @@ func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
 	f.look(u)
 	f.look(u)
 	err := u.run(t.Context(), 300*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "still waiting for the addon to go from "+strings.Join(sorted(f.clusters...), ", ")) {
+	if err == nil || !strings.Contains(err.Error(), "still waiting for the addon to be removed from "+strings.Join(sorted(f.clusters...), ", ")) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,9 +26,9 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Options is whose removal is waited for and what it ends.
+// Options configures the agent's side of the clean-up.
 type Options struct {
-	// InstallNamespace is where the marker is.
+	// InstallNamespace is the marker's namespace.
 	InstallNamespace string
 
 	// Addon is the UID of the agent's ManagedClusterAddOn.
@@ -39,7 +39,8 @@ type Options struct {
 }
 
 // Add adds the agent's side to a manager of the spoke. The manager then starts
-// nothing before the marker is known: Requested can be asked by whatever it runs.
+// nothing before the marker's cache has synced, so that whatever it runs can call
+// Requested.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return err
@@ -58,13 +59,13 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 		})
 }
 
-// MarkerKey is the marker of the agents in an install namespace.
+// MarkerKey returns the key of the marker in an install namespace.
 func MarkerKey(installNamespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: installNamespace, Name: contract.CleanupMarkerName}
 }
 
-// Requested says whether the removal of that addon has begun, so that its agent
-// is not to publish.
+// Requested reports whether the removal of that addon has begun, so that its agent
+// must not publish.
 func Requested(ctx context.Context, reader client.Reader, installNamespace string, addon types.UID) (bool, error) {
 	marker := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, MarkerKey(installNamespace), marker); err != nil {

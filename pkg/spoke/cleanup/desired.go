@@ -7,18 +7,19 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// addressed says whether the marker tells the agent of that addon to stop.
+// addressed reports whether the marker tells the agent of that addon to stop.
 func addressed(marker *corev1.ConfigMap, addon types.UID) bool {
 	return addon != "" && marker.Data[contract.CleanupMarkerUID] == string(addon)
 }
 
-// acknowledged says whether the agent of that addon has stopped.
+// acknowledged reports whether the agent of that addon has confirmed that it
+// stopped.
 func acknowledged(marker *corev1.ConfigMap, addon types.UID) bool {
 	return addressed(marker, addon) && marker.Data[contract.CleanupMarkerStopped] == string(addon)
 }
 
-// withRequest returns the marker as the hook of that addon wants it: an
-// acknowledgement of the same addon stays, another's goes.
+// withRequest returns the marker with the hook's request to the agent of that
+// addon. It keeps an acknowledgement of the same addon and drops any other.
 func withRequest(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
 	if addressed(marker, addon) {
 		return marker
@@ -28,8 +29,8 @@ func withRequest(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
 	return requested
 }
 
-// withAcknowledgement returns the marker as the agent of that addon leaves it
-// once it has stopped.
+// withAcknowledgement returns the marker with the confirmation that the agent of
+// that addon has stopped.
 func withAcknowledgement(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
 	if acknowledged(marker, addon) {
 		return marker

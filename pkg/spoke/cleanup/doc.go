@@ -1,29 +1,30 @@
-// Package cleanup takes back what the agent published when the addon is removed.
+// Package cleanup deletes the published ClusterClaims when the addon is removed.
 //
-// While an addon is being deleted its Deployment stays applied, so a hook that
-// just deleted the claims would see the running agent make them again. Hook and agent
-// therefore agree through a marker, the ConfigMap contract.CleanupMarkerName in the
+// While an addon is being deleted, its Deployment stays applied, so the running
+// agent would recreate claims that a hook deletes. Hook and agent therefore
+// coordinate through a marker, the ConfigMap contract.CleanupMarkerName in the
 // install namespace:
 //
-//  0. the marker is shipped, empty, with the agent, and goes with it;
-//  1. the hook (agent cleanup, a Job) writes the UID of the ManagedClusterAddOn
-//     into it;
-//  2. the agent (this package's controller) stops publishing, waits until no
-//     write of its own is under way, and records the same UID as stopped;
-//  3. the hook waits for that, at most as long as it was told because no agent
-//     may be running, deletes all marked ClusterClaims and ends when none remains.
+//  0. The marker is shipped with the agent, empty, and deleted with it.
+//  1. The hook ("agent cleanup", a Job) writes the UID of the ManagedClusterAddOn
+//     to it.
+//  2. The agent (this package's controller) stops publishing, waits until none of
+//     its writes is under way, and records the same UID as stopped.
+//  3. The hook waits for that, for a limited time because there may be no running
+//     agent. Then it deletes all marked ClusterClaims until none is left.
 //
-// An agent that starts with a marker of its own addon's UID never publishes. A
-// marker of another UID is left over from an earlier installation: the agent ignores
-// it, the hook overwrites it. The hook leaves its request in place, which keeps a
-// restarted agent quiet until the Deployment goes.
+// An agent that starts and finds its own addon's UID in the marker never
+// publishes. Another UID is left over from an earlier installation: the agent
+// ignores it, the hook overwrites it. The hook leaves its request in the marker, so
+// that an agent which restarts does not publish before its Deployment is deleted.
 //
 // The hook can be repeated at any point, deletes nothing without the mark, and
-// ends well without a running agent, a marker or a ClusterClaim API. It fails
-// while an agent it could not stop makes claims anew.
+// succeeds without a running agent, a marker or a ClusterClaim API. It fails as
+// long as an agent that it could not stop recreates claims.
 //
 // Rights of the agent, in the install namespace, for the ConfigMap
-// cluster-inventory-cleanup by resourceName: configmaps get, list, watch, patch. Rights of the
-// hook: in the install namespace, for the same ConfigMap, configmaps get, patch; on the spoke
-// clusterclaims.cluster.open-cluster-management.io list, delete.
+// cluster-inventory-cleanup by resourceName: configmaps get, list, watch, patch.
+// Rights of the hook: in the install namespace, for the same ConfigMap, configmaps
+// get, patch; on the spoke clusterclaims.cluster.open-cluster-management.io list,
+// delete.
 package cleanup

@@ -18,44 +18,43 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Hook is the side of the Job that runs before the addon goes.
+// Hook is the Job's side of the clean-up. It runs before the addon is removed.
 type Hook struct {
 	// Client reads from the API server, not from a cache.
 	Client client.Client
 
-	// InstallNamespace is where the agent runs, and the marker is.
+	// InstallNamespace is the namespace of the agent and of the marker.
 	InstallNamespace string
 
 	// Addon is the UID of the ManagedClusterAddOn that is being removed.
 	Addon types.UID
 
-	// AgentTimeout is how long it is tried to reach the running agent, until it
-	// acknowledges. When it passes there is none, or none that can be reached,
-	// and the claims go all the same.
+	// AgentTimeout limits the wait for the running agent's acknowledgement. After
+	// it, no agent is running or none can be reached, and the claims are deleted
+	// anyway.
 	AgentTimeout time.Duration
 
-	// Timeout is how long the claims are tried to be deleted, each of at most two
-	// times.
+	// Timeout limits each of at most two attempts to delete the claims.
 	Timeout time.Duration
 
-	// Settle is the pause after which the hook looks again when no agent
-	// acknowledged: one that stops late may have made another claim.
+	// Settle is the pause before the second attempt if no agent acknowledged: an
+	// agent that stops late may have created another claim.
 	Settle time.Duration
 
-	// Clock is the time that passes between attempts.
+	// Clock provides the time between attempts.
 	Clock clock.Clock
 }
 
-// pollInterval is how often the hook looks for what it waits for.
+// pollInterval is the pause between two attempts of the hook.
 const pollInterval = 200 * time.Millisecond
 
 var (
-	errNoAnswer   = errors.New("the marker is written but not answered")
-	errClaimsLeft = errors.New("marked ClusterClaims are still there, or made anew by an agent that did not stop")
+	errNoAnswer   = errors.New("the agent has not acknowledged the request in the marker")
+	errClaimsLeft = errors.New("marked ClusterClaims still exist, or were recreated by an agent that did not stop")
 )
 
-// Run stops the agent and deletes the claims. It returns nil when no claim of
-// this addon is left.
+// Run stops the agent and deletes the claims. It returns nil once no claim of this
+// addon is left.
 func (h *Hook) Run(ctx context.Context) error {
 	stopped := h.stopAgent(ctx)
 	if err := h.deleteClaims(ctx); err != nil || stopped {
@@ -68,21 +67,22 @@ func (h *Hook) Run(ctx context.Context) error {
 	return h.deleteClaims(ctx)
 }
 
-// stopAgent tells the agent to stop and says whether it acknowledged in time. If
-// not, there may be no agent; one that is there after all makes its claims anew, and
-// so keeps the hook from succeeding.
+// stopAgent tells the agent to stop and reports whether it acknowledged in time.
+// If not, there is probably no agent; one that runs after all recreates its claims,
+// which makes the hook fail.
 func (h *Hook) stopAgent(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
 	if err := h.retry(ctx, h.AgentTimeout, h.request); err != nil {
-		logger.Info("No agent acknowledged that it stopped; going on", "timeout", h.AgentTimeout, "reason", err.Error())
+		logger.Info("Continuing: no agent acknowledged that it stopped",
+			"timeout", h.AgentTimeout, "reason", err.Error())
 		return false
 	}
 	logger.Info("The agent has stopped publishing")
 	return true
 }
 
-// request puts the request into the marker, which is shipped with the agent, and
-// returns nil once it is acknowledged.
+// request writes the request to the marker, which exists because it is shipped with
+// the agent, and returns nil once the agent has acknowledged.
 func (h *Hook) request(ctx context.Context) error {
 	marker := &corev1.ConfigMap{}
 	if err := h.Client.Get(ctx, MarkerKey(h.InstallNamespace), marker); err != nil {
@@ -92,15 +92,15 @@ func (h *Hook) request(ctx context.Context) error {
 		return nil
 	}
 	if !addressed(marker, h.Addon) {
-		err := h.Client.Patch(ctx, withRequest(marker, h.Addon), client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{}))
-		if err != nil {
+		patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
+		if err := h.Client.Patch(ctx, withRequest(marker, h.Addon), patch); err != nil {
 			return fmt.Errorf("writing the marker: %w", err)
 		}
 	}
 	return errNoAnswer
 }
 
-// deleteClaims deletes marked claims until none is left.
+// deleteClaims deletes the marked claims until none is left.
 func (h *Hook) deleteClaims(ctx context.Context) error {
 	return h.retry(ctx, h.Timeout, func(ctx context.Context) error {
 		claims := &clusterv1alpha1.ClusterClaimList{}
@@ -132,8 +132,8 @@ func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterCl
 	return nil
 }
 
-// retry repeats an attempt until it succeeds or the timeout passes, and returns
-// the last error. An attempt that hangs is cut short by the timeout.
+// retry repeats an attempt until it succeeds or the timeout expires, and returns
+// the last error. The timeout also cancels an attempt that hangs.
 func (h *Hook) retry(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
 	deadline := h.Clock.Now().Add(timeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
@@ -144,7 +144,7 @@ func (h *Hook) retry(ctx context.Context, timeout time.Duration, attempt func(co
 		if err == nil {
 			return nil
 		}
-		// One cut short by the deadline says less than the one before.
+		// The error of a canceled attempt says less than the one before.
 		if last == nil || limited.Err() == nil {
 			last = err
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Reconciler is the agent's side: it stops publishing and says so.
+// Reconciler is the agent's side: it stops publishing and acknowledges that.
 type Reconciler struct {
 	addon  types.UID
 	stop   func(context.Context) error
@@ -37,8 +37,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if acknowledged(marker, r.addon) {
 		return reconcile.Result{}, nil
 	}
-	err := r.writer.Patch(ctx, withAcknowledgement(marker, r.addon), client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
+	if err := r.writer.Patch(ctx, withAcknowledgement(marker, r.addon), patch); err != nil {
 		return reconcile.Result{}, fmt.Errorf("acknowledging in ConfigMap %s: %w", req.NamespacedName, err)
 	}
 	log.FromContext(ctx).Info("Stopped publishing: the addon is being removed")

@@ -14,10 +14,10 @@ const (
 	// Group is the API group of ClusterProperty.
 	Group = "about.k8s.io"
 
-	// Kind is its kind.
+	// Kind is the kind of a ClusterProperty.
 	Kind = "ClusterProperty"
 
-	// CRDName is the name of the CustomResourceDefinition that serves it.
+	// CRDName is the name of its CustomResourceDefinition.
 	CRDName = "clusterproperties." + Group
 )
 
@@ -25,12 +25,12 @@ const (
 // Their schemas are the same.
 func Versions() []string { return []string{"v1beta1", "v1alpha1"} }
 
-// GroupVersionKind returns the kind at a version.
+// GroupVersionKind returns the GroupVersionKind of ClusterProperty at a version.
 func GroupVersionKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: Group, Version: version, Kind: Kind}
 }
 
-// New returns an empty object of a version, to be read into or watched.
+// New returns an empty object of a version, to read into or to watch.
 func New(version string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(GroupVersionKind(version))
@@ -44,18 +44,18 @@ func NewList(version string) *unstructured.UnstructuredList {
 	return list
 }
 
-// Property is what matters of a ClusterProperty.
+// Property holds the fields of a ClusterProperty that the agent uses.
 type Property struct {
 	Name  string
 	UID   types.UID
 	Value string
 
-	// SpokeOnly is the owner's wish that it stay on the spoke.
+	// SpokeOnly says that its owner labelled it to stay on the spoke.
 	SpokeOnly bool
 }
 
-// Read takes the property out of an object of any version. A value that is
-// absent or no string reads as empty.
+// Read returns the property in an object of any version. A value that is absent or
+// not a string is read as empty.
 func Read(obj *unstructured.Unstructured) Property {
 	value, _, err := unstructured.NestedString(obj.Object, "spec", "value")
 	if err != nil {
@@ -65,10 +65,11 @@ func Read(obj *unstructured.Unstructured) Property {
 	return Property{Name: obj.GetName(), UID: obj.GetUID(), Value: value, SpokeOnly: spokeOnly}
 }
 
-// Obstacle is what in a property itself keeps it from becoming a claim.
+// Obstacle is what prevents a property from becoming a claim, as far as the
+// property itself is concerned.
 type Obstacle string
 
-// The obstacles. A property without one is to be published.
+// The obstacles. A property with ObstacleNone is published.
 const (
 	ObstacleNone      Obstacle = ""
 	ObstacleSpokeOnly Obstacle = "it is labelled " + contract.LabelSpokeOnly
@@ -77,8 +78,8 @@ const (
 	ObstacleNotText   Obstacle = "its value is not valid UTF-8"
 )
 
-// Obstacle returns what keeps the property from becoming a claim. The owner's
-// wish comes first: who wants it on the spoke need not mend its value.
+// Obstacle returns what prevents the property from becoming a claim. The label
+// comes first: the value of a property that stays on the spoke does not matter.
 func (p Property) Obstacle() Obstacle {
 	switch {
 	case p.SpokeOnly:
@@ -94,9 +95,9 @@ func (p Property) Obstacle() Obstacle {
 	}
 }
 
-// Strip is a cache transform that keeps of a ClusterProperty what Read reads.
-// Of a value that is too long it keeps only so much that it still is: a CRD
-// without a maximum admits values of a megabyte and more. Other objects pass
+// Strip is a cache transform that reduces a ClusterProperty to what Read reads. It
+// truncates a value that is too long to a length that still is too long, because a
+// CRD without a maximum admits values of a megabyte and more. Other objects pass
 // unchanged.
 func Strip(obj any) (any, error) {
 	full, ok := obj.(*unstructured.Unstructured)
@@ -105,7 +106,7 @@ func Strip(obj any) (any, error) {
 	}
 	read := Read(full)
 	if tooLong := contract.MaxPropertyValueBytes + 1; len(read.Value) > tooLong {
-		// The copy lets go of the whole text, which a slice of it would hold.
+		// A copy, because a substring would keep the whole value in memory.
 		read.Value = string([]byte(read.Value[:tooLong]))
 	}
 	kept := &unstructured.Unstructured{Object: map[string]any{

@@ -10,19 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// API is what a spoke serves of ClusterProperty. The zero value says nothing.
+// API is what is known about the ClusterProperty API of a spoke. The zero value
+// means that nothing is known.
 type API struct {
-	// Version is the version to read; empty when none is served.
+	// Version is the version to read; empty if no version the agent reads is served.
 	Version string
 
-	// Absent says that the spoke has no ClusterProperty at all, its
-	// CustomResourceDefinition included. That is an answer: there are no
-	// properties. When it is false and Version is empty there may be some, of
-	// which nothing can be read.
+	// Absent says that the spoke has no CustomResourceDefinition of ClusterProperty,
+	// so there certainly are no properties. If it is false and Version is empty,
+	// there may be properties that cannot be read.
 	Absent bool
 }
 
-// Served says whether properties can be read.
+// Served reports whether properties can be read.
 func (a API) Served() bool { return a.Version != "" }
 
 // Discovery is the part of a discovery client that Observe needs.
@@ -30,8 +30,8 @@ type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Observe asks the API server what it serves of ClusterProperty. The reader must
-// not be a cache. Whatever keeps the answer from being certain is an error.
+// Observe asks the API server which version of ClusterProperty it serves. The
+// reader must not be a cache. It returns an error if the result is not certain.
 func Observe(ctx context.Context, disco Discovery, live client.Reader) (API, error) {
 	for _, version := range Versions() {
 		served, err := serves(disco, schema.GroupVersion{Group: Group, Version: version})
@@ -62,7 +62,7 @@ func serves(disco Discovery, version schema.GroupVersion) (bool, error) {
 	return false, nil
 }
 
-// Absent says whether the spoke has no CustomResourceDefinition of
+// Absent reports whether the spoke has no CustomResourceDefinition of
 // ClusterProperty, and so no properties. The reader must not be a cache.
 func Absent(ctx context.Context, live client.Reader) (bool, error) {
 	err := live.Get(ctx, client.ObjectKey{Name: CRDName}, NewCRD())
@@ -75,17 +75,20 @@ func Absent(ctx context.Context, live client.Reader) (bool, error) {
 	return false, nil
 }
 
-// NewCRD returns an empty CustomResourceDefinition, metadata only, to be read
-// into or watched.
+// NewCRD returns an empty CustomResourceDefinition, metadata only, to read into or
+// to watch.
 func NewCRD() *metav1.PartialObjectMetadata {
 	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+	})
 	return crd
 }
 
-// Gone says whether the spoke has no property of that name, asking the API
-// server itself: a cache may lag behind the claims it is compared with. When the
-// version is no longer served that is an error, not an answer.
+// Gone reports whether the spoke has no property of that name. It asks the API
+// server, because a cache may lag behind the claims it is compared with. It returns
+// an error if the version is no longer served, which says nothing about the
+// property.
 func Gone(ctx context.Context, live client.Reader, api API, name string) (bool, error) {
 	if api.Absent {
 		return Absent(ctx, live)

@@ -23,16 +23,15 @@ import (
 const ControllerName = "spoke.publish"
 
 const (
-	// workers is enough for a burst of properties; each name is worked on by one
-	// at a time.
+	// workers is enough for a burst of properties.
 	workers = 4
 
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// Add adds the controller to a manager of the spoke for what the spoke serves of
-// ClusterProperty. The manager is not to outlive that answer.
+// Add adds the controller to a manager of the spoke that serves ClusterProperty as
+// api says. The manager must be stopped when that changes.
 func Add(mgr manager.Manager, api property.API) error {
 	controlled := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -44,9 +43,10 @@ func Add(mgr manager.Manager, api property.API) error {
 	return controlled.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			// What cannot be read may become readable at any time.
+			// An API that cannot be read now may become readable at any time.
 			CacheSyncTimeout: math.MaxInt64,
-			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				firstRetry, lastRetry),
 		}).
 		Complete(&Reconciler{
 			api:    api,
@@ -56,8 +56,8 @@ func Add(mgr manager.Manager, api property.API) error {
 		})
 }
 
-// propertyChanged passes every event but updates that change nothing the claim
-// says.
+// propertyChanged drops updates that change none of the fields the claim depends
+// on.
 func propertyChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

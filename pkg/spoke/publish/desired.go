@@ -11,19 +11,19 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// observed is what there is under one name; either may be nil.
+// observed is the property and the claim of one name; either may be nil.
 type observed struct {
 	property *property.Property
 	claim    *clusterv1alpha1.ClusterClaim
 }
 
-// foreign says that the name is taken by a claim that is not ours.
+// foreign reports whether the name is taken by a claim that is not ours.
 func (o observed) foreign() bool {
 	return o.claim != nil && o.claim.Labels[contract.LabelManagedBy] != contract.ManagedBy
 }
 
-// desiredClaim returns the claim there should be, nil when there should be none
-// of ours. What others put on our claim is carried over.
+// desiredClaim returns the claim that should exist, or nil if none of ours should.
+// It keeps labels, annotations and owner references that others added.
 func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
 	if seen.property == nil || seen.property.Obstacle() != property.ObstacleNone {
 		return nil
@@ -43,18 +43,17 @@ func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
 	return claim
 }
 
-// withOwner returns the references with owner as the only one to that property,
-// whatever version and UID an earlier one had, and the others as they are.
+// withOwner returns the references with owner in place of all earlier references to
+// that property, whatever their version and UID, and all others unchanged.
 func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
-	at := slices.IndexFunc(refs, func(ref metav1.OwnerReference) bool { return refersAlike(ref, owner) })
+	toProperty := func(ref metav1.OwnerReference) bool {
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		return err == nil && version.Group == property.Group && ref.Kind == owner.Kind && ref.Name == owner.Name
+	}
+	at := slices.IndexFunc(refs, toProperty)
 	if at < 0 {
 		return append(refs, owner)
 	}
-	rest := slices.DeleteFunc(slices.Clone(refs[at+1:]), func(ref metav1.OwnerReference) bool { return refersAlike(ref, owner) })
+	rest := slices.DeleteFunc(slices.Clone(refs[at+1:]), toProperty)
 	return append(append(slices.Clone(refs[:at]), owner), rest...)
-}
-
-func refersAlike(ref, owner metav1.OwnerReference) bool {
-	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && version.Group == property.Group && ref.Kind == owner.Kind && ref.Name == owner.Name
 }

@@ -1,22 +1,22 @@
-// Package publish makes every ClusterProperty of the spoke a ClusterClaim of the
-// same name, which a stock klusterlet reports to the hub.
+// Package publish creates a ClusterClaim of the same name for every
+// ClusterProperty of the spoke. A stock klusterlet reports the claims to the hub.
 //
-// It owns the ClusterClaims that carry the mark (contract.LabelManagedBy), and of
-// those spec.value, the mark and the owner reference to the property; labels,
-// annotations and owner references of others on them stay. A claim without the
-// mark is somebody else's and never touched. Nobody else writes marked claims;
-// the API server's garbage collector deletes one whose property is gone, which
-// this controller does sooner.
+// It owns the ClusterClaims that carry the mark (contract.LabelManagedBy). On them
+// it owns spec.value, the mark and the owner reference to the property, and keeps
+// the labels, annotations and owner references of others. A claim without the mark
+// is somebody else's and never touched. Nobody else writes marked claims; the
+// garbage collector deletes a claim whose property is gone, but this controller
+// does so sooner.
 //
 // Reads, from caches: ClusterProperties at the served version, ClusterClaims.
-// Before it deletes the claim of a property that its cache does not know it asks the API
-// server: an absence must be an answer. A spoke without the
-// CustomResourceDefinition has no properties, so what is left of earlier claims
-// goes; one whose properties cannot be read keeps its claims.
+// Before it deletes the claim of a property that is not in its cache, it asks the
+// API server whether the property is really gone. On a spoke without the
+// CustomResourceDefinition there are no properties, so earlier claims are deleted;
+// where properties cannot be read, claims stay.
 //
 // Writes: one request for each change, with an optimistic lock, and none when
-// nothing changed. A write that was begun is finished even when the controller
-// is told to stop, so that nothing is under way once it has stopped.
+// nothing changed. A write that has started is finished even when the controller
+// is stopped, so that none is under way once it has stopped.
 //
 // Requeue: only errors, conflicts among them, with a backoff of up to a minute.
 //

@@ -14,11 +14,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// writeTimeout bounds a write that is finished after the controller was told to
-// stop.
+// writeTimeout limits a write, which continues when the controller is stopped.
 const writeTimeout = 15 * time.Second
 
-// Reconciler keeps the claim of one name what the property of that name says.
+// Reconciler keeps each claim in sync with the property of its name.
 type Reconciler struct {
 	api    property.API
 	cached client.Reader
@@ -86,8 +85,8 @@ func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.C
 	})
 }
 
-// prune deletes a claim of ours that has no property, or one that is not to be
-// published. The lock keeps a claim that changed hands meanwhile.
+// prune deletes a claim of ours whose property is gone or must not be published.
+// The optimistic lock protects a claim that somebody took over meanwhile.
 func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 	claim := seen.claim
 	if seen.property == nil {
@@ -102,10 +101,11 @@ func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 	})
 }
 
-// write does one write that nothing was allowed to begin after ctx ended, but
-// that is not broken off either: an answer nobody waits for may still be a
-// change.
-func write(ctx context.Context, what string, claim *clusterv1alpha1.ClusterClaim, do func(context.Context) error) error {
+// write does not start a write after ctx has ended, and does not cancel one that
+// has started: a canceled request may still take effect.
+func write(
+	ctx context.Context, what string, claim *clusterv1alpha1.ClusterClaim, do func(context.Context) error,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -26,20 +26,20 @@ import (
 const ControllerName = "spoke.report"
 
 const (
-	// settleTime is how long events are collected before they are reported, so
-	// that the steps in between are not.
+	// settleTime is how long events are collected before they are reported, so that
+	// intermediate states are not.
 	settleTime = 500 * time.Millisecond
 
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// Options is what is reported and where.
+// Options says what is reported and where.
 type Options struct {
-	// API is what the spoke serves of ClusterProperty.
+	// API is the ClusterProperty API that the spoke serves.
 	API property.API
 
-	// Stopped says that nothing is published any more.
+	// Stopped says that publishing has ended.
 	Stopped bool
 
 	// Limit is the klusterlet's limit of claims.
@@ -49,19 +49,20 @@ type Options struct {
 	Addon    types.NamespacedName
 	AddonUID types.UID
 
-	// Hub is the cluster of that object. Its cache is started by the caller and
-	// need not be synced.
+	// Hub is the cluster of that object. The caller starts its cache, which need not
+	// have synced.
 	Hub cluster.Cluster
 }
 
-// Add adds the controller to a manager of the spoke. The manager is not to
-// outlive what the options say.
+// Add adds the controller to a manager of the spoke. The manager must be stopped
+// when the options change.
 func Add(mgr manager.Manager, opts Options) error {
 	c, err := controller.New(ControllerName, mgr, controller.Options{
-		// There is one object, and the reconciler remembers what it waits for.
+		// There is one object, and the reconciler has state of its own.
 		MaxConcurrentReconciles: 1,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		// The hub may be unreachable for as long as it likes.
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			firstRetry, lastRetry),
+		// The hub may be unreachable for any length of time.
 		CacheSyncTimeout: math.MaxInt64,
 		Reconciler: &Reconciler{
 			api:      opts.API,
@@ -78,21 +79,23 @@ func Add(mgr manager.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	toAddon := settled(opts.Addon)
-	if err := c.Watch(source.Kind[client.Object](opts.Hub.GetCache(), &addonv1beta1.ManagedClusterAddOn{}, toAddon)); err != nil {
+	toAddon := enqueueAfterSettleTime(opts.Addon)
+	addons := &addonv1beta1.ManagedClusterAddOn{}
+	if err := c.Watch(source.Kind[client.Object](opts.Hub.GetCache(), addons, toAddon)); err != nil {
 		return err
 	}
 	if opts.Stopped || !opts.API.Served() {
 		return nil
 	}
-	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), &clusterv1alpha1.ClusterClaim{}, toAddon)); err != nil {
+	claims := &clusterv1alpha1.ClusterClaim{}
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), claims, toAddon)); err != nil {
 		return err
 	}
 	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(opts.API.Version), toAddon))
 }
 
-// settled routes every event to the one addon object, after settleTime.
-func settled(addon types.NamespacedName) handler.EventHandler {
+// enqueueAfterSettleTime maps every event to the one addon, after settleTime.
+func enqueueAfterSettleTime(addon types.NamespacedName) handler.EventHandler {
 	enqueue := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		queue.AddAfter(reconcile.Request{NamespacedName: addon}, settleTime)
 	}

@@ -6,17 +6,17 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// lateTime is how long a claim may take to follow its property before that is
-// reported. Usually it takes milliseconds; reported at once, every burst of new properties
-// would turn the condition False and True again.
+// lateTime is how long the claim of a property may be missing before that is
+// reported. Usually it takes milliseconds; if it were reported at once, every burst
+// of new properties would turn the condition False and back to True.
 const lateTime = 5 * time.Second
 
-// awaited is since when the claims have been missing that are to follow a
-// property.
+// awaited maps the names of missing claims to the time since when they have been
+// missing.
 type awaited map[string]time.Time
 
-// count adds the claims that are missing but not late to those that are seen, and
-// returns how soon the first of them is late; zero when none is awaited.
+// count adds the claims that are missing but not late to seen, and returns how soon
+// the first of them is late, or zero if there are none.
 func (a awaited) count(seen *observed, now time.Time) time.Duration {
 	missing := map[string]bool{}
 	for _, p := range seen.properties {

@@ -9,30 +9,30 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Limit is what the klusterlet was told about custom claims.
+// Limit is the klusterlet's configuration of custom claims.
 type Limit struct {
 	// Custom is the number of custom claims it reports (its flag
 	// --max-custom-cluster-claims).
 	Custom int
 
-	// ReservedSuffixes mark claims that it always reports (its flag
-	// --reserved-cluster-claim-suffixes).
+	// ReservedSuffixes are the name suffixes of claims that it always reports (its
+	// flag --reserved-cluster-claim-suffixes).
 	ReservedSuffixes []string
 }
 
-// cut is which claims the klusterlet will not report.
+// cut says which claims the klusterlet will not report.
 type cut struct {
 	// custom is how many claims count against the limit.
 	custom int
 
-	// ours and others are the names beyond it, sorted.
+	// ours and others are the names beyond the limit, sorted.
 	ours, others []string
 }
 
-// predictCut does what the klusterlet does (OCM,
+// predictCut mirrors the klusterlet (OCM,
 // pkg/registration/spoke/managedcluster/claim_reconcile.go): claims labelled to
-// stay on the spoke do not count, reserved ones always pass, the rest is sorted by name and
-// what exceeds the limit is left out.
+// stay on the spoke do not count, reserved ones are always reported, and of the
+// rest, sorted by name, those beyond the limit are left out.
 func predictCut(claims []claim, limit Limit) cut {
 	var custom []claim
 	for _, c := range claims {
@@ -57,7 +57,7 @@ func (l Limit) reserved(name string) bool {
 		slices.ContainsFunc(l.ReservedSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// claim is what matters of a ClusterClaim here.
+// claim holds the properties of a ClusterClaim that the report depends on.
 type claim struct {
 	name            string
 	ours, spokeOnly bool

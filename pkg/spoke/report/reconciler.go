@@ -17,10 +17,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// hubTimeout bounds one write to the hub.
+// hubTimeout limits one write to the hub.
 const hubTimeout = 30 * time.Second
 
-// Reconciler keeps the condition true.
+// Reconciler keeps the condition up to date.
 type Reconciler struct {
 	api      property.API
 	stopped  bool
@@ -28,7 +28,7 @@ type Reconciler struct {
 	addonUID types.UID
 	clock    clock.PassiveClock
 
-	// awaited is only used by the one worker there is.
+	// awaited needs no lock, because there is only one worker.
 	awaited awaited
 
 	spoke client.Reader
@@ -81,7 +81,9 @@ func (r *Reconciler) observe(ctx context.Context) (observed, error) {
 	return seen, nil
 }
 
-func (r *Reconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
+func (r *Reconciler) apply(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition,
+) error {
 	condition.LastTransitionTime = metav1.NewTime(r.clock.Now())
 	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, condition)
 	if err != nil || patch == nil {

@@ -92,7 +92,7 @@ func (b *bench) writes() []string {
 var (
 	available = metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: start}
 	empty     = metav1.Condition{Type: "PropertiesPublished", Status: "True", Reason: "Published", Message: "There are no properties.", LastTransitionTime: start}
-	stopped   = metav1.Condition{Type: "PropertiesPublished", Status: "False", Reason: "PublishingStopped", Message: "The addon is being removed; its ClusterClaims go.", LastTransitionTime: later}
+	stopped   = metav1.Condition{Type: "PropertiesPublished", Status: "False", Reason: "PublishingStopped", Message: "The addon is being removed; its ClusterClaims are deleted.", LastTransitionTime: later}
 )
 
 func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {

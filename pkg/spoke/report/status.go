@@ -11,18 +11,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// The lists in the condition's message share its 1024 bytes; what does not fit
-// is counted.
+// The lists in the condition's message share its 1024 bytes; entries that do not
+// fit are counted.
 const (
 	leftOutBytes   = 350
 	cutOffBytes    = 270
 	spokeOnlyBytes = 60
 )
 
-// limitSetting is the field of the Klusterlet that lifts the limit.
+// limitSetting is the field of the Klusterlet that sets the limit.
 const limitSetting = "spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims"
 
-// observed is what the condition is about.
+// observed is what the condition depends on.
 type observed struct {
 	api        property.API
 	stopped    bool
@@ -31,7 +31,7 @@ type observed struct {
 	limit      Limit
 }
 
-// outcome is what became of the properties.
+// outcome is the result of comparing properties with claims.
 type outcome struct {
 	total     int
 	published int
@@ -40,23 +40,25 @@ type outcome struct {
 	cut       cut
 }
 
-// desiredCondition returns the condition without its time. The same facts give
-// the same text, in whatever order they come.
+// desiredCondition returns the condition without its transition time. The message
+// does not depend on the order of properties and claims.
 func desiredCondition(seen observed) metav1.Condition {
 	condition := metav1.Condition{Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse}
 	switch {
 	case seen.stopped:
 		condition.Reason = contract.ReasonPublishingStopped
-		condition.Message = "The addon is being removed; its ClusterClaims go."
+		condition.Message = "The addon is being removed; its ClusterClaims are deleted."
 	case seen.api.Absent:
 		condition.Reason = contract.ReasonPropertyAPIMissing
-		condition.Message = "The cluster has no CustomResourceDefinition " + property.CRDName + "; its arrival is waited for."
+		condition.Message = "The cluster has no CustomResourceDefinition " + property.CRDName +
+			"; publishing starts once it is installed."
 	case !seen.api.Served():
 		condition.Reason = contract.ReasonPropertyAPIMissing
-		condition.Message = fmt.Sprintf("CustomResourceDefinition %s serves none of the versions %s; published claims stay as they are until it does.",
+		condition.Message = fmt.Sprintf("CustomResourceDefinition %s serves none of the versions %s; "+
+			"published claims stay as they are until it does.",
 			property.CRDName, strings.Join(property.Versions(), ", "))
 	default:
-		result := judge(seen)
+		result := compare(seen)
 		condition.Reason = result.reason()
 		condition.Message = result.message(seen.limit)
 		if condition.Reason == contract.ReasonPublished {
@@ -66,8 +68,8 @@ func desiredCondition(seen observed) metav1.Condition {
 	return condition
 }
 
-// judge compares properties with claims.
-func judge(seen observed) outcome {
+// compare compares properties with claims.
+func compare(seen observed) outcome {
 	claims := make(map[string]claim, len(seen.claims))
 	for _, c := range seen.claims {
 		claims[c.name] = c
@@ -88,9 +90,9 @@ func judge(seen observed) outcome {
 	return result
 }
 
-// whyNot returns what keeps a property from the hub, or nothing. A claim of an
-// older value counts as published: it is about to follow, and the text must not
-// change when a value does.
+// whyNot returns why a property is not published, or "" if it is. A claim with an
+// older value counts as published: it is about to be updated, and the message must
+// not change when a value does.
 func whyNot(p property.Property, claims map[string]claim) string {
 	if obstacle := p.Obstacle(); obstacle != property.ObstacleNone {
 		return string(obstacle)
@@ -158,12 +160,13 @@ func (o outcome) cutOff(limit Limit) string {
 	if n := len(o.cut.others); n > 0 {
 		others = fmt.Sprintf(" (and %s of others)", counted(n, "claim", "claims"))
 	}
-	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s%s: set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
-		counted(limit.Custom, "custom claim", "custom claims"), list(o.cut.ours, cutOffBytes), others, limitSetting, o.cut.custom)
+	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s%s: "+
+		"set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
+		counted(limit.Custom, "custom claim", "custom claims"), list(o.cut.ours, cutOffBytes), others,
+		limitSetting, o.cut.custom)
 }
 
-// list joins the entries within a number of bytes and counts those that do not
-// fit.
+// list joins the entries that fit into maxBytes and counts the others.
 func list(entries []string, maxBytes int) string {
 	const separator = ", "
 	var text string

@@ -80,7 +80,7 @@ func TestDesiredCondition(t *testing.T) {
 		"no CRD": {
 			seen:   observed{api: property.API{Absent: true}},
 			status: "False", reason: "ClusterPropertyAPIMissing",
-			message: "The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; its arrival is waited for.",
+			message: "The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
 		},
 		"CRD without a version that can be read": {
 			seen:   observed{},
@@ -89,7 +89,7 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"stopped": {
 			seen:   observed{stopped: true},
-			status: "False", reason: "PublishingStopped", message: "The addon is being removed; its ClusterClaims go.",
+			status: "False", reason: "PublishingStopped", message: "The addon is being removed; its ClusterClaims are deleted.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package spoketest makes what tests of the spoke need: the shipped
-// ClusterProperty definition in the variants other installers have, properties, and
+// Package spoketest provides what tests of the spoke need: the shipped
+// ClusterProperty CRD in the variants other installers use, properties, and
 // kubeconfig files.
 package spoketest

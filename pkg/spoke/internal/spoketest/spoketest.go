@@ -22,9 +22,9 @@ import (
 
 const crdFile = "spoke/10-clusterproperty-crd.yaml"
 
-// CRD returns the shipped definition of ClusterProperty, changed to serve only
-// the given versions and to store the last of them. With both versions, v1beta1
-// first, it is the shipped one.
+// CRD returns the shipped CRD of ClusterProperty, changed to serve only the given
+// versions and to store the last of them. With both versions, v1beta1 first, it is
+// the shipped one.
 func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	shipped, err := Shipped()()
@@ -32,19 +32,20 @@ func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinit
 		tb.Fatal(err)
 	}
 	crd := shipped[0]
-	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version crdVersion) bool {
 		return !slices.Contains(served, version.Name)
 	})
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == served[len(served)-1]
 	}
 	if len(crd.Spec.Versions) != len(served) {
-		tb.Fatalf("the shipped definition has not all of the versions %v", served)
+		tb.Fatalf("the shipped CRD lacks some of the versions %v", served)
 	}
 	return crd
 }
 
-// Shipped is the definition of ClusterProperty as it is shipped.
+// Shipped returns the CRD of ClusterProperty as it is shipped.
 func Shipped() apitest.CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		text, err := manifests.Spoke.ReadFile(crdFile)
@@ -55,7 +56,7 @@ func Shipped() apitest.CRDs {
 	}
 }
 
-// Property returns a property of a version.
+// Property returns a ClusterProperty of an API version.
 func Property(version, name, value string, labels map[string]string) *unstructured.Unstructured {
 	obj := property.New(version)
 	obj.SetName(name)
@@ -64,14 +65,16 @@ func Property(version, name, value string, labels map[string]string) *unstructur
 	return obj
 }
 
-// Kubeconfig returns a kubeconfig file's content for a configuration with inline
-// certificates.
+// Kubeconfig returns the content of a kubeconfig file for a configuration with
+// inline certificates.
 func Kubeconfig(tb testing.TB, cfg *rest.Config) []byte {
 	tb.Helper()
 	const name = "test"
+	cluster := &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	user := &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
 	content, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}},
+		Clusters:       map[string]*clientcmdapi.Cluster{name: cluster},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: user},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	})
@@ -99,10 +102,10 @@ func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Grant gives the shipped rights of a file to the service account of that name
-// in a namespace, in objects of their own, with whatever else the file puts into
-// that namespace. Clients of the user
-// system:serviceaccount:<namespace>:<account> then have them.
+// Grant creates the RBAC objects of a shipped manifest, and whatever else the file
+// contains, for service accounts in the given namespace. Cluster-scoped objects
+// get names of their own. Clients of the user
+// system:serviceaccount:<namespace>:<account> then have these rights.
 func Grant(tb testing.TB, c client.Client, file, namespace string) {
 	tb.Helper()
 	for _, obj := range manifest(tb, file) {
@@ -115,7 +118,7 @@ func Grant(tb testing.TB, c client.Client, file, namespace string) {
 				set(tb, obj, name+":"+namespace, "roleRef", "name")
 			}
 		default:
-			tb.Fatalf("%s: %s is no right", file, obj.GetKind())
+			tb.Fatalf("%s: unexpected kind %s", file, obj.GetKind())
 		}
 		if subjects, ok, _ := unstructured.NestedSlice(obj.Object, "subjects"); ok {
 			for _, subject := range subjects {

@@ -25,17 +25,17 @@ const (
 	klusterletPrefix = "system:open-cluster-management:"
 
 	// grpcServerUser creates requests for klusterlets that join through OCM's gRPC
-	// server; who asked is in an annotation that this server writes.
+	// server, which names the requester in an annotation.
 	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 
-	// agentDNSName is what the klusterlet puts into the request of an addon (OCM,
+	// agentDNSName is in the requests that the klusterlet makes for an addon (OCM,
 	// pkg/registration/register/csr).
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
 )
 
-// judge says why a certificate must not be issued to the cluster's agent; nil
-// approves. A request is judged as the whole it would be signed as: the labels that
-// led here are only a hint, anyone may set them.
+// judge returns why a certificate must not be issued to the cluster's agent, or nil
+// to approve it. Everything that would be signed is judged. The labels that led here
+// are only a hint, since anyone may set them.
 func judge(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) error {
 	switch {
 	case !cluster.Spec.HubAcceptsClient:
@@ -63,9 +63,9 @@ func judge(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedCluster
 	return judgeNames(request)
 }
 
-// judgeRequester lets only the cluster's own klusterlet ask. The name must have
-// no further parts: otherwise a cluster named "cluster" would be the agent of
-// every addon, whose users are called system:open-cluster-management:cluster:...
+// judgeRequester accepts only the cluster's own klusterlet. Its name must have no
+// further parts: addons' users are called system:open-cluster-management:cluster:...,
+// so every addon's agent would pass as the klusterlet of a cluster named "cluster".
 func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningRequest) error {
 	user := csr.Spec.Username
 	if user == grpcServerUser {
@@ -103,8 +103,8 @@ func parseRequest(data []byte) (*x509.CertificateRequest, error) {
 	return request, request.CheckSignature()
 }
 
-// judgeSubject wants exactly the agent's user and groups, and nothing else said
-// of the subject. Older klusterlets add the group of everybody.
+// judgeSubject accepts exactly the agent's user and groups, and no other attribute
+// of the subject. Older klusterlets add the group of all authenticated users.
 func judgeSubject(cluster string, request *x509.CertificateRequest) error {
 	commonName, organization := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}
 	names := 0

@@ -14,7 +14,7 @@ import (
 // A CA that was published just now must not be forgotten because another one
 // comes before the ConfigMap that remembers it is seen.
 func TestWhatWasJustRememberedCountsBeforeItIsSeen(t *testing.T) {
-	state := func(resourceVersion string) *corev1.ConfigMap {
+	version := func(resourceVersion string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: contract.AccessStateName, ResourceVersion: resourceVersion}}
 	}
 	now := time.Now()
@@ -24,17 +24,17 @@ func TestWhatWasJustRememberedCountsBeforeItIsSeen(t *testing.T) {
 		want  string
 	}{
 		"nothing is seen yet":               {nil, 0, "7"},
-		"what was before is seen":           {state("5"), 0, "7"},
-		"it is seen":                        {state("7"), 0, "7"},
-		"somebody has changed it":           {state("9"), 0, "9"},
-		"it is never seen: not for ever":    {state("5"), kube.StaleAfter, "5"},
+		"what was before is seen":           {version("5"), 0, "7"},
+		"it is seen":                        {version("7"), 0, "7"},
+		"somebody has changed it":           {version("9"), 0, "9"},
+		"it is never seen: not for ever":    {version("5"), kube.StaleAfter, "5"},
 		"deleted by somebody: not for ever": {nil, kube.StaleAfter, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &Watch{opts: Options{Namespace: "hub"}, expectations: kube.NewExpectations()}
-			w.wrote(state("7"), now)
+			s := newState(nil, "hub", "proxy")
+			s.wrote(version("7"), now)
 			got := ""
-			if found := w.latest(found[corev1.ConfigMap]{object: tc.seen}, now.Add(tc.after)); found.object != nil {
+			if found := s.latest(found[corev1.ConfigMap]{object: tc.seen}, now.Add(tc.after)); found.object != nil {
 				got = found.object.ResourceVersion
 			}
 			if got != tc.want {

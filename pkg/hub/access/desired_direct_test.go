@@ -134,7 +134,7 @@ func TestFromManagedCluster(t *testing.T) {
 // not touched.
 func TestNoWordOfDirectAccessIsAnAnswer(t *testing.T) {
 	d := decide(ClusterProxyOptions{}, endpoint{}, clusterFacts{name: "c1"})
-	if diff := cmp.Diff(Decision{Direct: Answer{Known: true}}, d); diff != "" {
+	if diff := cmp.Diff(Decision{Direct: ProviderState{Known: true}}, d); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	if strings.Contains(fmt.Sprint(d.Problems), "direct") {

@@ -21,34 +21,31 @@ func clusterOf(addon *addonv1beta1.ManagedClusterAddOn) *clusterv1.ManagedCluste
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}}
 }
 
-func TestGrant(t *testing.T) {
-	c, wire := newClient(t)
-	addon := newAddon(t, c)
+func TestGrants(t *testing.T) {
+	w := newWorld(t)
+	addon := w.addon()
 	// What the spoke can patch must not matter.
 	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
 		Subject: addonv1beta1.KubeClientSubject{BaseSubject: addonv1beta1.BaseSubject{User: "system:admin", Groups: []string{"system:masters"}}},
 	}}}
-	a := &access{reader: c, live: c, writer: c}
+	g := &grants{reader: w, live: w, writer: w}
 	grant := func() {
 		t.Helper()
-		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
-	wire.Reset()
+	w.wire.Reset()
 	grant()
-	if writes := wire.Writes(); len(writes) != 2 {
+	if writes := w.wire.Writes(); len(writes) != 2 {
 		t.Errorf("%d writes at first, want one Role and one RoleBinding: %v", len(writes), writes)
 	}
 
-	key := client.ObjectKey{Namespace: addon.Namespace, Name: "cluster-inventory-agent"}
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
 	read := func() {
 		t.Helper()
 		for _, object := range []client.Object{role, binding} {
-			if err := c.Get(t.Context(), key, object); err != nil {
-				t.Fatal(err)
-			}
+			object.SetNamespace(addon.Namespace)
+			object.SetName("cluster-inventory-agent")
+			w.MustGet(object)
 		}
 	}
 	wantRules := []rbacv1.PolicyRule{
@@ -77,9 +74,9 @@ func TestGrant(t *testing.T) {
 	}
 	check()
 
-	wire.Reset()
+	w.wire.Reset()
 	grant()
-	if writes := wire.Writes(); len(writes) != 0 {
+	if writes := w.wire.Writes(); len(writes) != 0 {
 		t.Errorf("writes although nothing changed: %v", writes)
 	}
 
@@ -87,14 +84,12 @@ func TestGrant(t *testing.T) {
 	binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "mallory"})
 	for _, object := range []client.Object{role, binding} {
 		object.GetLabels()["example.com/theirs"] = "stays"
-		if err := c.Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, w.Update(t.Context(), object))
 	}
-	wire.Reset()
+	w.wire.Reset()
 	grant()
 	check()
-	if writes := wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch || writes[1].Method != http.MethodPatch {
+	if writes := w.wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch || writes[1].Method != http.MethodPatch {
 		t.Errorf("writes to repair both: %v", writes)
 	}
 	if role.Labels["example.com/theirs"] != "stays" {
@@ -107,50 +102,47 @@ func TestGrant(t *testing.T) {
 	check()
 }
 
-func TestGrantBelievesTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
-	c, wire := newClient(t)
-	addon := newAddon(t, c)
-	a := &access{reader: empty{c}, live: c, writer: c}
+func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
+	w := newWorld(t)
+	addon := w.addon()
+	g := &grants{reader: empty{w}, live: w, writer: w}
 	for range 2 {
-		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
-	for _, call := range wire.Writes("roles", "rolebindings") {
+	for _, call := range w.wire.Writes("roles", "rolebindings") {
 		if call.Method != http.MethodPost {
 			t.Errorf("%s although nothing changed", call.Method)
 		}
 	}
 }
 
-// TestGrantTriesOnceMoreWhereTheCacheHasAnOlderState: between our patch and its
-// coming round, the framework may ask again.
-func TestGrantTriesOnceMoreWhereTheCacheHasAnOlderState(t *testing.T) {
-	c, wire := newClient(t)
-	addon := newAddon(t, c)
-	if err := (&access{reader: c, live: c, writer: c}).grant(t.Context(), clusterOf(addon), addon); err != nil {
+// The framework may ask again before the cache has seen our last patch.
+func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
+	w := newWorld(t)
+	addon := w.addon()
+	if err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon); err != nil {
 		t.Fatal(err)
 	}
-	before := older{Reader: c}
+	before := older{Reader: w}
 	for _, object := range []client.Object{&before.role, &before.binding} {
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: addon.Namespace, Name: "cluster-inventory-agent"}, object); err != nil {
-			t.Fatal(err)
-		}
+		object.SetNamespace(addon.Namespace)
+		object.SetName("cluster-inventory-agent")
+		w.MustGet(object)
 	}
 	addon.UID = "another-installation"
-	a := &access{reader: before, live: c, writer: c}
+	g := &grants{reader: before, live: w, writer: w}
 	for n := range 2 { // the second time, both are refused
-		wire.Reset()
-		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+		w.wire.Reset()
+		if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
 			t.Errorf("grant %d: %v", n+1, err)
 		}
-		if writes := wire.Writes(); len(writes) != 2 {
+		if writes := w.wire.Writes(); len(writes) != 2 {
 			t.Errorf("grant %d: writes %v, want 2", n+1, writes)
 		}
 	}
 }
 
-// older is a cache that does not come on.
+// older is a cache that stays behind.
 type older struct {
 	client.Reader
 	role    rbacv1.Role
@@ -174,7 +166,7 @@ func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...
 	return apierrors.NewNotFound(rbacv1.Resource("roles"), key.Name)
 }
 
-func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
+func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 	tests := map[string]struct {
 		existing client.Object
 		problem  string
@@ -195,17 +187,17 @@ func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c, wire := newClient(t)
-			addon := newAddon(t, c)
+			w := newWorld(t)
+			addon := w.addon()
 			test.existing.SetNamespace(addon.Namespace)
 			test.existing.SetName("cluster-inventory-agent")
-			create(t, c, test.existing)
-			wire.Reset()
-			err := (&access{reader: c, live: c, writer: c}).grant(t.Context(), clusterOf(addon), addon)
+			w.MustCreate(test.existing)
+			w.wire.Reset()
+			err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon)
 			if err == nil || !strings.Contains(err.Error(), test.problem) {
 				t.Errorf("got %v, want %q in it", err, test.problem)
 			}
-			for _, call := range wire.Writes() {
+			for _, call := range w.wire.Writes() {
 				if call.Method != http.MethodPost {
 					t.Errorf("%s %s", call.Method, call.Path)
 				}
@@ -214,20 +206,20 @@ func TestGrantLeavesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestGrantReturnsErrorsAndComesRound(t *testing.T) {
-	c, wire := newClient(t)
-	addon := newAddon(t, c)
-	a := &access{reader: c, live: c, writer: c}
+func TestGrantsReturnErrorsAndConverge(t *testing.T) {
+	w := newWorld(t)
+	addon := w.addon()
+	g := &grants{reader: w, live: w, writer: w}
 	for n := 1; n <= 2; n++ {
-		wire.FailNthWrite(n, apitest.Fault{Status: 500, Reason: "InternalError"})
-		if err := a.grant(t.Context(), clusterOf(addon), addon); err == nil {
+		w.wire.FailNthWrite(n, apitest.Fault{Status: 500, Reason: "InternalError"})
+		if err := g.apply(t.Context(), clusterOf(addon), addon); err == nil {
 			t.Errorf("write %d failed unnoticed", n)
 		}
-		wire.Fail(nil)
+		w.wire.Fail(nil)
 		if n == 1 {
 			continue
 		}
-		if err := a.grant(t.Context(), clusterOf(addon), addon); err != nil {
+		if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
 			t.Errorf("after write %d failed: %v", n, err)
 		}
 	}

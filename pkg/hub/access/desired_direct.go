@@ -15,24 +15,24 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxMistakeBytes bounds what is repeated of a parser's complaint.
+// maxMistakeBytes bounds how much of a parser's error is repeated.
 const maxMistakeBytes = 200
 
-// directConfig is what a key of a ConfigMap labelled contract.LabelDirectAccess
-// says of the cluster it is named after.
+// directConfig is the value of one key, the cluster's name, in a ConfigMap labelled
+// contract.LabelDirectAccess.
 type directConfig struct {
 	// Server is the URL of the cluster's API server.
 	Server string `json:"server,omitempty"`
 
-	// CertificateAuthority is, in PEM, what its certificate is verified by.
+	// CertificateAuthority verifies its certificate, in PEM.
 	CertificateAuthority string `json:"certificateAuthority,omitempty"`
 
-	// FromManagedCluster takes both from the ManagedCluster, where a klusterlet may
-	// write them.
+	// FromManagedCluster takes both from the ManagedCluster, which a klusterlet may
+	// write.
 	FromManagedCluster bool `json:"fromManagedCluster,omitempty"`
 }
 
-// directEntry is what the administrator says of one cluster.
+// directEntry is what the administrator says about one cluster.
 type directEntry struct {
 	source string // namespace/name of the ConfigMap
 
@@ -41,48 +41,48 @@ type directEntry struct {
 
 	fromManagedCluster bool
 
-	// problem is a fragment that says why the entry cannot be used.
+	// problem says, as part of a sentence, why the entry cannot be used.
 	problem string
 }
 
-// directFacts are what there is of one cluster's direct access.
+// directFacts are what is known of direct access to one cluster.
 type directFacts struct {
-	// unknown is why it cannot be told what the administrator says; empty when it
-	// can.
+	// unknown says why the administrator's entries are not known; empty when they
+	// are.
 	unknown string
 
-	entry *directEntry // nil when he says nothing of this cluster
+	entry *directEntry // nil if there is none for this cluster
 
 	// cluster is what the ManagedCluster says, if the entry wants that.
 	cluster found[[]clusterv1.ClientConfig]
 }
 
 // desiredDirect decides whether and how a cluster is reached without a proxy.
-func desiredDirect(c clusterFacts) (Answer, string) {
+func desiredDirect(c clusterFacts) (ProviderState, string) {
 	entry := c.direct.entry
 	switch {
 	case c.direct.unknown != "":
-		return Answer{}, "ConfigMaps labelled " + contract.LabelDirectAccess + " " + c.direct.unknown
+		return ProviderState{}, "ConfigMaps labelled " + contract.LabelDirectAccess + " " + c.direct.unknown
 	case entry == nil:
-		return Answer{Known: true}, ""
+		return ProviderState{Known: true}, ""
 	case entry.problem != "":
-		return Answer{Known: true}, entry.problem
+		return ProviderState{Known: true}, entry.problem
 	}
 	server, ca := entry.server, entry.ca
 	if entry.fromManagedCluster {
 		var problem string
 		if c.direct.cluster.unknown != "" {
-			return Answer{}, "the ManagedCluster " + c.direct.cluster.unknown
+			return ProviderState{}, "the ManagedCluster " + c.direct.cluster.unknown
 		}
 		if server, ca, problem = fromManagedCluster(c.direct.cluster.object); problem != "" {
-			return Answer{Known: true}, fmt.Sprintf("%s, as ConfigMap %s wants it", problem, entry.source)
+			return ProviderState{Known: true}, fmt.Sprintf("%s, as ConfigMap %s wants it", problem, entry.source)
 		}
 	}
 	published := provider(contract.DirectAccessProviderName, server, []byte(ca), c.name)
-	return Answer{Known: true, Provider: &published}, ""
+	return ProviderState{Known: true, Provider: &published}, ""
 }
 
-// fromManagedCluster takes the first usable entry.
+// fromManagedCluster returns the first usable entry.
 func fromManagedCluster(configs *[]clusterv1.ClientConfig) (server, ca, problem string) {
 	if configs == nil || len(*configs) == 0 {
 		return "", "", "the ManagedCluster has no spec.managedClusterClientConfigs"
@@ -93,12 +93,13 @@ func fromManagedCluster(configs *[]clusterv1.ClientConfig) (server, ca, problem 
 			return config.URL, string(bundle), ""
 		}
 	}
-	return "", "", "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL and a usable caBundle"
+	return "", "", "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL " +
+		"and a usable caBundle"
 }
 
-// directEntries reads what all ConfigMaps say, by cluster. A mistake is the
-// cluster's alone; of a cluster that two of them name nothing is known to be
-// meant.
+// directEntries reads all ConfigMaps, by cluster. A mistake affects its cluster
+// alone. A cluster that two ConfigMaps name has no usable entry, because nobody
+// knows which one is meant.
 func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 	sources := map[string][]string{}
 	entries := map[string]directEntry{}
@@ -130,11 +131,12 @@ func directEntryOf(source, cluster, text string) directEntry {
 	return entry
 }
 
-// parseDirect reads one entry; the error completes "the text ".
+// parseDirect reads one entry. The error completes "the text ".
 func parseDirect(text string) (directEntry, error) {
 	var config directConfig
 	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
-		return directEntry{}, fmt.Errorf("cannot be read: %s", kube.Shorten(strings.Join(strings.Fields(err.Error()), " "), maxMistakeBytes))
+		mistake := strings.Join(strings.Fields(err.Error()), " ")
+		return directEntry{}, fmt.Errorf("cannot be read: %s", kube.Shorten(mistake, maxMistakeBytes))
 	}
 	if config.FromManagedCluster {
 		if config.Server != "" || config.CertificateAuthority != "" {

@@ -17,20 +17,21 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 
-	// caKey is where an issuer such as cert-manager puts the CA of a serving
+	// caKey is where issuers such as cert-manager put the CA of a serving
 	// certificate. cluster-proxy itself appends it to tls.crt.
 	caKey = "ca.crt"
 
-	// maxBundleBytes bounds what one provider carries. An exec plugin gets it,
-	// encoded once more, in an environment variable, of which Linux takes at most
-	// 128 KiB.
+	// maxBundleBytes bounds the CA bundle of one provider. Exec plugins get it,
+	// encoded once more, in an environment variable, which Linux limits to 128 KiB.
 	maxBundleBytes = 32 << 10
 )
 
-// secretCA is by which certificates the user server is known: those that issued
-// its certificate, so that a new one issued by them changes nothing; and, until
-// they expire, those that were published before.
-func secretCA(o ClusterProxyOptions, facts proxyFacts, server string, now time.Time) (ca []byte, plan rotation, problem string) {
+// secretCA returns the CA bundle to publish for the user server: the issuers of
+// its certificate, so that a renewed certificate changes nothing, and, until they
+// expire, the certificates that were published before.
+func secretCA(
+	o ClusterProxyOptions, facts proxyFacts, server string, now time.Time,
+) (ca []byte, plan rotation, problem string) {
 	if facts.secret.unknown != "" {
 		return nil, rotation{}, ""
 	}
@@ -50,7 +51,7 @@ func secretCA(o ClusterProxyOptions, facts proxyFacts, server string, now time.T
 	if facts.remembered.object != nil {
 		remembered = []byte(facts.remembered.object.Data[key])
 	}
-	// What cannot be read there was not written by this addon.
+	// Unreadable content was not written by this addon, and is ignored.
 	before, _ := parseCertificates(remembered)
 	all := overlap(trusted, before, now)
 	ca = encodeCertificates(all)
@@ -76,7 +77,7 @@ func serverCA(secret *corev1.Secret, server string, now time.Time) ([]*x509.Cert
 			return nil, fmt.Errorf("has a certificate that is not for host %s", target.Hostname())
 		}
 	}
-	// Of an addition that cannot be read nothing is needed.
+	// Unreadable extra CAs are ignored.
 	also, _ := parseCertificates(secret.Data[caKey])
 	trusted := unexpired(issuers(chain[0], append(chain[1:], also...)), now)
 	if len(trusted) == 0 {
@@ -88,9 +89,9 @@ func serverCA(secret *corev1.Secret, server string, now time.Time) ([]*x509.Cert
 	return trusted, nil
 }
 
-// issuers returns the CAs among candidates that issued the certificate, and those
-// that issued these. A certificate without an issuer there is all there is to
-// trust; Go's clients accept that.
+// issuers returns the CAs among candidates that issued the certificate, and their
+// issuers. If there is none, the certificate itself is what to trust, which Go's
+// clients accept.
 func issuers(leaf *x509.Certificate, candidates []*x509.Certificate) []*x509.Certificate {
 	var result []*x509.Certificate
 	for next := []*x509.Certificate{leaf}; len(next) > 0; next = next[1:] {
@@ -107,9 +108,9 @@ func issuers(leaf *x509.Certificate, candidates []*x509.Certificate) []*x509.Cer
 	return result
 }
 
-// overlap joins what is trusted now with what was before and has not expired, in
-// an order that does not depend on which is which. If that is too much, the
-// oldest of before are left out.
+// overlap combines what is trusted now with what was trusted before and has not
+// expired, in an order that does not depend on which is which. If that is too
+// large, the oldest of before are left out.
 func overlap(trusted, before []*x509.Certificate, now time.Time) []*x509.Certificate {
 	all := slices.Clone(trusted)
 	before = unexpired(before, now)
@@ -152,7 +153,7 @@ func firstExpiry(certificates []*x509.Certificate) time.Time {
 	return first
 }
 
-// parseCertificates reads the certificates of PEM text and passes over all else.
+// parseCertificates reads the certificates of PEM text and skips everything else.
 func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -168,9 +169,9 @@ func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// ParseCA reads what an administrator gives as a CA: PEM text of certificates and
-// of nothing else, short enough to be published. It returns the same without
-// anything that is written between them.
+// ParseCA checks a CA bundle given by an administrator: PEM text of nothing but
+// certificates, short enough to be published. It returns them without the text
+// between them. The error completes "the bundle ".
 func ParseCA(text []byte) ([]byte, error) {
 	var certificates []*x509.Certificate
 	rest := bytes.TrimSpace(text)
@@ -207,8 +208,7 @@ func encodeCertificates(certificates []*x509.Certificate) []byte {
 	return text.Bytes()
 }
 
-// onlyCertificates is PEM text without its other blocks, a private key among
-// them.
+// onlyCertificates drops the other blocks of PEM text, such as private keys.
 func onlyCertificates(text []byte) []byte {
 	var kept bytes.Buffer
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -219,8 +219,8 @@ func onlyCertificates(text []byte) []byte {
 	return kept.Bytes()
 }
 
-// CheckURL says what is wrong with the address of a server: it must be https,
-// name a host, and carry no credentials, query or fragment.
+// CheckURL returns what is wrong with the address of a server: it must be an https
+// URL that names a host and has no credentials, query or fragment.
 func CheckURL(address string) error {
 	target, err := url.Parse(address)
 	switch {

@@ -1,0 +1,136 @@
+package access
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ControllerName is the name of the controller, in logs, metrics and as a field
+// manager.
+const ControllerName = "hub.access"
+
+const (
+	// A refused write of the state is tried again after retryFirst, then at
+	// doubling intervals up to retryMost.
+	retryFirst = time.Second
+	retryMost  = time.Minute
+)
+
+// Options configure the Resolver.
+type Options struct {
+	// Namespace is the manager's own: it holds the state, and the ConfigMaps that
+	// say how clusters are reached directly. If it is empty, there is neither.
+	Namespace string
+
+	// ClusterProxy configures access through cluster-proxy.
+	ClusterProxy ClusterProxyOptions
+
+	// Clock is the time, that of the controller's queue too; nil means the real one.
+	Clock clock.WithTicker
+}
+
+// ClusterProxyOptions configure access through cluster-proxy.
+type ClusterProxyOptions struct {
+	// Enabled is false when access providers of cluster-proxy's name are not this
+	// addon's to write or to remove.
+	Enabled bool
+
+	// Namespace is cluster-proxy's on the hub.
+	Namespace string
+
+	// Configuration is the name of the ManagedProxyConfiguration.
+	Configuration string
+
+	// URL is where consumers outside the hub reach the user server; empty means the
+	// Service in Namespace.
+	URL string
+
+	// CABundle, in PEM, verifies the certificate at URL; empty means the user
+	// server's own CA.
+	CABundle []byte
+
+	// Gate tells whether cluster-proxy writes these access providers itself.
+	// Required if Enabled.
+	Gate ProxyGate
+
+	// stateNamespace is that of the state, for messages.
+	stateNamespace string
+}
+
+// ProxyGate tells whether cluster-proxy writes access providers itself.
+type ProxyGate interface {
+	// Verdict reports whether it does. problem completes a sentence about an access
+	// provider: why it is left alone, because cluster-proxy writes it or because
+	// that cannot be told. It is empty when cluster-proxy does not.
+	Verdict() (on bool, problem string)
+
+	// Stable reports whether the verdict is known, or stays unknown unless somebody
+	// acts.
+	Stable() bool
+
+	// Subscribe has changed called whenever the verdict may have changed.
+	Subscribe(changed func())
+}
+
+// onlyKey is the one request of the controller: it resolves what all clusters
+// share.
+var onlyKey = types.NamespacedName{Name: "access"}
+
+// Add registers the controller of a Resolver, and what it reads.
+func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
+	c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	opts.ClusterProxy.stateNamespace = opts.Namespace
+	r := newResolver(c, opts)
+	if err := mgr.Add(r.observer); err != nil {
+		return nil, err
+	}
+	return r, builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
+			NewQueue:    queueWith(opts.Clock),
+		}).
+		WatchesRawSource(&r.trigger).
+		Complete(r)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// queueWith makes the controller's queue run on the given clock, so that
+// RequeueAfter means the same time as the certificates' ends it is computed from.
+func queueWith(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+		config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c}
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
+	}
+}
+
+func newResolver(c client.WithWatch, opts Options) *Resolver {
+	r := &Resolver{opts: opts, ready: make(chan struct{})}
+	r.observer = newObserver(c, opts, listener{
+		shared:  func() { r.trigger.Enqueue(onlyKey) },
+		addon:   r.notify,
+		cluster: r.notifyIfUsed,
+	})
+	if opts.Namespace != "" {
+		r.state = newState(c, opts.Namespace, opts.ClusterProxy.Namespace)
+	}
+	return r
+}

@@ -1,0 +1,198 @@
+package access
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// proxyFacts are what is known of cluster-proxy on the hub.
+type proxyFacts struct {
+	// unknown says why the configurations are not known; empty when they are.
+	unknown string
+
+	// served is true when the hub serves ManagedProxyConfigurations.
+	served         bool
+	configurations []configuration
+
+	service    found[corev1.Service]
+	secret     found[corev1.Secret]
+	remembered found[corev1.ConfigMap]
+
+	// gateOn is true while cluster-proxy writes the entries itself. gateProblem says
+	// that, or why it cannot be told; it is empty when the gate is off.
+	gateOn      bool
+	gateProblem string
+}
+
+// configuration is what is read of a ManagedProxyConfiguration.
+type configuration struct {
+	name       string
+	namespace  string // of its proxy servers
+	userServer bool
+}
+
+// endpoint is cluster-proxy's user server, which all clusters share.
+type endpoint struct {
+	// known is false when entries should stay as they are.
+	known bool
+
+	// server is the URL that a cluster's name completes; empty when there is no
+	// usable user server.
+	server string
+	ca     []byte
+
+	// yield is true while cluster-proxy writes the entries itself, or may. Then none
+	// of them is touched, whatever else is known.
+	yield bool
+
+	// problem says, as part of a sentence, why there is no server or why nothing is
+	// known.
+	problem string
+}
+
+// rotation is what else follows from the user server's certificates.
+type rotation struct {
+	// remember is the published bundle if it must be remembered; else nil.
+	remember []byte
+
+	// until is when the first of the published certificates expires; zero for never.
+	until time.Time
+}
+
+// desiredEndpoint decides whether and how clusters are reached through
+// cluster-proxy. What is known to be missing counts before what is unknown.
+func desiredEndpoint(o ClusterProxyOptions, facts proxyFacts, now time.Time) (endpoint, rotation) {
+	if e, done := checkConfiguration(o, facts); done {
+		return e, rotation{}
+	}
+	result := endpoint{known: true, server: o.URL, ca: o.CABundle}
+	if o.URL == "" {
+		server, problem := serviceURL(o.Namespace, facts.service)
+		if problem != "" {
+			return endpoint{known: true, problem: problem}, rotation{}
+		}
+		result.server = server
+	}
+	var plan rotation
+	var unknown endpoint
+	if len(o.CABundle) == 0 {
+		var problem string
+		result.ca, plan, problem = secretCA(o, facts, result.server, now)
+		if problem != "" {
+			return endpoint{known: true, problem: problem}, rotation{}
+		}
+		unknown = firstUnknown(
+			unknownEndpoint("Secret", o.Namespace, userServerSecret, facts.secret.unknown),
+			unknownEndpoint("ConfigMap", o.stateNamespace, contract.AccessStateName, facts.remembered.unknown))
+	}
+	if o.URL == "" {
+		unknown = firstUnknown(unknownEndpoint("Service", o.Namespace, userServerService, facts.service.unknown), unknown)
+	}
+	if unknown.problem != "" {
+		return unknown, rotation{}
+	}
+	return result, plan
+}
+
+// checkConfiguration decides whether cluster-proxy writes the entries itself, and
+// whether the ManagedProxyConfigurations rule out a user server.
+func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool) {
+	none := func(format string, args ...any) (endpoint, bool) {
+		return endpoint{known: true, problem: fmt.Sprintf(format, args...)}, true
+	}
+	if facts.gateOn {
+		return endpoint{yield: true, problem: facts.gateProblem}, true
+	}
+	// Without a configuration cluster-proxy writes nothing, whatever its gates say.
+	if facts.unknown == "" && !facts.served {
+		return none("the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it")
+	}
+	if facts.unknown == "" && len(facts.configurations) == 0 {
+		return none("there is no ManagedProxyConfiguration %q", o.Configuration)
+	}
+	if facts.gateProblem != "" {
+		return endpoint{yield: true, problem: facts.gateProblem}, true
+	}
+	if facts.unknown != "" {
+		return unknownEndpoint("ManagedProxyConfiguration", "", o.Configuration, facts.unknown), true
+	}
+	var others []string
+	for _, c := range facts.configurations {
+		switch {
+		case c.name != o.Configuration:
+			others = append(others, c.name)
+		case !c.userServer:
+			return none("ManagedProxyConfiguration %q has no spec.userServer", c.name)
+		case c.namespace != o.Namespace && (o.URL == "" || len(o.CABundle) == 0):
+			return none("ManagedProxyConfiguration %q is for namespace %q, and this addon is told to look in %q (access.clusterProxy.namespace)",
+				c.name, c.namespace, o.Namespace)
+		default:
+			return endpoint{}, false
+		}
+	}
+	slices.Sort(others)
+	return none("there is no ManagedProxyConfiguration %q, only others (%s), which are not looked at",
+		o.Configuration, strings.Join(others, ", "))
+}
+
+// unknownEndpoint says that an object is not known, if there is a reason why.
+func unknownEndpoint(kind, namespace, name, why string) endpoint {
+	if why == "" {
+		return endpoint{}
+	}
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why)}
+}
+
+func firstUnknown(list ...endpoint) endpoint {
+	for _, e := range list {
+		if e.problem != "" {
+			return e
+		}
+	}
+	return endpoint{}
+}
+
+// serviceURL is how a pod on the hub reaches the user server. Its certificate and
+// every guide use this name.
+func serviceURL(namespace string, service found[corev1.Service]) (server, problem string) {
+	name := namespace + "/" + userServerService
+	switch {
+	case service.unknown != "":
+		return "", ""
+	case service.object == nil:
+		return "", fmt.Sprintf("Service %s is missing", name)
+	}
+	port := httpsPort(service.object.Spec.Ports)
+	if port == 0 {
+		return "", fmt.Sprintf("Service %s has no port named https", name)
+	}
+	return fmt.Sprintf("https://%s.%s:%d", userServerService, namespace, port), ""
+}
+
+// httpsPort is the port named https, or the only one.
+func httpsPort(ports []corev1.ServicePort) int32 {
+	for _, port := range ports {
+		if port.Name == "https" {
+			return port.Port
+		}
+	}
+	if len(ports) == 1 {
+		return ports[0].Port
+	}
+	return 0
+}
+
+func (e endpoint) equal(other endpoint) bool {
+	return e.known == other.known && e.yield == other.yield && e.server == other.server &&
+		e.problem == other.problem && bytes.Equal(e.ca, other.ca)
+}

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// syncTimeout bounds how long profiles wait, after a start, for an API server that
+// does not answer.
+const syncTimeout = 15 * time.Second
+
+// Resolver answers, from memory, which access providers each cluster should have.
+// Its reconciler resolves what all clusters share into a snapshot; what is one
+// cluster's alone is read from the followers when it is asked for.
+type Resolver struct {
+	opts     Options
+	observer *observer
+	state    *state // nil if nothing is remembered
+	trigger  kube.Trigger
+
+	// ready is closed when everything that can be read has been read once.
+	ready   chan struct{}
+	isReady bool // used by the reconciler alone
+
+	mu         sync.Mutex
+	last       *snapshot
+	subscribed []func(cluster string)
+}
+
+// Of returns what the access providers of a cluster should be. It reads memory
+// only.
+func (r *Resolver) Of(cluster string) Decision {
+	r.mu.Lock()
+	last := r.last
+	r.mu.Unlock()
+	if last == nil {
+		return Decision{}
+	}
+	return decide(r.opts.ClusterProxy, last.endpoint, r.observer.clusterFacts(cluster, last))
+}
+
+// Subscribe has changed called whenever Of may return something else for a
+// cluster, with an empty name for every cluster.
+func (r *Resolver) Subscribe(changed func(cluster string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscribed = append(r.subscribed, changed)
+}
+
+// WaitForSync waits until everything that can be known is known: what may not be
+// read is not waited for, and what does not answer only for some seconds. It fails
+// only when the context ends.
+func (r *Resolver) WaitForSync(ctx context.Context) error {
+	timeout := r.opts.Clock.NewTimer(syncTimeout)
+	defer timeout.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timeout.C():
+		log.FromContext(ctx).Info("Not everything that access providers are made of could be read; they are left as they are meanwhile")
+	case <-r.ready:
+	}
+	return nil
+}
+
+// Reconcile resolves what all clusters share, announces what changed, and
+// remembers the published CA.
+func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	now := r.opts.Clock.Now()
+	facts := r.observer.observe()
+	facts.proxy.remembered = r.state.latest(facts.proxy.remembered, now)
+	next, plan := resolve(r.opts.ClusterProxy, facts, now)
+	r.publish(ctx, next)
+	if facts.stable && !r.isReady {
+		r.isReady = true
+		close(r.ready)
+	}
+	unseen, err := r.state.remember(ctx, r.observer.stateObject(), plan.remember, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: requeueAfter(unseen, plan.until, now)}, nil
+}
+
+// publish makes Of answer from next, and announces where that differs from before.
+func (r *Resolver) publish(ctx context.Context, next *snapshot) {
+	r.mu.Lock()
+	last := r.last
+	r.last = next
+	r.mu.Unlock()
+	if last == nil {
+		return
+	}
+	changed := changedClusters(last, next)
+	if len(changed) == 1 && changed[0] == everyCluster {
+		log.FromContext(ctx).Info("Access to clusters changed", "server", next.endpoint.server, "problem", next.endpoint.problem)
+	}
+	for _, cluster := range changed {
+		r.notify(cluster)
+	}
+}
+
+func (r *Resolver) notify(cluster string) {
+	r.mu.Lock()
+	subscribed := r.subscribed
+	r.mu.Unlock()
+	for _, changed := range subscribed {
+		changed(cluster)
+	}
+}
+
+// notifyIfUsed is for changes of ManagedClusters, which matter only to clusters
+// that are reached as their ManagedCluster says.
+func (r *Resolver) notifyIfUsed(cluster string) {
+	r.mu.Lock()
+	used := r.last != nil && r.last.entries[cluster].fromManagedCluster
+	r.mu.Unlock()
+	if used {
+		r.notify(cluster)
+	}
+}

@@ -1,0 +1,59 @@
+package addon
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"open-cluster-management.io/addon-framework/pkg/agent"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+func desiredRole(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.Role {
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups:     []string{addonv1beta1.GroupName},
+			Resources:     []string{resource},
+			ResourceNames: []string{contract.AddonName},
+			Verbs:         verbs,
+		}
+	}
+	return &rbacv1.Role{
+		ObjectMeta: grantMeta(addon),
+		Rules: []rbacv1.PolicyRule{
+			rule("managedclusteraddons", "get", "list", "watch"),
+			rule("managedclusteraddons/status", "patch"),
+		},
+	}
+}
+
+// desiredBinding names the one user whose certificates are approved. The
+// registration in the addon's status is ignored, because the spoke can patch it. The
+// user of a token registration, a ServiceAccount of the cluster namespace, belongs
+// here once that driver is supported.
+func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: grantMeta(addon),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: agentName},
+		Subjects: []rbacv1.Subject{{
+			APIGroup: rbacv1.GroupName,
+			Kind:     rbacv1.UserKind,
+			Name:     agent.DefaultUser(cluster, contract.AddonName, contract.AddonName),
+		}},
+	}
+}
+
+// grantMeta lets the garbage collector delete the grants with the addon.
+func grantMeta(addon *addonv1beta1.ManagedClusterAddOn) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:      agentName,
+		Namespace: addon.Namespace,
+		Labels:    map[string]string{contract.LabelManagedBy: contract.ManagedBy},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: addonv1beta1.GroupVersion.String(),
+			Kind:       "ManagedClusterAddOn",
+			Name:       addon.Name,
+			UID:        addon.UID,
+		}},
+	}
+}
