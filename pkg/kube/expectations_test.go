@@ -69,15 +69,15 @@ func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
 		after            time.Duration
 		deleted, awaited bool // of the object u, of any object
 	}{
-		"nothing happened":                            {},
-		"written":                                     {did: []func(*Expectations){wrote("u")}, awaited: true},
-		"written long ago":                            {did: []func(*Expectations){wrote("u")}, after: StaleAfter},
-		"written, and gone":                           {did: []func(*Expectations){wrote("u"), vanished("u")}},
-		"written, and another gone":                   {did: []func(*Expectations){wrote("u"), vanished("v")}, awaited: true},
-		"deleted":                                     {did: []func(*Expectations){deleted("u")}, deleted: true},
-		"deleted long ago":                            {did: []func(*Expectations){deleted("u")}, after: time.Hour, deleted: true},
-		"another deleted":                             {did: []func(*Expectations){deleted("v")}},
-		"deleted, and another written":                {did: []func(*Expectations){deleted("u"), wrote("v")}, deleted: true, awaited: true},
+		"nothing happened":             {},
+		"written":                      {did: []func(*Expectations){wrote("u")}, awaited: true},
+		"written long ago":             {did: []func(*Expectations){wrote("u")}, after: StaleAfter},
+		"written, and gone":            {did: []func(*Expectations){wrote("u"), vanished("u")}},
+		"written, and another gone":    {did: []func(*Expectations){wrote("u"), vanished("v")}, awaited: true},
+		"deleted":                      {did: []func(*Expectations){deleted("u")}, deleted: true},
+		"deleted long ago":             {did: []func(*Expectations){deleted("u")}, after: time.Hour, deleted: true},
+		"another deleted":              {did: []func(*Expectations){deleted("v")}},
+		"deleted, and another written": {did: []func(*Expectations){deleted("u"), wrote("v")}, deleted: true, awaited: true},
 		"deleted, and another written, which is gone": {did: []func(*Expectations){deleted("u"), wrote("v"), vanished("v")}, deleted: true},
 		"deleted, and forgotten":                      {did: []func(*Expectations){deleted("u"), func(e *Expectations) { e.Forget(key) }}},
 	} {
