@@ -53,7 +53,7 @@ func onAccount(change func(*authv1beta1.ManagedServiceAccount)) func(*still) {
 }
 
 func onCopy(change func(*corev1.Secret)) func(*still) {
-	return func(v *still) { edit(v.world, v.world.copied(v.team, v.cluster, "reader"), change) }
+	return func(v *still) { edit(v.world, v.copied(v.team, v.cluster, "reader"), change) }
 }
 
 func onBinding(change func(*rbacv1.RoleBinding)) func(*still) {
@@ -103,7 +103,7 @@ var stories = map[string]story{
 		},
 		// The source is looked at again, so the right to read it stays.
 		done: func(v *still) string {
-			if v.world.copied(v.team, v.cluster, "reader") != nil {
+			if v.copied(v.team, v.cluster, "reader") != nil {
 				return "the copy is there"
 			}
 			return ""
@@ -127,7 +127,7 @@ var stories = map[string]story{
 	},
 	"a copy made anew by somebody is withdrawn": {
 		act: func(v *still) {
-			c := v.world.copied(v.team, v.cluster, "reader")
+			c := v.copied(v.team, v.cluster, "reader")
 			v.delete(c)
 			c.ObjectMeta = metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}
 			v.create(c)
@@ -144,7 +144,7 @@ var stories = map[string]story{
 		writes: []string{patchSecret},
 	},
 	"a deleted copy is made anew": {
-		act: func(v *still) { v.delete(v.world.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
+		act: func(v *still) { v.delete(v.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
 		writes: []string{postSecret},
 	},
 	"an immutable copy is replaced": {
@@ -163,7 +163,7 @@ var stories = map[string]story{
 			v.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
 		},
 		done: func(v *still) string {
-			got := v.world.copied(v.team, v.cluster, "reader")
+			got := v.copied(v.team, v.cluster, "reader")
 			if got == nil || len(got.Data) > 0 || len(got.OwnerReferences) > 0 || len(got.Labels) != 1 {
 				return fmt.Sprintf("the foreign Secret is %+v", got)
 			}

@@ -135,7 +135,7 @@ type still struct {
 
 func (s *stepper) still(name string) *still {
 	s.t.Helper()
-	v := &still{stepper: s, cluster: s.world.cluster(name), team: s.world.team()}
+	v := &still{stepper: s, cluster: s.cluster(name), team: s.team()}
 	v.profile = s.publish(v.team, v.cluster)
 	v.account = s.tokenless(v.cluster, "reader", v.team)
 	v.token = s.rotate(v.account)
@@ -276,7 +276,7 @@ func (v *still) watched() {
 
 // there says what is wrong with the copy, if anything.
 func (v *still) there() string {
-	got := v.world.copied(v.team, v.cluster, "reader")
+	got := v.copied(v.team, v.cluster, "reader")
 	switch {
 	case got == nil:
 		return "there is no copy"
@@ -292,7 +292,7 @@ func (v *still) there() string {
 
 // gone says what is left of the copy and of the rights to it, if anything.
 func (v *still) gone() string {
-	if v.world.copied(v.team, v.cluster, "reader") != nil {
+	if v.copied(v.team, v.cluster, "reader") != nil {
 		return "the copy is there"
 	}
 	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {

@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
 	made, err := r.Grants.Ensure(ctx, grant)
 	if grant.IsTarget() && err == nil {
-		r.Copies.Follow(grant.Namespace, made) //nolint:contextcheck // it outlives this reconciliation
+		r.Copies.Follow(grant.Namespace, made)
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.R
 	case err != nil:
 		return false, err
 	}
-	r.Copies.Follow(grant.Namespace, false) //nolint:contextcheck // it outlives this reconciliation
+	r.Copies.Follow(grant.Namespace, false)
 	return r.Copies.Synced(grant.Namespace) && r.Copies.Count(grant.Namespace) == 0, nil
 }
 
