@@ -21,6 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -54,6 +55,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
@@ -95,8 +97,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the ways into clusters: %w", err)
 	}
-	rule := &selector{reader: mgr.GetCache()}
-	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
+	rule := selection.New(mgr.GetCache(), clock.RealClock{})
+	err = inventory.Add(ctx, mgr, inventory.Options{
+		Rule: rule,
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
 			Reader:      mgr.GetClient(),
 			ClusterRole: opts.UpstreamRegistrationClusterRole,
@@ -105,7 +108,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
 		Access:       ways,
-		OnSelection:  rule.notify,
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
@@ -115,7 +117,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	rule.inventory = profiles
 	_, err = credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,

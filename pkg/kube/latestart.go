@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -51,19 +49,10 @@ func (s *LateStart) AddTo(mgr manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(s.Name).
-		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(s.cameOrWent())).
+		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(Named(s.CRDs...), OnChange(Never))).
 		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			return s.reconcile(ctx, mgr)
 		}))
-}
-
-func (s *LateStart) cameOrWent() predicate.Predicate {
-	return predicate.And(Named(s.CRDs...), predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, after := e.ObjectOld, e.ObjectNew
-			return before.GetUID() != after.GetUID() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
-		},
-	})
 }
 
 // reconcile runs one at a time, since there is a single request.

@@ -1,13 +1,10 @@
 package kube
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Sooner returns the shorter of two waits, where zero means no wait at all.
@@ -20,11 +17,6 @@ func Sooner(a, b time.Duration) time.Duration {
 	default:
 		return min(a, b)
 	}
-}
-
-// Named passes objects of the given names.
-func Named(names ...string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return slices.Contains(names, obj.GetName()) })
 }
 
 // ConditionChanged reports whether a condition's status, reason or message

@@ -30,12 +30,16 @@ type Trigger struct {
 	// leads to one reconciliation. It must not change after the first use.
 	Delay time.Duration
 
+	// Ready, if not nil, returns when the controller may begin to work. It must not
+	// change after the first use.
+	Ready func(ctx context.Context) error
+
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 	pending map[types.NamespacedName]int // priorities, until the controller starts
 }
 
-var _ source.Source = &Trigger{}
+var _ source.SyncingSource = &Trigger{}
 
 // Start implements source.Source.
 func (t *Trigger) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -47,6 +51,14 @@ func (t *Trigger) Start(_ context.Context, queue workqueue.TypedRateLimitingInte
 	}
 	t.pending = nil
 	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (t *Trigger) WaitForSync(ctx context.Context) error {
+	if t.Ready == nil {
+		return nil
+	}
+	return t.Ready(ctx)
 }
 
 // Enqueue requests a reconciliation of key with PriorityNormal.

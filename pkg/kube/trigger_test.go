@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -49,5 +51,16 @@ func TestTriggerDelaysWhatItIsTold(t *testing.T) {
 	trigger.Enqueue(types.NamespacedName{Name: "x"})
 	if queue.Len() != 0 {
 		t.Error("a delayed key is ready at once")
+	}
+}
+
+func TestTriggerIsSyncedWhenItIsReady(t *testing.T) {
+	if err := (&Trigger{}).WaitForSync(t.Context()); err != nil {
+		t.Errorf("without Ready: %v", err)
+	}
+	notReady := errors.New("not ready")
+	trigger := &Trigger{Ready: func(context.Context) error { return notReady }}
+	if err := trigger.WaitForSync(t.Context()); !errors.Is(err, notReady) {
+		t.Errorf("wait = %v, want what Ready returns", err)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -116,7 +117,7 @@ func (w *world) mayList(user *rest.Config, want bool, list client.ObjectList, op
 // called, or the test ends.
 func startReaching(t *testing.T, cfg *rest.Config, clock clock.WithTicker) (stop func()) {
 	t.Helper()
-	return startWith(t, cfg, CacheOptions(), func(mgr manager.Manager) Options {
+	return startWith(t, cfg, cacheOptions(), func(mgr manager.Manager) Options {
 		gate, err := upstream.AddProxyGate(mgr, proxyNamespace)
 		if err != nil {
 			t.Fatal(err)
@@ -418,11 +419,11 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		},
 		"the API": {
 			take: func(w *world) {
-				crd := partial(crdKind)
+				crd := kube.Partial(kube.CRDKind)
 				crd.Name = "managedproxyconfigurations.proxy.open-cluster-management.io"
 				w.delete(crd)
 				w.eventually(func() string {
-					if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), partial(crdKind)); !apierrors.IsNotFound(err) {
+					if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
 						return fmt.Sprintf("the CRD is still there: %v", err)
 					}
 					return ""

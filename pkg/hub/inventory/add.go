@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,12 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Names of the controllers, alike in logs, metrics, field managers and events.
@@ -39,52 +34,45 @@ const (
 	// StatusControllerName keeps the condition ProfilesSynced.
 	StatusControllerName = "hub.inventory-status"
 
-	// ReportControllerName tells in events what is withheld.
+	// ReportControllerName creates the events that say what is withheld.
 	ReportControllerName = "hub.inventory-report"
 
-	// StartControllerName starts ControllerName once the hub serves what it
-	// needs.
+	// StartControllerName starts ControllerName once the hub serves what it needs.
 	StartControllerName = "hub.inventory-start"
 )
 
 const (
-	// workers is how many pairs, and how many conditions, are worked on at a
-	// time. Each waits for the API server nearly all the time.
+	// workers is how many pairs, and how many conditions, are worked on at a time.
+	// Each waits for the API server nearly all the time.
 	workers = 8
 
-	// Failed pairs are tried again after retryFirst, then at doubling intervals
-	// up to retryMost: a quota that was raised sends no event.
+	// Failed pairs are tried again after retryFirst, then at doubling intervals up
+	// to retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
-
-	// servedRecheck is how soon a CRD that exists is asked for again until it is
-	// served.
-	servedRecheck = time.Second
 )
 
 // Options configure the inventory.
 type Options struct {
+	// Rule says what is published where. Required.
+	Rule *selection.Rule
+
 	// Guard says whether profiles may be written. Required.
 	Guard Guard
 
-	// GuardObjects are of the kinds that the guard's verdict is made of, but for
-	// their status: after a change every pair is looked at again. The manager's
-	// cache is to be restricted to the objects that matter.
+	// GuardObjects are of the kinds that the guard's verdict depends on, except for
+	// their status: after a change every pair is looked at again. The manager's cache
+	// must be restricted to the objects that matter.
 	GuardObjects []client.Object
 
-	// LabelAllow are patterns, as of path.Match, of the ManagedCluster label
-	// keys that are copied to profiles. Keys with a meaning for this addon are
-	// never copied.
+	// LabelAllow are patterns, as of path.Match, of the ManagedCluster label keys
+	// that are copied to profiles. Keys with a meaning for this addon are never
+	// copied.
 	LabelAllow []string
 
-	// Access says how clusters are reached. Nil means that access providers are
-	// not this addon's to write.
+	// Access says how clusters are reached. Nil means that access providers are not
+	// this addon's to write.
 	Access Access
-
-	// OnSelection is called when the rule's answer for a pair has changed, or the
-	// profile in its place has come, gone, or begun to go. It must return at once. Nil
-	// means that nobody wants to know.
-	OnSelection func(pair types.NamespacedName)
 
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
@@ -92,22 +80,22 @@ type Options struct {
 
 // Access says how clusters are reached.
 type Access interface {
-	// Of returns what the access providers of a cluster's profiles are to be. It
-	// reads memory only.
+	// Of returns what the access providers of a cluster's profiles must be. It reads
+	// memory only.
 	Of(cluster string) access.Decision
 
-	// Subscribe has changed called whenever Of may say something else of a cluster:
-	// of every cluster when the name is empty.
+	// Subscribe makes changed be called whenever Of may return something else for a
+	// cluster: for any cluster when the name is empty.
 	Subscribe(changed func(cluster string))
 
-	// WaitForSync returns when Of says what can be said after a start, so that a
+	// WaitForSync returns when Of knows what can be known after a start, so that a
 	// profile is born with its access providers.
 	WaitForSync(ctx context.Context) error
 }
 
 // Guard says whether this addon may write profiles now.
 type Guard interface {
-	// Verdict reads caches only. On an error nothing is written, and it is asked
+	// Verdict reads caches only. On an error nothing is written, and it is called
 	// again.
 	Verdict(ctx context.Context) (GuardVerdict, error)
 }
@@ -126,203 +114,149 @@ type GuardFunc func(ctx context.Context) (GuardVerdict, error)
 // Verdict calls the function.
 func (f GuardFunc) Verdict(ctx context.Context) (GuardVerdict, error) { return f(ctx) }
 
-// Inventory is the controllers and what they share.
-type Inventory struct {
-	mgr      manager.Manager
-	opts     Options
-	pairs    *Reconciler
-	status   *StatusReconciler
-	reporter *Reporter
-	routes   routes
-	started  *atomic.Bool
-	indexed  int
+// inventory is the controllers and what they share.
+type inventory struct {
+	mgr    manager.Manager
+	opts   Options
+	pairs  *Reconciler
+	status *StatusReconciler
+	routes selection.Routes
+
+	// accessTrigger feeds the pairs of clusters whose access has changed.
+	accessTrigger kube.Trigger
 }
 
 // Add registers the controllers. The one that keeps the profiles starts when the
 // hub serves ClusterProfiles and all they are computed from, which may be long
 // after the manager has started.
-func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Inventory, error) {
-	if opts.Guard == nil {
-		return nil, errors.New("inventory: no guard given")
+func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+	if opts.Rule == nil || opts.Guard == nil {
+		return errors.New("inventory: a rule and a guard are required")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	reader, writer := client.Reader(mgr.GetCache()), mgr.GetClient()
-	pairs := newReconciler(reader, writer, opts)
-	i := &Inventory{
-		mgr:      mgr,
-		opts:     opts,
-		pairs:    pairs,
-		routes:   routes{reader: reader, outcomes: pairs.outcomes, settling: pairs.settling},
-		reporter: newReporter(reader, writer, opts.Clock, pairs.outcomes),
-		started:  &atomic.Bool{},
+	pairs := newReconciler(mgr.GetClient(), opts)
+	i := &inventory{
+		mgr:    mgr,
+		opts:   opts,
+		pairs:  pairs,
+		routes: opts.Rule.Routes(pairs.outcomes),
 	}
-	i.status = newStatusReconciler(i.routes, writer, opts, i.started)
+	i.status = newStatusReconciler(mgr.GetCache(), mgr.GetClient(), opts, i.routes, pairs.outcomes)
+	if opts.Access != nil {
+		i.followAccess(ctx)
+	}
 	if err := i.addStart(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", StartControllerName, err)
+		return fmt.Errorf("adding %s: %w", StartControllerName, err)
 	}
 	if err := i.addStatus(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", StatusControllerName, err)
+		return fmt.Errorf("adding %s: %w", StatusControllerName, err)
 	}
 	if err := i.addReport(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
+		return fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
 	log.FromContext(ctx).V(1).Info("Added the inventory", "labelAllow", opts.LabelAllow)
-	return i, nil
+	return nil
 }
 
 // addStart registers what starts the pairs' controller.
-func (i *Inventory) addStart() error {
-	return builder.ControllerManagedBy(i.mgr).
-		Named(StartControllerName).
-		WatchesMetadata(partial(crdKind), toOne(StartControllerName), builder.WithPredicates(isRelevantCRD(), onChange(never))).
-		Complete(reconcile.Func(i.start))
+func (i *inventory) addStart() error {
+	start := &kube.LateStart{
+		Name: StartControllerName, CRDs: selection.CRDs(), Kinds: selection.Kinds(), Start: i.start,
+	}
+	return start.AddTo(i.mgr)
 }
 
-// start starts the pairs' controller if everything it watches is served.
-func (i *Inventory) start(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if i.started.Load() {
-		return reconcile.Result{}, nil
+// start starts the pairs' controller.
+func (i *inventory) start(ctx context.Context) error {
+	if err := i.opts.Rule.Prepare(ctx); err != nil {
+		return err
 	}
-	missing, err := unserved(ctx, i.mgr.GetCache(), append(slices.Clone(sourceCRDs), profileCRD)...)
-	if err != nil {
-		return reconcile.Result{}, err
+	if err := i.addPairs(); err != nil {
+		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
-	if len(missing) > 0 {
-		log.FromContext(ctx).Info("Waiting for the hub to serve what profiles are made of and written to", "missing", missing)
-		return reconcile.Result{}, nil
-	}
-	if served, err := i.served(); !served || err != nil {
-		return reconcile.Result{RequeueAfter: servedRecheck}, err
-	}
-	for ; i.indexed < len(indexes); i.indexed++ {
-		index := indexes[i.indexed]
-		if err := i.mgr.GetFieldIndexer().IndexField(ctx, index.object, index.name, index.extract); err != nil {
-			return reconcile.Result{}, fmt.Errorf("adding index %s: %w", index.name, err)
-		}
-	}
-	if err := i.addPairs(ctx); err != nil {
-		return reconcile.Result{}, fmt.Errorf("adding %s: %w", ControllerName, err)
-	}
-	i.started.Store(true)
-	// Conditions have waited for this, those of clusters without pairs for nothing
-	// else.
+	// All conditions have waited for this. Those of clusters without pairs wait for
+	// nothing else.
 	for _, request := range i.status.allClusters(ctx, nil) {
-		i.pairs.outcomes.clusters.notify(request.Name)
+		i.pairs.outcomes.statusTrigger.Enqueue(request.NamespacedName)
 	}
-	return reconcile.Result{}, nil
-}
-
-// served tells whether the client can already map every kind: between a CRD's
-// creation and its being served there is a moment.
-func (i *Inventory) served() (bool, error) {
-	for _, index := range indexes {
-		kind, err := apiutil.GVKForObject(index.object, i.mgr.GetScheme())
-		if err != nil {
-			return false, err
-		}
-		_, err = i.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		switch {
-		case meta.IsNoMatchError(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("asking for %s: %w", kind, err)
-		}
-	}
-	return true, nil
+	return nil
 }
 
 // addPairs registers the controller of the pairs.
-func (i *Inventory) addPairs(ctx context.Context) error {
-	// Every informer is there before the first event, because routes read other
-	// kinds than their own.
-	for _, obj := range []client.Object{partial(namespaceKind), partial(crdKind), &addonv1beta1.ManagedClusterAddOn{}} {
-		if _, err := i.mgr.GetCache().GetInformer(ctx, obj); err != nil {
-			return err
-		}
-	}
+func (i *inventory) addPairs() error {
 	b := builder.ControllerManagedBy(i.mgr).
 		Named(ControllerName).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
-		}).
-		Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(onChange(versionChanged))).
-		Watches(&clusterv1.ManagedCluster{}, route(i.routes.profilesForCluster), when(onChange(clusterChanged))).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, route(i.routes.profilesForAddon), when(onChange(never))).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, route(i.routes.profilesForSet), when(onChange(setChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, route(i.routes.profilesForBinding), when(onChange(bindingChanged))).
-		Watches(&clusterv1beta1.Placement{}, route(i.routes.profilesForPlacement), when(ofPublishing(placementScopeChanged))).
-		Watches(&clusterv1beta1.Placement{}, route(i.routes.profilesAwaiting), when(ofPublishing(placementStatusChanged))).
-		Watches(&clusterv1beta1.PlacementDecision{}, route(i.routes.profilesForDecision), when(onChange(decisionChanged))).
-		WatchesMetadata(partial(namespaceKind), route(i.routes.profilesForNamespace), when(onChange(requirementChanged))).
-		WatchesMetadata(partial(crdKind), route(i.routes.allProfiles), when(isRelevantCRD(), afterStart(onChange(never))))
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
+		Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
+	b = i.routes.Watch(b, contentChanged)
 	for _, obj := range i.opts.GuardObjects {
-		b = b.Watches(obj, route(i.routes.allProfiles), when(afterStart(onChange(guardChanged))))
+		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}
 	if i.opts.Access != nil {
-		b = b.WatchesRawSource(accessChanges{Access: i.opts.Access, routes: i.routes})
+		b = b.WatchesRawSource(&i.accessTrigger)
 	}
 	return b.Complete(i.pairs)
 }
 
+// followAccess enqueues the profiles of clusters that are reached in another way
+// than before. Other pairs need nothing: their profiles will be born with what is
+// known then. Nor does a change before the rule is prepared: no pair has been looked
+// at yet.
+func (i *inventory) followAccess(ctx context.Context) {
+	i.accessTrigger.Ready = i.opts.Access.WaitForSync
+	i.opts.Access.Subscribe(func(cluster string) {
+		if !i.opts.Rule.Ready() {
+			return
+		}
+		pairs, err := i.routes.PairsWithProfile(ctx, cluster)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Finding the profiles of a cluster whose access has changed", "cluster", cluster)
+		}
+		for _, pair := range pairs {
+			i.accessTrigger.Enqueue(pair)
+		}
+	})
+}
+
 // addStatus registers the controller of the condition.
-func (i *Inventory) addStatus() error {
+func (i *inventory) addStatus() error {
+	oneCluster := handler.EnqueueRequestsFromMapFunc(clusterOfAddon)
+	everyCluster := handler.EnqueueRequestsFromMapFunc(i.status.allClusters)
+	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	b := builder.ControllerManagedBy(i.mgr).
 		Named(StatusControllerName).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
-		}).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, route(clusterOfAddon), when(onChange(reportChanged))).
-		WatchesMetadata(partial(crdKind), route(i.status.allClusters), when(isRelevantCRD(), afterStart(onChange(never)))).
-		WatchesRawSource(&i.pairs.outcomes.clusters)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, oneCluster, when(kube.OnChange(reportChanged))).
+		WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters).
+		WatchesRawSource(&i.pairs.outcomes.statusTrigger)
 	for _, obj := range i.opts.GuardObjects {
-		b = b.Watches(obj, route(i.status.allClusters), when(afterStart(onChange(guardChanged))))
+		b = b.Watches(obj, everyCluster, guardMatters())
 	}
 	return b.Complete(i.status)
 }
 
 // addReport registers the controller of the events.
-func (i *Inventory) addReport() error {
+func (i *inventory) addReport() error {
+	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.pairs.outcomes)
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
-		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)}).
-		WatchesRawSource(&i.pairs.outcomes.namespaces).
-		Complete(i.reporter)
+		WithOptions(controller.Options{RateLimiter: retries()}).
+		WatchesRawSource(&i.pairs.outcomes.reportTrigger).
+		Complete(reporter)
 }
 
-// accessChanges is a source of the profiles of clusters that are reached in
-// another way than before. The controller does not begin before it knows the ways.
-type accessChanges struct {
-	Access
-	routes routes
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
 }
 
-// Start implements source.Source.
-func (a accessChanges) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	a.Subscribe(func(cluster string) {
-		for _, request := range a.routes.profilesOf(ctx, cluster) {
-			queue.Add(request)
-		}
-	})
-	return nil
-}
-
-func route(find handler.MapFunc) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(find)
-}
+// guardMatters passes changes of a guard's object, except for the initial list: the
+// start looks at everything anyway.
+func guardMatters() builder.Predicates { return when(kube.AfterStart(), kube.OnChange(guardChanged)) }
 
 func when(conditions ...predicate.Predicate) builder.Predicates {
 	return builder.WithPredicates(conditions...)
-}
-
-// toOne leads from anything to a single request.
-func toOne(name string) handler.EventHandler {
-	return route(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-	})
 }
 
 // clusterOfAddon leads from an addon to its cluster.

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // selects checks what others are told of the pair.
-func (s *stepper) selects(want Answer, why string, again time.Duration) {
+func (s *stepper) selects(want selection.Answer, why string, again time.Duration) {
 	s.t.Helper()
-	got, err := s.r.selected(s.t.Context(), s.pair)
+	got, err := s.rule.Selected(s.t.Context(), s.pair)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
 	s := newStepper(t, server)
 	var told []types.NamespacedName
-	s.r.answers = newAnswers(func(pair types.NamespacedName) { told = append(told, pair) })
+	s.rule.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
 	hears := func(what string, times int) {
 		t.Helper()
 		want := make([]types.NamespacedName, 0, times)
@@ -42,7 +43,7 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 		told = nil
 	}
 
-	s.selects(Yes, "", 0)
+	s.selects(selection.Yes, "", 0)
 	s.mustStep("POST clusterprofiles", "PATCH clusterprofiles/status")
 	hears("selected", 1)
 	s.settled()
@@ -54,7 +55,7 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 
 	s.guard.blocked.Store(true)
 	withdraw(s)
-	s.selects(No, "is in no ManagedClusterSet", 0)
+	s.selects(selection.No, "is in no ManagedClusterSet", 0)
 	s.mustStep()
 	hears("unbound while the guard keeps the profile", 1)
 	s.guard.blocked.Store(false)
@@ -63,12 +64,9 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 	hears("the profile went", 1)
 	s.settled()
 	hears("nothing more", 0)
-	if len(s.r.answers.pairs) != 0 {
-		t.Error("a pair without profile that is not selected must leave no memory")
-	}
 
 	unbindUnknown(s)
-	s.selects(Unknown, "has not been found bound or unbound", 0)
+	s.selects(selection.Unknown, "has not been found bound or unbound", 0)
 	s.mustStep()
 	hears("unknown", 1)
 }
@@ -78,9 +76,9 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 func TestAnAbsenceIsNoAnswerBeforeItLasted(t *testing.T) {
 	s := newStepper(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
 	placement, decision := s.placement(s.ns, "p", s.c.Name)
-	s.selects(Yes, "", 0)
+	s.selects(selection.Yes, "", 0)
 	s.decide(placement, decision)
-	s.selects(Unknown, "is not chosen", time.Second)
+	s.selects(selection.Unknown, "is not chosen", time.Second)
 	s.later(time.Second)
-	s.selects(No, "is not chosen", 0)
+	s.selects(selection.No, "is not chosen", 0)
 }

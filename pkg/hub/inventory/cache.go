@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -10,33 +9,26 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// CacheOptions says what of each kind the manager's cache needs to hold for this
-// concern: only the ManagedClusterAddOns of this addon, and of every object only
-// what is read. Whoever else reads these kinds from the same cache sees them cut
-// down in the same way. Namespaces and CRDs are read as metadata only.
+// CacheOptions says what of ManagedClusters and ManagedClusterAddOns the manager's
+// cache needs to hold, in addition to selection.CacheOptions: only the
+// ManagedClusterAddOns of this addon, and of every object only what is read.
+// Whoever else reads these kinds from the same cache sees them trimmed in the same
+// way.
 //
-// ClusterProfiles are not among them: a cache cannot be told about a kind that
-// may not be served yet. They are needed whole but for managed fields, which the
-// manager's default transform is to strip.
+// ClusterProfiles are needed whole but for managed fields. They may not be served
+// yet, so the manager's default transform must strip those.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&clusterv1.ManagedCluster{}:                {Transform: trimCluster},
-		&clusterv1beta2.ManagedClusterSet{}:        {Transform: trimSet},
-		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: cache.TransformStripManagedFields()},
-		&clusterv1beta1.Placement{}:                {Transform: trimPlacement},
-		&clusterv1beta1.PlacementDecision{}:        {Transform: trimDecision},
+		&clusterv1.ManagedCluster{}: {Transform: trimCluster},
 		&addonv1beta1.ManagedClusterAddOn{}: {
 			Field:     fields.OneTermEqualSelector("metadata.name", contract.AddonName),
 			Transform: trimAddon,
 		},
-		&corev1.Namespace{}: {Transform: trimMetadata},
-		partial(crdKind):    {Transform: trimMetadata},
 	}
 }
 
@@ -54,7 +46,7 @@ func trimCluster(in any) (any, error) {
 	}
 	return &clusterv1.ManagedCluster{
 		TypeMeta:   cluster.TypeMeta,
-		ObjectMeta: trimmed(cluster.ObjectMeta),
+		ObjectMeta: kube.TrimMeta(cluster.ObjectMeta),
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: cluster.Spec.HubAcceptsClient},
 		Status: clusterv1.ManagedClusterStatus{
 			Conditions:    conditions,
@@ -64,67 +56,11 @@ func trimCluster(in any) (any, error) {
 	}, nil
 }
 
-func trimSet(in any) (any, error) {
-	if set, ok := in.(*clusterv1beta2.ManagedClusterSet); ok {
-		set.ObjectMeta = trimmed(set.ObjectMeta)
-		set.Status = clusterv1beta2.ManagedClusterSetStatus{}
-	}
-	return in, nil
-}
-
-func trimPlacement(in any) (any, error) {
-	if placement, ok := in.(*clusterv1beta1.Placement); ok {
-		placement.ObjectMeta = trimmed(placement.ObjectMeta)
-		placement.Spec = clusterv1beta1.PlacementSpec{}
-		placement.Status.DecisionGroups = nil
-	}
-	return in, nil
-}
-
-func trimDecision(in any) (any, error) {
-	if decision, ok := in.(*clusterv1beta1.PlacementDecision); ok {
-		decision.ObjectMeta = trimmed(decision.ObjectMeta)
-		for i := range decision.Status.Decisions {
-			decision.Status.Decisions[i] = clusterv1beta1.ClusterDecision{ClusterName: decision.Status.Decisions[i].ClusterName}
-		}
-	}
-	return in, nil
-}
-
 func trimAddon(in any) (any, error) {
 	if addon, ok := in.(*addonv1beta1.ManagedClusterAddOn); ok {
-		addon.ObjectMeta = trimmed(addon.ObjectMeta)
+		addon.ObjectMeta = kube.TrimMeta(addon.ObjectMeta)
 		addon.Spec = addonv1beta1.ManagedClusterAddOnSpec{}
 		addon.Status = addonv1beta1.ManagedClusterAddOnStatus{Conditions: addon.Status.Conditions}
 	}
 	return in, nil
-}
-
-// trimMetadata keeps names and the one annotation that is read.
-func trimMetadata(in any) (any, error) {
-	obj, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
-	}
-	requirement, has := obj.Annotations[contract.AnnotationRequirePlacement]
-	obj.ObjectMeta = trimmed(obj.ObjectMeta)
-	obj.Labels = nil
-	if has {
-		obj.Annotations = map[string]string{contract.AnnotationRequirePlacement: requirement}
-	}
-	return obj, nil
-}
-
-// trimmed keeps of metadata what identifies, selects and ends an object.
-func trimmed(full metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:              full.Name,
-		Namespace:         full.Namespace,
-		UID:               full.UID,
-		ResourceVersion:   full.ResourceVersion,
-		Generation:        full.Generation,
-		CreationTimestamp: full.CreationTimestamp,
-		DeletionTimestamp: full.DeletionTimestamp,
-		Labels:            full.Labels,
-	}
 }

@@ -23,33 +23,36 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxConditionMessageBytes bounds what a cluster can make every namespace's
-// profile carry through a condition's message.
+// maxConditionMessageBytes bounds how large a cluster can make every namespace's
+// profile through a condition's message.
 const maxConditionMessageBytes = 1024
 
 // conditionReason is the pattern the API gives a condition's reason.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// profileConditions are the conditions of a profile and the ManagedCluster
-// conditions they show.
-var profileConditions = []struct{ target, source string }{
+// shownCondition is a condition of a profile and the ManagedCluster condition that
+// it shows.
+type shownCondition struct{ target, source string }
+
+var profileConditions = []shownCondition{
 	{inventoryv1alpha1.ClusterConditionControlPlaneHealthy, clusterv1.ManagedClusterConditionAvailable},
 	{contract.ProfileConditionJoined, clusterv1.ManagedClusterConditionJoined},
 }
 
-// desiredProfile returns what the profile of a cluster is to be: current (nil if
-// there is none) with everything this addon owns put right and everything else
-// as it is. now is when a property that has a new value was first seen. The
-// second result says in words which claims were left out.
-func desiredProfile(namespace string, cluster *clusterv1.ManagedCluster, ways access.Decision, current *inventoryv1alpha1.ClusterProfile, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
+// desiredProfile returns what a pair's profile must be: the observed one, if there
+// is one, with everything this addon owns put right and everything else as it is.
+// now is when a property that has a new value was first seen. The second result
+// says which claims were left out and why.
+func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
+	cluster := o.Cluster
 	profile := &inventoryv1alpha1.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace.Name, Name: cluster.Name},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{
 			ClusterManager: inventoryv1alpha1.ClusterManager{Name: contract.ClusterManagerName},
 		},
 	}
-	if current != nil {
-		profile = current.DeepCopy()
+	if o.Profile != nil {
+		profile = o.Profile.DeepCopy()
 	}
 	setMetadata(profile, cluster, allow)
 	profile.Spec.DisplayName = cluster.Name
@@ -59,11 +62,11 @@ func desiredProfile(namespace string, cluster *clusterv1.ManagedCluster, ways ac
 	}
 	properties, problems := desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, now)
 	profile.Status.Properties = properties
-	profile.Status.AccessProviders = access.Merge(profile.Status.AccessProviders, cluster.Name, ways)
+	profile.Status.AccessProviders = access.Merge(profile.Status.AccessProviders, cluster.Name, o.access)
 	return profile, problems
 }
 
-// setMetadata puts our labels and our annotation right.
+// setMetadata sets our labels and our annotation.
 func setMetadata(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, allow []string) {
 	labels := maps.Clone(profile.Labels)
 	if labels == nil {
@@ -92,10 +95,9 @@ func setMetadata(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.M
 	profile.Annotations = annotations
 }
 
-// copyLabels brings the allowed labels of source into labels, removes those
-// copied before that are no longer there, and returns the sorted keys that are
-// copies now. A label of the profile that is not a copy belongs to whoever set
-// it and stays as it is.
+// copyLabels copies the allowed labels of source into labels, removes earlier
+// copies whose source is gone, and returns the sorted keys that are copies now. A
+// label of the profile that is not a copy belongs to whoever set it and stays.
 func copyLabels(labels map[string]string, before []string, source map[string]string, allow []string) []string {
 	var copied []string
 	for key, value := range source {
@@ -117,8 +119,8 @@ func copyLabels(labels map[string]string, before []string, source map[string]str
 	return copied
 }
 
-// copiedKeys reads which labels were copied before. Reserved keys can only have
-// come there by somebody's edit, and are not ours to remove.
+// copiedKeys reads which labels were copied before. Somebody must have added a
+// reserved key by hand; its label is not ours to remove.
 func copiedKeys(annotations map[string]string) []string {
 	var keys []string
 	for key := range strings.SplitSeq(annotations[contract.AnnotationCopiedLabels], ",") {
@@ -136,9 +138,9 @@ func isAllowed(key string, allow []string) bool {
 	})
 }
 
-// isReserved tells whether a label's key carries meaning for this addon, for
-// consumers of profiles or for whoever deploys objects, so that a spoke, which
-// can label its ManagedCluster, must not be able to set it.
+// isReserved reports whether a label's key carries meaning for this addon, for
+// consumers of profiles or for tools that deploy objects. A spoke can label its
+// ManagedCluster and must not be able to set such a key.
 func isReserved(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found {
@@ -178,9 +180,9 @@ func showCondition(profile *inventoryv1alpha1.ClusterProfile, conditionType stri
 	profile.Status.Conditions = conditions
 }
 
-// desiredProperties turns claims into properties sorted by name, each with the
-// time its value was first seen. A claim the API would refuse is left out, alone,
-// and said so.
+// desiredProperties turns claims into properties sorted by name, each with the time
+// its value was first seen. A claim that the API would refuse is left out and
+// reported; the others are kept.
 func desiredProperties(claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time) ([]inventoryv1alpha1.Property, []string) {
 	times := make(map[string]int, len(claims))
 	for _, claim := range claims {
@@ -236,8 +238,8 @@ func quoteName(name string) string {
 	return strconv.QuoteToASCII(kube.Shorten(name, limit))
 }
 
-// metadataChanges returns the part of a merge patch that turns current's
-// metadata and spec into desired's, or nil if they already agree in what is ours.
+// metadataChanges returns the part of a merge patch that turns current's metadata
+// and spec into desired's, or nil if they already agree.
 func metadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	metadata := map[string]any{}
 	if labels := mapChanges(current.Labels, desired.Labels); labels != nil {
@@ -259,8 +261,8 @@ func metadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[str
 	return changes
 }
 
-// statusChanges is metadataChanges for the status subresource. Of lists it
-// carries the whole, other writers' entries as they are in current among them.
+// statusChanges is metadataChanges for the status subresource. A merge patch
+// replaces lists as a whole, so they include other writers' entries of current.
 func statusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	status := map[string]any{}
 	if current.Status.Version.Kubernetes != desired.Status.Version.Kubernetes {

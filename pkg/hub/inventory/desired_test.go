@@ -279,8 +279,13 @@ func TestDesiredProfile(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			about := func(profile *inventoryv1alpha1.ClusterProfile) observed {
+				o := situation()
+				o.Cluster, o.Profile, o.access = test.cluster, profile, test.ways
+				return o
+			}
 			before := test.current.DeepCopy()
-			got, problems := desiredProfile("ns", test.cluster, test.ways, test.current, test.allow, later)
+			got, problems := desiredProfile(about(test.current), test.allow, later)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("profile (-want +got):\n%s", diff)
 			}
@@ -290,7 +295,7 @@ func TestDesiredProfile(t *testing.T) {
 			if diff := cmp.Diff(before, test.current); diff != "" {
 				t.Errorf("the profile as it was has been changed (-before +after):\n%s", diff)
 			}
-			again, _ := desiredProfile("ns", test.cluster, test.ways, got, test.allow, metav1.Now())
+			again, _ := desiredProfile(about(got), test.allow, metav1.Now())
 			if diff := cmp.Diff(got, again, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("a second look wants something else (-first +second):\n%s", diff)
 			}

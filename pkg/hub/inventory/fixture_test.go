@@ -274,3 +274,15 @@ func (w *world) in(t *testing.T) *world {
 func containsName(call apitest.Call, name string) bool {
 	return strings.Contains(call.Path, name) || strings.Contains(call.Body, name)
 }
+
+var invalidSelector = &metav1.LabelSelector{
+	MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}},
+}
+
+// slice is a slice of a Placement's decisions, without any.
+func slice(namespace, name, placement string) *clusterv1beta1.PlacementDecision {
+	return &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name,
+		Labels: map[string]string{"cluster.open-cluster-management.io/placement": placement},
+	}}
+}

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,22 +8,22 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// outcomes remembers, in memory, how each pair came out, and tells the
-// controllers that report it when that changes: about a cluster on its addon,
-// about a namespace in events. A pair nobody has a question about has no entry.
+// outcomes remembers, in memory, the outcome for each pair, and triggers the
+// controllers that report changes: about a cluster on its addon, about a namespace
+// in events. A pair that nobody expects a profile of has no entry.
 type outcomes struct {
-	clusters   notifier
-	namespaces notifier
+	statusTrigger kube.Trigger // by cluster
+	reportTrigger kube.Trigger // by namespace
 
 	mu    sync.RWMutex
 	pairs map[types.NamespacedName]outcome
-	// byCluster and byNamespace hold the keys of pairs again.
-	byCluster   map[string]map[string]struct{}
-	byNamespace map[string]map[string]struct{}
+	// namespaces, by cluster, and clusters, by namespace, hold the keys of pairs.
+	namespaces kube.SetIndex[string, string]
+	clusters   kube.SetIndex[string, string]
 }
 
 // reportDelay lets a burst of changes in a namespace become one event.
@@ -32,10 +31,10 @@ const reportDelay = time.Second
 
 func newOutcomes() *outcomes {
 	return &outcomes{
-		namespaces:  notifier{delay: reportDelay},
-		pairs:       map[types.NamespacedName]outcome{},
-		byCluster:   map[string]map[string]struct{}{},
-		byNamespace: map[string]map[string]struct{}{},
+		reportTrigger: kube.Trigger{Delay: reportDelay},
+		pairs:         map[types.NamespacedName]outcome{},
+		namespaces:    kube.SetIndex[string, string]{},
+		clusters:      kube.SetIndex[string, string]{},
 	}
 }
 
@@ -46,33 +45,33 @@ func (o *outcomes) set(pair types.NamespacedName, value outcome) {
 	changed := !known || !reflect.DeepEqual(before, value)
 	if changed {
 		o.pairs[pair] = value
-		addTo(o.byCluster, pair.Name, pair.Namespace)
-		addTo(o.byNamespace, pair.Namespace, pair.Name)
+		o.namespaces.Insert(pair.Name, pair.Namespace)
+		o.clusters.Insert(pair.Namespace, pair.Name)
 	}
 	o.mu.Unlock()
 	if changed {
-		o.notify(pair)
+		o.enqueueReports(pair)
 	}
 }
 
-// forget drops a pair nobody has a question about any more.
+// forget drops a pair that nobody expects a profile of any more.
 func (o *outcomes) forget(pair types.NamespacedName) {
 	o.mu.Lock()
 	_, known := o.pairs[pair]
 	if known {
 		delete(o.pairs, pair)
-		removeFrom(o.byCluster, pair.Name, pair.Namespace)
-		removeFrom(o.byNamespace, pair.Namespace, pair.Name)
+		o.namespaces.Delete(pair.Name, pair.Namespace)
+		o.clusters.Delete(pair.Namespace, pair.Name)
 	}
 	o.mu.Unlock()
 	if known {
-		o.notify(pair)
+		o.enqueueReports(pair)
 	}
 }
 
-func (o *outcomes) notify(pair types.NamespacedName) {
-	o.clusters.notify(pair.Name)
-	o.namespaces.notify(pair.Namespace)
+func (o *outcomes) enqueueReports(pair types.NamespacedName) {
+	o.statusTrigger.Enqueue(types.NamespacedName{Name: pair.Name})
+	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
 }
 
 func (o *outcomes) get(pair types.NamespacedName) (outcome, bool) {
@@ -82,22 +81,22 @@ func (o *outcomes) get(pair types.NamespacedName) (outcome, bool) {
 	return value, ok
 }
 
-// namespacesOf returns where a cluster has an outcome.
-func (o *outcomes) namespacesOf(cluster string) []string {
+// NamespacesOf returns where a cluster has an outcome.
+func (o *outcomes) NamespacesOf(cluster string) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return keys(o.byCluster[cluster])
+	return o.namespaces.Members(cluster)
 }
 
-// clustersIn returns which clusters have an outcome in a namespace.
-func (o *outcomes) clustersIn(namespace string) []string {
+// ClustersIn returns which clusters have an outcome in a namespace.
+func (o *outcomes) ClustersIn(namespace string) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return keys(o.byNamespace[namespace])
+	return o.clusters.Members(namespace)
 }
 
-// all returns every pair that has an outcome.
-func (o *outcomes) all() []types.NamespacedName {
+// All returns every pair that has an outcome.
+func (o *outcomes) All() []types.NamespacedName {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return slices.Collect(maps.Keys(o.pairs))
@@ -107,58 +106,9 @@ func (o *outcomes) all() []types.NamespacedName {
 func (o *outcomes) in(namespace string) map[string]outcome {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	byCluster := make(map[string]outcome, len(o.byNamespace[namespace]))
-	for cluster := range o.byNamespace[namespace] {
+	byCluster := make(map[string]outcome, len(o.clusters[namespace]))
+	for cluster := range o.clusters[namespace] {
 		byCluster[cluster] = o.pairs[types.NamespacedName{Namespace: namespace, Name: cluster}]
 	}
 	return byCluster
-}
-
-func addTo(index map[string]map[string]struct{}, key, member string) {
-	if index[key] == nil {
-		index[key] = map[string]struct{}{}
-	}
-	index[key][member] = struct{}{}
-}
-
-func removeFrom(index map[string]map[string]struct{}, key, member string) {
-	delete(index[key], member)
-	if len(index[key]) == 0 {
-		delete(index, key)
-	}
-}
-
-func keys(set map[string]struct{}) []string {
-	list := make([]string, 0, len(set))
-	for key := range set {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// notifier is a source of a controller's requests that another controller feeds
-// by name. What is notified before the controller starts is dropped: a starting
-// controller looks at everything anyway.
-type notifier struct {
-	delay time.Duration
-
-	mu    sync.RWMutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
-
-// Start implements source.Source.
-func (n *notifier) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.queue = queue
-	return nil
-}
-
-func (n *notifier) notify(name string) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if n.queue != nil {
-		n.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, n.delay)
-	}
 }

@@ -9,68 +9,65 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxErrorBytes bounds what of an API server's refusal is repeated to people.
+// maxErrorBytes bounds how much of an API server's refusal messages repeat.
 const maxErrorBytes = 300
 
 // Reconciler keeps the profile of one pair: the request's namespace and, as its
 // name, the cluster.
 type Reconciler struct {
-	reader     client.Reader // caches
+	rule       *selection.Rule
 	writer     client.Client
 	guard      Guard
-	access     Access // nil: not ours
+	access     Access // nil: access providers are not ours
 	labelAllow []string
 	clock      clock.PassiveClock
 
 	outcomes     *outcomes
-	answers      *answers
 	expectations *kube.Expectations
-	settling     *settling
 }
 
-func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
+func newReconciler(writer client.Client, opts Options) *Reconciler {
 	return &Reconciler{
-		reader:       reader,
+		rule:         opts.Rule,
 		writer:       writer,
 		guard:        opts.Guard,
 		access:       opts.Access,
 		labelAllow:   opts.LabelAllow,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
-		answers:      newAnswers(opts.OnSelection),
 		expectations: kube.NewExpectations(),
-		settling:     newSettling(),
 	}
 }
 
 // Reconcile makes the pair's profile what the rule and the cluster say.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pair := req.NamespacedName
-	o, err := observe(ctx, r.reader, pair)
+	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !o.profileAPI {
+	o := observed{Observation: observation}
+	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
 	}
-	s := selectPair(o)
-	if wait, err := r.settle(ctx, pair, o, s); wait > 0 || err != nil {
+	withdrawing := nextStep(o, selected.Answer) == remove
+	if wait, err := r.rule.Settle(ctx, pair, observation, selected, withdrawing); wait > 0 || err != nil {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
-	r.answers.tell(pair, s.answer, o.profile)
-	// Asked after observing: whatever was done because a verdict was known to hold
-	// is not acted upon under an older one.
+	r.rule.Track(pair, selected.Answer, o.Profile)
+	// Asked after observing: what somebody did because the guard is known to forbid
+	// writing must not be acted on under an older verdict that allows it.
 	verdict, err := r.guard.Verdict(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -79,48 +76,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
 	}
-	if wait := r.expectations.Wait(pair, objectOrNil(o.profile), r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	// Without the APIs it rests on, what is known of the ways in is no answer either.
-	if r.access != nil && len(o.unserved) == 0 {
+	// While an API is not served, what is known about access to clusters is
+	// unreliable as well.
+	if r.access != nil && len(o.Unserved) == 0 {
 		o.access = r.access.Of(pair.Name)
 	}
-	left, err := r.act(ctx, &o, s)
+	problems, err := r.act(ctx, &o, selected.Answer)
 	if apierrors.IsAlreadyExists(err) {
-		// Somebody was first, or the answer to our own request was lost: the cache
-		// will tell, and that is an event.
+		// Somebody else was first, or the response to our own request was lost. The
+		// profile's event will show which.
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
-	r.record(pair, o, s, left, err)
+	r.record(pair, o, selected, problems, err)
 	return reconcile.Result{}, err
 }
 
-// settle returns how long an absence from Placements' decisions must still last
-// before anything follows from it.
-func (r *Reconciler) settle(ctx context.Context, pair types.NamespacedName, o observed, s selection) (time.Duration, error) {
-	left := r.settling.see(o.placements, r.clock.Now())
-	switch {
-	case s.byPlacement && nextStep(o, s) == remove:
-		return left, nil
-	case len(s.undecided) == 0:
-		return 0, nil
-	case left > 0:
-		return left, nil
-	}
-	for _, placement := range s.undecided {
-		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
-	}
-	// An event that came between the observation and the line above found nobody
-	// waiting.
-	again, err := observePlacements(ctx, r.reader, pair)
-	return r.settling.see(again, r.clock.Now()), err
-}
-
-// act does what is to be done about the profile, and returns which claims were
-// left out of it.
-func (r *Reconciler) act(ctx context.Context, o *observed, s selection) ([]string, error) {
-	switch nextStep(*o, s) {
+// act does what is to be done about the profile and returns which claims were left
+// out of it.
+func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answer) ([]string, error) {
+	switch nextStep(*o, answer) {
 	case create, update:
 		return r.apply(ctx, o)
 	case remove:
@@ -130,21 +107,20 @@ func (r *Reconciler) act(ctx context.Context, o *observed, s selection) ([]strin
 	}
 }
 
-// apply writes what differs from the desired profile: at birth the object and
-// then its status, afterwards one patch each of metadata and status at most.
+// apply writes what differs from the desired profile: at birth the object and then
+// its status, afterwards at most one patch each of metadata and status.
 func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	namespace := o.namespace.Name
-	desired, left := desiredProfile(namespace, o.cluster, o.access, o.profile, r.labelAllow, now)
-	if o.profile == nil {
+	desired, problems := desiredProfile(*o, r.labelAllow, now)
+	if o.Profile == nil {
 		if err := r.create(ctx, o, desired); err != nil {
 			return nil, err
 		}
-	} else if err := r.patch(ctx, o, metadataChanges(o.profile, desired), r.writer.Patch); err != nil {
+	} else if err := r.patch(ctx, o, metadataChanges(o.Profile, desired), r.writer.Patch); err != nil {
 		return nil, err
 	}
-	desired, _ = desiredProfile(namespace, o.cluster, o.access, o.profile, r.labelAllow, now)
-	return left, r.patch(ctx, o, statusChanges(o.profile, desired), r.patchStatus)
+	desired, _ = desiredProfile(*o, r.labelAllow, now)
+	return problems, r.patch(ctx, o, statusChanges(o.Profile, desired), r.patchStatus)
 }
 
 func (r *Reconciler) create(ctx context.Context, o *observed, desired *inventoryv1alpha1.ClusterProfile) error {
@@ -154,7 +130,7 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desired *inventory
 	}
 	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
 	r.expectations.Wrote(created, r.clock.Now())
-	o.profile = created
+	o.Profile = created
 	return nil
 }
 
@@ -164,53 +140,56 @@ func (r *Reconciler) patchStatus(ctx context.Context, obj client.Object, patch c
 	return r.writer.Status().Patch(ctx, obj, patch, client.FieldOwner(ControllerName))
 }
 
-// patch writes changes, if there are any, to the profile as it was observed.
+// patch writes changes, if there are any, to the profile that was observed.
 func (r *Reconciler) patch(ctx context.Context, o *observed, changes map[string]any, write patchFunc) error {
 	if changes == nil {
 		return nil
 	}
-	patch, err := kube.MergePatch(o.profile.ResourceVersion, changes)
+	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
 	if err != nil {
 		return err
 	}
-	written := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: o.profile.Namespace, Name: o.profile.Name}}
+	written := &inventoryv1alpha1.ClusterProfile{}
+	written.Namespace, written.Name = o.Profile.Namespace, o.Profile.Name
 	if err := write(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
 		return fmt.Errorf("patching ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched ClusterProfile", "resourceVersion", written.ResourceVersion)
 	r.expectations.Wrote(written, r.clock.Now())
-	o.profile = written
+	o.Profile = written
 	return nil
 }
 
-// prune deletes the profile, if it is still exactly what was observed: with
-// another UID it is another's, with another version it may have lost its mark.
+// prune deletes the profile if it is still exactly what was observed: with another
+// UID it is somebody else's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *observed) error {
-	profile := o.profile.DeepCopy()
-	err := r.writer.Delete(ctx, profile, client.Preconditions{UID: &o.profile.UID, ResourceVersion: ptr.To(o.profile.ResourceVersion)})
+	profile := o.Profile.DeepCopy()
+	err := r.writer.Delete(ctx, profile, client.Preconditions{UID: &profile.UID, ResourceVersion: &profile.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
-	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.profile.UID)
-	r.expectations.Deleted(o.profile, r.clock.Now())
+	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
+	r.expectations.Deleted(o.Profile, r.clock.Now())
 	return nil
 }
 
-// record remembers how the pair came out, for the condition and the events.
-func (r *Reconciler) record(pair types.NamespacedName, o observed, s selection, left []string, err error) {
+// record remembers the outcome for the pair, for the condition and the events.
+func (r *Reconciler) record(
+	pair types.NamespacedName, o observed, selected selection.Result, problems []string, err error,
+) {
 	switch {
 	case err != nil && !kube.IsRefusal(err):
-		// Tried again; what was so before is still the best there is to say.
+		// It is tried again; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.set(pair, outcome{
-			result:   failed,
+			kind:     failed,
 			why:      "cannot be published: " + kube.Shorten(err.Error(), maxErrorBytes),
-			bindings: s.bindings,
+			bindings: selected.Bindings,
 		})
-	case o.profile == nil && s.answer == No && len(s.bindings) == 0:
+	case o.Profile == nil && selected.Answer == selection.No && len(selected.Bindings) == 0:
 		r.outcomes.forget(pair)
 	default:
-		r.outcomes.set(pair, outcomeOf(o, s, left))
+		r.outcomes.set(pair, outcomeOf(o, selected, problems))
 	}
 }
 

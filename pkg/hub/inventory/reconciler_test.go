@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +32,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // indexedReader answers index queries, as a cache would, from live lists. It
@@ -43,6 +47,20 @@ type indexedReader struct {
 	// missing and going are the names of CRDs that are not there, or are being
 	// deleted.
 	missing, going string
+
+	indexes map[string]client.IndexerFunc
+}
+
+func (r *indexedReader) IndexField(_ context.Context, _ client.Object, name string, extract client.IndexerFunc) error {
+	if r.indexes == nil {
+		r.indexes = map[string]client.IndexerFunc{}
+	}
+	r.indexes[name] = extract
+	return nil
+}
+
+func (r *indexedReader) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return nil, nil
 }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
@@ -55,7 +73,7 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj c
 			return nil
 		}
 	}
-	if crd, ok := obj.(*metav1.PartialObjectMetadata); ok && crd.GroupVersionKind() == crdKind {
+	if crd, ok := obj.(*metav1.PartialObjectMetadata); ok && crd.GroupVersionKind() == kube.CRDKind {
 		switch key.Name {
 		case r.missing:
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
@@ -81,31 +99,19 @@ func (r *indexedReader) List(ctx context.Context, list client.ObjectList, opts .
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		if matches(item.(client.Object), byField.Requirements()[0].Field, byField.Requirements()[0].Value) {
+		want := byField.Requirements()[0]
+		if slices.Contains(r.indexes[want.Field](item.(client.Object)), want.Value) {
 			kept = append(kept, item)
 		}
 	}
 	return meta.SetList(list, kept)
 }
 
-func matches(obj client.Object, field, value string) bool {
-	for _, index := range indexes {
-		if index.name != field {
-			continue
-		}
-		for _, got := range index.extract(obj) {
-			if got == value {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // stepper is a pair's reconciler that the test steps by hand.
 type stepper struct {
 	*world
 	r       *Reconciler
+	rule    *selection.Rule
 	wire    *apitest.Wire
 	cache   *indexedReader
 	time    *testingclock.FakePassiveClock
@@ -133,7 +139,11 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC)),
 		guard: &switchGuard{},
 	}
-	s.r = newReconciler(s.cache, writer, Options{Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
+	s.rule = selection.New(s.cache, s.time)
+	if err := s.rule.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
 	s.ns = w.namespace(nil)
 	s.members = w.exclusive("set")
 	w.bind(s.ns, s.members.Name)
@@ -185,14 +195,14 @@ func (s *stepper) mine() *inventoryv1alpha1.ClusterProfile {
 	return s.profile(s.ns, s.c.Name)
 }
 
-func (s *stepper) came(want result, why string) {
+func (s *stepper) came(want outcomeKind, why string) {
 	s.t.Helper()
 	got, ok := s.r.outcomes.get(s.pair)
 	if !ok {
 		s.t.Fatal("the pair has no outcome")
 	}
-	if got.result != want || !strings.Contains(got.why, why) {
-		s.t.Errorf("outcome = %d %q, want %d with %q", got.result, got.why, want, why)
+	if got.kind != want || !strings.Contains(got.why, why) {
+		s.t.Errorf("outcome = %d %q, want %d with %q", got.kind, got.why, want, why)
 	}
 }
 
@@ -355,15 +365,15 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 		manager string
 		mark    bool
 		prepare func(*stepper)
-		result  result
+		kind    outcomeKind
 		why     string
 	}{
-		"another manager's, wanted":              {manager: "gke", result: foreign, why: `cluster manager "gke"`},
-		"another manager's with our mark":        {manager: "gke", mark: true, result: foreign, why: `cluster manager "gke"`},
-		"another manager's, not wanted":          {manager: "gke", mark: true, prepare: withdraw, result: withheld, why: "is in no ManagedClusterSet"},
-		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, result: leftAlone, why: "did not make"},
-		"ours without mark, perhaps wanted":      {manager: "open-cluster-management", prepare: unbindUnknown, result: undecided, why: "bound or unbound"},
-		"another manager's, the namespace going": {manager: "gke", prepare: terminate, result: foreign, why: `cluster manager "gke"`},
+		"another manager's, wanted":              {manager: "gke", kind: foreign, why: `cluster manager "gke"`},
+		"another manager's with our mark":        {manager: "gke", mark: true, kind: foreign, why: `cluster manager "gke"`},
+		"another manager's, not wanted":          {manager: "gke", mark: true, prepare: withdraw, kind: withheld, why: "is in no ManagedClusterSet"},
+		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, kind: leftAlone, why: "did not make"},
+		"ours without mark, perhaps wanted":      {manager: "open-cluster-management", prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
+		"another manager's, the namespace going": {manager: "gke", prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -381,7 +391,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 			if diff := cmp.Diff(planted, s.mine(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
 				t.Errorf("it was touched (-before +after):\n%s", diff)
 			}
-			s.came(test.result, test.why)
+			s.came(test.kind, test.why)
 		})
 	}
 }
@@ -404,34 +414,34 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*stepper)
 		writes  []string
-		result  result
+		kind    outcomeKind
 		why     string
 	}{
-		"unbound": {prepare: withdraw, writes: []string{del}, result: withheld, why: "is in no ManagedClusterSet"},
+		"unbound": {prepare: withdraw, writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet"},
 		"the addon went": {
 			prepare: func(s *stepper) { s.delete(addon(s.c.Name)) },
-			writes:  []string{del}, result: withheld, why: "does not have the addon",
+			writes:  []string{del}, kind: withheld, why: "does not have the addon",
 		},
 		"not accepted any more": {
 			prepare: func(s *stepper) {
 				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }, nil)
 			},
-			writes: []string{del}, result: withheld, why: "is not accepted",
+			writes: []string{del}, kind: withheld, why: "is not accepted",
 		},
 		"the cluster is gone": {
 			prepare: func(s *stepper) { s.delete(s.c) },
-			writes:  []string{del}, result: withheld, why: "is no ManagedCluster",
+			writes:  []string{del}, kind: withheld, why: "is no ManagedCluster",
 		},
 		"the cluster left the set": {
 			prepare: func(s *stepper) {
 				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" }, nil)
 			},
-			writes: []string{del}, result: withheld, why: "is in no ManagedClusterSet",
+			writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet",
 		},
-		"the binding says nothing": {prepare: unbindUnknown, result: undecided, why: "bound or unbound"},
+		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
 		"the set is gone": {
 			prepare: func(s *stepper) { s.delete(s.members) },
-			result:  undecided, why: "is not there",
+			kind:    undecided, why: "is not there",
 		},
 		"the set's selector is invalid": {
 			prepare: func(s *stepper) {
@@ -439,9 +449,9 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 					set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: invalidSelector}
 				}, nil)
 			},
-			result: undecided, why: "is invalid",
+			kind: undecided, why: "is invalid",
 		},
-		"the namespace is going": {prepare: terminate, result: failed, why: "the Namespace is being deleted"},
+		"the namespace is going": {prepare: terminate, kind: failed, why: "the Namespace is being deleted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -450,7 +460,7 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 			uid := s.mine().UID
 			test.prepare(s)
 			s.mustStep(test.writes...)
-			s.came(test.result, test.why)
+			s.came(test.kind, test.why)
 			if len(test.writes) > 0 {
 				if got := s.mine(); got != nil {
 					t.Errorf("the profile is still there")
@@ -608,8 +618,7 @@ func TestPlacementsNarrow(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
 		// Both slices name two clusters in sum all the time.
-		second := slice("view-decision-2", "view")
-		second.Namespace, second.ResourceVersion = s.ns, ""
+		second := slice(s.ns, "view-decision-2", "view")
 		s.create(second)
 		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
 		waits(t, s, time.Second)
@@ -631,9 +640,6 @@ func TestPlacementsNarrow(t *testing.T) {
 		s.mustStep()
 		s.came(undecided, "do not add up")
 		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
-		if !s.r.settling.takeAwaited(client.ObjectKeyFromObject(placement)) {
-			t.Error("the Placement's next event would not bring the pair back")
-		}
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep(del)
@@ -644,12 +650,12 @@ func TestPlacementsNarrow(t *testing.T) {
 		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
 		waits(t, s, time.Second)
 		s.later(time.Second)
-		o, err := observe(t.Context(), s.cache, s.pair)
+		o, selected, err := s.rule.Observe(t.Context(), s.pair)
 		if err != nil {
 			t.Fatal(err)
 		}
 		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
-		left, err := s.r.settle(t.Context(), s.pair, o, selectPair(o))
+		left, err := s.rule.Settle(t.Context(), s.pair, o, selected, false)
 		if err != nil || left != time.Second {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
 		}
@@ -783,8 +789,7 @@ func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
 }
 
 func TestWithoutAnAPINothingIsKnown(t *testing.T) {
-	sources := append([]string{"clusterprofiles.multicluster.x-k8s.io"}, sourceCRDs...)
-	for _, crd := range sources {
+	for _, crd := range selection.CRDs() {
 		for how, set := range map[string]func(*indexedReader, string){
 			"missing": func(r *indexedReader, name string) { r.missing = name },
 			"going":   func(r *indexedReader, name string) { r.going = name },
@@ -799,9 +804,9 @@ func TestWithoutAnAPINothingIsKnown(t *testing.T) {
 				s.settled()
 				got, ok := s.r.outcomes.get(s.pair)
 				switch {
-				case crd == profileCRD && ok:
+				case crd == selection.ProfileCRD && ok:
 					t.Errorf("there is no profile to have an outcome about: %+v", got)
-				case crd != profileCRD:
+				case crd != selection.ProfileCRD:
 					s.came(undecided, "the hub does not serve "+crd)
 				}
 				set(s.cache, "")
@@ -859,19 +864,19 @@ func TestEveryWriteMayFail(t *testing.T) {
 						t.Errorf("%d writes: %v", got, sent(s.wire.Writes()))
 					}
 					s.settled()
-					o, err := observe(t.Context(), s.cache, s.pair)
+					o, _, err := s.rule.Observe(t.Context(), s.pair)
 					if err != nil {
 						t.Fatal(err)
 					}
 					if scenario.gone {
-						if o.profile != nil {
+						if o.Profile != nil {
 							t.Error("the profile is still there")
 						}
 						s.came(withheld, "")
 						return
 					}
-					want, _ := desiredProfile(s.ns, o.cluster, o.access, o.profile, s.r.labelAllow, metav1.Now())
-					if diff := cmp.Diff(want, o.profile, cmpopts.EquateEmpty()); diff != "" {
+					want, _ := desiredProfile(observed{Observation: o}, s.r.labelAllow, metav1.Now())
+					if diff := cmp.Diff(want, o.Profile, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("profile (-want +got):\n%s", diff)
 					}
 					s.came(inPlace, "")

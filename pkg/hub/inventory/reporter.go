@@ -21,53 +21,55 @@ import (
 )
 
 const (
-	// eventReason is the reason of the events that say which profiles are not
-	// there.
+	// eventReason is the reason of the events that say which profiles are missing.
 	eventReason = "ProfilesWithheld"
 
-	// eventAction is what the controller did, or did not.
+	// eventAction is what the controller did or refrained from.
 	eventAction = "Publish"
 
 	// eventInterval is the least time between two events about one object.
 	eventInterval = 30 * time.Second
 )
 
-// Reporter says in events which profiles of a namespace are withheld and why.
-// The request's name is the namespace.
+// Reporter creates the events that say which profiles of a namespace are withheld
+// and why. The request's name is the namespace.
 type Reporter struct {
 	reader   client.Reader // caches
 	writer   client.Client
 	clock    clock.PassiveClock
 	outcomes *outcomes
 
-	mu   sync.Mutex
-	said map[string]map[subject]saying // by namespace
+	mu         sync.Mutex
+	lastEvents map[string]map[subject]lastEvent // by namespace
 }
 
-type saying struct {
-	note note
-	at   time.Time
+type lastEvent struct {
+	notice notice
+	at     time.Time
 }
 
 func newReporter(reader client.Reader, writer client.Client, clock clock.PassiveClock, outcomes *outcomes) *Reporter {
-	return &Reporter{reader: reader, writer: writer, clock: clock, outcomes: outcomes, said: map[string]map[subject]saying{}}
+	return &Reporter{
+		reader: reader, writer: writer, clock: clock, outcomes: outcomes,
+		lastEvents: map[string]map[subject]lastEvent{},
+	}
 }
 
-// Reconcile creates an event about each object of the namespace of which there
-// is something else to say than last time.
+// Reconcile creates an event about each object of the namespace for which its last
+// event is out of date.
 func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var result reconcile.Result
-	current := notes(r.outcomes.in(req.Name))
+	current := desiredNotices(r.outcomes.in(req.Name))
 	for about, what := range current {
 		wait, changed := r.due(req.Name, about, what)
 		if !changed {
 			continue
 		}
 		if wait > 0 {
-			result.RequeueAfter = sooner(result.RequeueAfter, wait)
+			result.RequeueAfter = kube.Sooner(result.RequeueAfter, wait)
 			continue
 		}
-		if err := r.say(ctx, req.Name, about, what); err != nil {
+		if err := r.emit(ctx, req.Name, about, what); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -75,57 +77,49 @@ func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return result, nil
 }
 
-// sooner returns the shorter of two waits, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
-}
-
-// due tells whether there is something new to say about an object, and how long
-// to keep it back.
-func (r *Reporter) due(namespace string, about subject, what note) (time.Duration, bool) {
+// due tells whether a notice differs from the last event about an object, and how
+// long to hold it back.
+func (r *Reporter) due(namespace string, about subject, what notice) (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, ok := r.said[namespace][about]
+	last, ok := r.lastEvents[namespace][about]
 	if !ok {
 		return 0, true
 	}
-	return before.at.Add(eventInterval).Sub(r.clock.Now()), before.note != what
+	return last.at.Add(eventInterval).Sub(r.clock.Now()), last.notice != what
 }
 
-func (r *Reporter) say(ctx context.Context, namespace string, about subject, what note) error {
+func (r *Reporter) emit(ctx context.Context, namespace string, about subject, what notice) error {
 	regarding, err := r.reference(ctx, namespace, about)
 	if err != nil {
 		return err
 	}
 	now := r.clock.Now()
 	if regarding != nil {
-		if err := emit(ctx, r.writer, *regarding, what, eventReason, now); err != nil {
+		if err := createEvent(ctx, r.writer, *regarding, what, eventReason, now); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.said[namespace] == nil {
-		r.said[namespace] = map[subject]saying{}
+	if r.lastEvents[namespace] == nil {
+		r.lastEvents[namespace] = map[subject]lastEvent{}
 	}
-	r.said[namespace][about] = saying{note: what, at: now}
+	r.lastEvents[namespace][about] = lastEvent{notice: what, at: now}
 	return nil
 }
 
-// keepOnly forgets objects of which there is nothing more to say.
-func (r *Reporter) keepOnly(namespace string, current map[subject]note) {
+// keepOnly forgets objects about which there is nothing more to say.
+func (r *Reporter) keepOnly(namespace string, current map[subject]notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for about := range r.said[namespace] {
+	for about := range r.lastEvents[namespace] {
 		if _, ok := current[about]; !ok {
-			delete(r.said[namespace], about)
+			delete(r.lastEvents[namespace], about)
 		}
 	}
-	if len(r.said[namespace]) == 0 {
-		delete(r.said, namespace)
+	if len(r.lastEvents[namespace]) == 0 {
+		delete(r.lastEvents, namespace)
 	}
 }
 
@@ -145,7 +139,7 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about subjec
 		obj = &clusterv1beta2.ManagedClusterSetBinding{}
 		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"
 	}
-	found, err := get(ctx, r.reader, key, obj)
+	found, err := kube.Get(ctx, r.reader, key, obj)
 	if err != nil || found == nil {
 		return nil, err
 	}
@@ -153,12 +147,15 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about subjec
 	return &reference, nil
 }
 
-// emit creates an event. In a namespace that is going none can be created, and
-// nobody will look.
-func emit(ctx context.Context, writer client.Client, regarding corev1.ObjectReference, what note, reason string, now time.Time) error {
+// createEvent creates an event. In a namespace that is being deleted it does nothing,
+// since none can be created there and nobody would look.
+func createEvent(
+	ctx context.Context, writer client.Client, regarding corev1.ObjectReference, what notice, reason string, now time.Time,
+) error {
 	event := kube.NewEvent(regarding, what.eventType, reason, eventAction, what.text, ControllerName, ControllerName, now)
 	err := writer.Create(ctx, event)
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	isTerminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	if err == nil || apierrors.IsNotFound(err) || isTerminating {
 		return nil
 	}
 	return fmt.Errorf("creating event: %w", err)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -19,79 +20,80 @@ const (
 	maxNames = 10
 )
 
-// result is how a pair came out.
-type result int
+// outcomeKind is what became of a pair.
+type outcomeKind int
 
 const (
-	// withheld: there is to be no profile, and there is none of ours.
-	withheld result = iota
+	// withheld: there must be no profile, and there is none of ours.
+	withheld outcomeKind = iota
 	// inPlace: the profile is what it should be.
 	inPlace
-	// undecided: it cannot be told whether there is to be a profile.
+	// undecided: it is unknown whether there must be a profile.
 	undecided
-	// doubtful: undecided, but there is no profile and no set that is known to
-	// select the cluster. One set that cannot be understood makes this so of every cluster of the hub, and says
-	// nothing about any of them: it is reported where the set is bound.
+	// doubtful: undecided, without a profile or a set that is known to select the
+	// cluster. One invalid set makes every cluster of the hub doubtful without saying
+	// anything about it, so this is reported only where the set is bound.
 	doubtful
 	// foreign: the profile belongs to another cluster manager.
 	foreign
-	// leftAlone: a profile of our cluster manager, not made by this addon, that
-	// should not be there.
+	// leftAlone: a profile of our cluster manager that this addon did not make and
+	// that should not be there.
 	leftAlone
-	// failed: the API server refused what was to be written.
+	// failed: the API server refused a write.
 	failed
 )
 
-// outcome is what there is to say about a pair.
+// outcome is what to report about a pair.
 type outcome struct {
-	result result
+	kind outcomeKind
 
-	// why completes a sentence about the cluster; empty when inPlace.
+	// why completes a sentence that begins with the cluster; empty when inPlace.
 	why string
 
-	// properties says which claims were left out of the profile.
+	// properties says which claims were left out of the profile, and why.
 	properties []string
 
-	// access says which access providers are missing from the profile.
+	// access says which access providers are missing from the profile, and why.
 	access []string
 
-	// bindings and placements are the objects of the namespace that somebody
-	// who misses the profile would look at.
+	// bindings and placements are the objects of the namespace that somebody who
+	// misses the profile would look at.
 	bindings   []string
 	placements []string
 }
 
-// nobodyAsks is true when there is to be no profile, and nothing in the namespace
-// because of which somebody may ask for one.
-func (o outcome) nobodyAsks() bool { return o.result == withheld && len(o.bindings) == 0 }
+// isUnexpected is true when there must be no profile and nothing in the namespace
+// makes anybody expect one.
+func (o outcome) isUnexpected() bool { return o.kind == withheld && len(o.bindings) == 0 }
 
-// outcomeOf puts the rule's answer for a pair, and the profile that nothing is
-// left to be done about, into words.
-func outcomeOf(o observed, s selection, properties []string) outcome {
-	out := outcome{why: s.why, bindings: s.bindings, placements: s.undecided}
+// outcomeOf returns the outcome for a pair about whose profile nothing is left to
+// do.
+func outcomeOf(o observed, s selection.Result, properties []string) outcome {
+	out := outcome{why: s.Why, bindings: s.Bindings, placements: s.Undecided}
 	switch {
-	case o.profile != nil && !isOurs(o.profile):
-		if s.answer != No {
-			out.result = foreign
-			out.why = fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", o.profile.Spec.ClusterManager.Name)
+	case o.Profile != nil && !selection.IsOurs(o.Profile):
+		if s.Answer != selection.No {
+			out.kind = foreign
+			out.why = fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", o.Profile.Spec.ClusterManager.Name)
 		}
-	case s.answer == Yes && isTerminating(o.namespace):
-		out.result, out.why = failed, "cannot be published: the Namespace is being deleted"
-	case s.answer == Yes && o.profile != nil && o.profile.DeletionTimestamp != nil:
-		out.result = failed
-		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " + strings.Join(o.profile.Finalizers, ", ")
-	case s.answer == Yes:
-		out = outcome{result: inPlace, properties: properties, access: o.access.Problems}
-	case s.answer == Unknown && o.profile == nil && !s.member:
-		out.result = doubtful
-	case s.answer == Unknown:
-		out.result, out.properties = undecided, properties
-		if o.profile != nil {
+	case s.Answer == selection.Yes && isTerminating(o.Namespace):
+		out.kind, out.why = failed, "cannot be published: the Namespace is being deleted"
+	case s.Answer == selection.Yes && o.Profile != nil && o.Profile.DeletionTimestamp != nil:
+		out.kind = failed
+		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " +
+			strings.Join(o.Profile.Finalizers, ", ")
+	case s.Answer == selection.Yes:
+		out = outcome{kind: inPlace, properties: properties, access: o.access.Problems}
+	case s.Answer == selection.Unknown && o.Profile == nil && !s.Member:
+		out.kind = doubtful
+	case s.Answer == selection.Unknown:
+		out.kind, out.properties = undecided, properties
+		if o.Profile != nil {
 			out.access = o.access.Problems
 		}
-	case o.profile != nil && !isMarked(o.profile):
-		out.result = leftAlone
-		out.why = fmt.Sprintf("has a ClusterProfile that this addon did not make and leaves alone, although the cluster %s", s.why)
+	case o.Profile != nil && !selection.IsMarked(o.Profile):
+		out.kind = leftAlone
+		out.why = "has a ClusterProfile that this addon did not make and leaves alone, although the cluster " + s.Why
 	}
 	return out
 }
@@ -99,14 +101,16 @@ func outcomeOf(o observed, s selection, properties []string) outcome {
 // profilesSynced sums up the outcomes of all namespaces that concern a cluster
 // into the condition on its addon.
 func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
-	condition := metav1.Condition{Type: contract.ConditionProfilesSynced, Status: metav1.ConditionTrue, Reason: contract.ReasonNotSelected}
-	namespaces := make(map[result][]string)
+	condition := metav1.Condition{
+		Type: contract.ConditionProfilesSynced, Status: metav1.ConditionTrue, Reason: contract.ReasonNotSelected,
+	}
+	namespaces := make(map[outcomeKind][]string)
 	for namespace, out := range byNamespace {
-		namespaces[out.result] = append(namespaces[out.result], namespace)
+		namespaces[out.kind] = append(namespaces[out.kind], namespace)
 	}
 	var sentences []string
 	for _, problem := range []struct {
-		result result
+		kind   outcomeKind
 		status metav1.ConditionStatus
 		reason string
 	}{
@@ -114,7 +118,7 @@ func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
 		{foreign, metav1.ConditionFalse, contract.ReasonForeignProfile},
 		{undecided, metav1.ConditionUnknown, contract.ReasonSelectionUnknown},
 	} {
-		for _, why := range group(byNamespace, namespaces[problem.result]) {
+		for _, why := range group(byNamespace, namespaces[problem.kind]) {
 			if len(sentences) == 0 {
 				condition.Status, condition.Reason = problem.status, problem.reason
 			}
@@ -146,7 +150,7 @@ func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
 	return condition
 }
 
-// group says in one sentence each what the given namespaces have in common.
+// group returns a sentence for each reason, with the namespaces that share it.
 func group(byNamespace map[string]outcome, namespaces []string) []string {
 	byReason := map[string][]string{}
 	for _, namespace := range namespaces {
@@ -155,7 +159,8 @@ func group(byNamespace map[string]outcome, namespaces []string) []string {
 	}
 	sentences := make([]string, 0, len(byReason))
 	for why, where := range byReason {
-		sentences = append(sentences, fmt.Sprintf("In %s: the cluster %s.", kube.ListNames(sorted(where), maxNames), strings.TrimSuffix(why, ".")))
+		names := kube.ListNames(sorted(where), maxNames)
+		sentences = append(sentences, fmt.Sprintf("In %s: the cluster %s.", names, strings.TrimSuffix(why, ".")))
 	}
 	slices.Sort(sentences)
 	return sentences
@@ -177,7 +182,7 @@ func accessProblems(byNamespace map[string]outcome) []string {
 	return sorted(problems)
 }
 
-// blocked is the condition while no profile may be written at all.
+// blocked returns the condition while no profile may be written at all.
 func blocked(reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type:    contract.ConditionProfilesSynced,

@@ -2,7 +2,7 @@ package inventory
 
 import (
 	"context"
-	"sync/atomic"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +16,12 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// recheckAfter is how soon a condition that could not be judged is looked at
-// again; outcomes as they come are what normally ends the wait.
+// recheckAfter is how soon to look again at a condition that is not known yet.
+// Normally an outcome that comes ends the wait.
 const recheckAfter = 5 * time.Second
 
 // StatusReconciler keeps the condition ProfilesSynced on a cluster's addon. The
@@ -28,27 +29,26 @@ const recheckAfter = 5 * time.Second
 type StatusReconciler struct {
 	reader       client.Reader // caches
 	writer       client.Client
+	rule         *selection.Rule
 	guard        Guard
 	clock        clock.PassiveClock
-	routes       routes
+	routes       selection.Routes
 	outcomes     *outcomes
 	expectations *kube.Expectations
-
-	// started becomes true when the controller of the pairs runs, so that the
-	// indexes are there and outcomes come.
-	started *atomic.Bool
 }
 
-func newStatusReconciler(routes routes, writer client.Client, opts Options, started *atomic.Bool) *StatusReconciler {
+func newStatusReconciler(
+	reader client.Reader, writer client.Client, opts Options, routes selection.Routes, outcomes *outcomes,
+) *StatusReconciler {
 	return &StatusReconciler{
-		reader:       routes.reader,
+		reader:       reader,
 		writer:       writer,
+		rule:         opts.Rule,
 		guard:        opts.Guard,
 		clock:        opts.Clock,
 		routes:       routes,
-		outcomes:     routes.outcomes,
+		outcomes:     outcomes,
 		expectations: kube.NewExpectations(),
-		started:      started,
 	}
 }
 
@@ -56,7 +56,7 @@ func newStatusReconciler(routes routes, writer client.Client, opts Options, star
 // the addon.
 func (r *StatusReconciler) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	addons := &addonv1beta1.ManagedClusterAddOnList{}
-	if err := r.reader.List(ctx, addons, uncopied); err != nil {
+	if err := r.reader.List(ctx, addons, kube.Uncopied); err != nil {
 		log.FromContext(ctx).Error(err, "Listing addons")
 	}
 	requests := make([]reconcile.Request, 0, len(addons.Items))
@@ -66,12 +66,11 @@ func (r *StatusReconciler) allClusters(ctx context.Context, _ client.Object) []r
 	return requests
 }
 
-// Reconcile writes the condition if it does not say what is so. While it cannot
-// be known what is so, because pairs are still being looked at after a start,
-// the condition stays.
+// Reconcile writes the condition if it has changed. While it is unknown, because
+// pairs are still being looked at after a start, the condition stays.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	key := addonKey(req.Name)
-	addon, err := get(ctx, r.reader, key, &addonv1beta1.ManagedClusterAddOn{})
+	key := types.NamespacedName{Namespace: req.Name, Name: contract.AddonName}
+	addon, err := kube.Get(ctx, r.reader, key, &addonv1beta1.ManagedClusterAddOn{})
 	if err != nil || addon == nil || addon.DeletionTimestamp != nil {
 		return reconcile.Result{}, err
 	}
@@ -88,15 +87,15 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return reconcile.Result{}, r.apply(ctx, addon, *condition)
 }
 
-// condition returns what the condition is to say; nil means that it cannot be
-// said yet.
+// condition returns what the condition must say, or nil if that is not known yet.
 func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*metav1.Condition, error) {
-	missing, err := unserved(ctx, r.reader, profileCRD)
+	served, err := kube.IsServed(ctx, r.reader, selection.ProfileCRD)
 	if err != nil {
 		return nil, err
 	}
-	if len(missing) > 0 {
-		condition := blocked(contract.ReasonProfileAPIMissing, "The hub does not serve ClusterProfiles: the CustomResourceDefinition "+profileCRD+" is missing.")
+	if !served {
+		const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
+		condition := blocked(contract.ReasonProfileAPIMissing, fmt.Sprintf(format, selection.ProfileCRD))
 		return &condition, nil
 	}
 	verdict, err := r.guard.Verdict(ctx)
@@ -107,10 +106,10 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 		condition := blocked(verdict.Reason, verdict.Message)
 		return &condition, nil
 	}
-	if !r.started.Load() {
+	if !r.rule.Ready() {
 		return nil, nil
 	}
-	namespaces, err := r.routes.expectedNamespaces(ctx, cluster)
+	namespaces, err := r.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +119,9 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 		if !ok {
 			return nil, nil
 		}
-		if out.nobodyAsks() {
-			// Its profile is going. Named here, it would be one more write when it
-			// has gone.
+		if out.isUnexpected() {
+			// Its profile is being deleted. To name it would cost one more write when
+			// it is gone.
 			continue
 		}
 		byNamespace[namespace] = out
@@ -131,11 +130,13 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 	return &condition, nil
 }
 
-// apply patches the one condition. That upstream's gate keeps profiles from
-// being written is said in an event too, when it begins.
-func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
-	now := r.clock.Now()
-	changed, err := kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, condition, client.FieldOwner(StatusControllerName), r.expectations, now)
+// apply patches the one condition. When upstream's gate begins to forbid writing
+// profiles, it creates an event too.
+func (r *StatusReconciler) apply(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition,
+) error {
+	now, owner := r.clock.Now(), client.FieldOwner(StatusControllerName)
+	changed, err := kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, condition, owner, r.expectations, now)
 	if err != nil || !changed {
 		return err
 	}
@@ -146,5 +147,6 @@ func (r *StatusReconciler) apply(ctx context.Context, addon *addonv1beta1.Manage
 		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn",
 		Namespace: addon.Namespace, Name: addon.Name, UID: addon.UID,
 	}
-	return emit(ctx, r.writer, regarding, note{eventType: corev1.EventTypeWarning, text: condition.Message}, condition.Reason, now)
+	warning := notice{eventType: corev1.EventTypeWarning, text: condition.Message}
+	return createEvent(ctx, r.writer, regarding, warning, condition.Reason, now)
 }

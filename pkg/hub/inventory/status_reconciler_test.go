@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // reporting is the status reconciler over a stepper's hub and outcomes.
@@ -31,10 +31,9 @@ type reporting struct {
 
 func newReporting(t *testing.T) *reporting {
 	s := newStepper(t, mapHub)
-	started := &atomic.Bool{}
-	started.Store(true)
-	routes := routes{reader: s.cache, outcomes: s.r.outcomes, settling: s.r.settling}
-	return &reporting{stepper: s, status: newStatusReconciler(routes, s.r.writer, Options{Guard: s.guard, Clock: s.time}, started)}
+	opts := Options{Rule: s.rule, Guard: s.guard, Clock: s.time}
+	routes := s.rule.Routes(s.r.outcomes)
+	return &reporting{stepper: s, status: newStatusReconciler(s.cache, s.r.writer, opts, routes, s.r.outcomes)}
 }
 
 // report reconciles the condition once and checks what was written.
@@ -66,15 +65,15 @@ func TestTheConditionIsWrittenFromFullKnowledgeOnly(t *testing.T) {
 	second := r.namespace(nil)
 	r.bind(second, r.members.Name)
 
-	r.status.started.Store(false)
+	r.status.rule = selection.New(r.cache, r.time)
 	if result := r.report(); result.RequeueAfter == 0 {
 		t.Error("before the pairs' controller runs, nobody will tell: it must look again")
 	}
-	r.status.started.Store(true)
+	r.status.rule = r.rule
 	r.report() // no pair has been looked at
 	r.mustStep(post, patchStatus)
 	r.report() // only one has
-	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{result: foreign, why: "has theirs", bindings: []string{"b"}})
+	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{kind: foreign, why: "has theirs", bindings: []string{"b"}})
 	r.report(patchAddon)
 	r.reads("False", "ForeignProfile", "In "+second+": the cluster has theirs. Profiles in place in: "+r.ns+".")
 	r.report()
@@ -139,7 +138,7 @@ func TestTheConditionLeavesOthersAlone(t *testing.T) {
 	r.later(time.Hour)
 	second := r.namespace(nil)
 	r.bind(second, r.members.Name)
-	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{result: inPlace})
+	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{kind: inPlace})
 	r.report(patchAddon)
 	written.Message = "Profiles in place in: " + min(r.ns, second) + ", " + max(r.ns, second) + "."
 	check(append(theirs, written)...)
@@ -206,8 +205,8 @@ func TestEventsSayWhatIsNew(t *testing.T) {
 		}
 		return result
 	}
-	set := func(cluster string, r result, why string) {
-		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster}, outcome{result: r, why: why, bindings: []string{s.members.Name}})
+	set := func(cluster string, kind outcomeKind, why string) {
+		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster}, outcome{kind: kind, why: why, bindings: []string{s.members.Name}})
 	}
 	const postEvent = "POST events"
 

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 func TestOutcomeOf(t *testing.T) {
@@ -17,10 +19,10 @@ func TestOutcomeOf(t *testing.T) {
 	s := []string{"s"}
 	have := func(manager string, marked bool) func(*observed) {
 		return func(o *observed) {
-			o.profile = &inventoryv1alpha1.ClusterProfile{}
-			o.profile.Spec.ClusterManager.Name = manager
+			o.Profile = &inventoryv1alpha1.ClusterProfile{}
+			o.Profile.Spec.ClusterManager.Name = manager
 			if marked {
-				o.profile.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
+				o.Profile.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
 			}
 		}
 	}
@@ -28,63 +30,63 @@ func TestOutcomeOf(t *testing.T) {
 	const ours = "open-cluster-management"
 	tests := map[string]struct {
 		o    observed
-		s    selection
+		s    selection.Result
 		want outcome
 	}{
 		"published": {
-			o: situation(have(ours, true)), s: selection{answer: Yes, bindings: s},
-			want: outcome{result: inPlace, properties: []string{"p"}},
+			o: situation(have(ours, true)), s: selection.Result{Answer: selection.Yes, Bindings: s},
+			want: outcome{kind: inPlace, properties: []string{"p"}},
 		},
 		"published, without the way in it should have": {
-			o: situation(have(ours, true), noWay), s: selection{answer: Yes, bindings: s},
-			want: outcome{result: inPlace, properties: []string{"p"}, access: []string{"No way in."}},
+			o: situation(have(ours, true), noWay), s: selection.Result{Answer: selection.Yes, Bindings: s},
+			want: outcome{kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}},
 		},
 		"withheld: a way in is not missed": {
-			o: situation(noWay), s: selection{answer: No, why: "w", bindings: s},
-			want: outcome{result: withheld, why: "w", bindings: s},
+			o: situation(noWay), s: selection.Result{Answer: selection.No, Why: "w", Bindings: s},
+			want: outcome{kind: withheld, why: "w", bindings: s},
 		},
 		"withheld": {
-			o: situation(), s: selection{answer: No, why: "w", bindings: s},
-			want: outcome{result: withheld, why: "w", bindings: s},
+			o: situation(), s: selection.Result{Answer: selection.No, Why: "w", Bindings: s},
+			want: outcome{kind: withheld, why: "w", bindings: s},
 		},
 		"unknown": {
-			o: situation(have(ours, true)), s: selection{answer: Unknown, why: "w", bindings: s, undecided: []string{"p"}},
-			want: outcome{result: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
+			o: situation(have(ours, true)), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s, Undecided: []string{"p"}},
+			want: outcome{kind: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
 		},
 		"unknown, a member without a profile": {
-			o: situation(), s: selection{answer: Unknown, why: "w", bindings: s, member: true},
-			want: outcome{result: undecided, why: "w", bindings: s, properties: []string{"p"}},
+			o: situation(), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s, Member: true},
+			want: outcome{kind: undecided, why: "w", bindings: s, properties: []string{"p"}},
 		},
 		"unknown, and nothing says that it is a member": {
-			o: situation(), s: selection{answer: Unknown, why: "w", bindings: s},
-			want: outcome{result: doubtful, why: "w", bindings: s},
+			o: situation(), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s},
+			want: outcome{kind: doubtful, why: "w", bindings: s},
 		},
 		"wanted, but another manager's is there": {
-			o: situation(have("gke", false)), s: selection{answer: Yes, bindings: s},
-			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
+			o: situation(have("gke", false)), s: selection.Result{Answer: selection.Yes, Bindings: s},
+			want: outcome{kind: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
 		},
 		"perhaps wanted, and another manager's is there": {
-			o: situation(have("gke", false)), s: selection{answer: Unknown, why: "w", bindings: s},
-			want: outcome{result: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
+			o: situation(have("gke", false)), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s},
+			want: outcome{kind: foreign, why: `has a ClusterProfile of cluster manager "gke" in its place`, bindings: s},
 		},
 		"not wanted, and another manager's is there: no matter": {
-			o: situation(have("gke", false)), s: selection{answer: No, why: "w"},
-			want: outcome{result: withheld, why: "w"},
+			o: situation(have("gke", false)), s: selection.Result{Answer: selection.No, Why: "w"},
+			want: outcome{kind: withheld, why: "w"},
 		},
 		"not wanted, but somebody made one in our manager's name": {
-			o: situation(have(ours, false)), s: selection{answer: No, why: "is not chosen"},
-			want: outcome{result: leftAlone, why: "has a ClusterProfile that this addon did not make and leaves alone, although the cluster is not chosen"},
+			o: situation(have(ours, false)), s: selection.Result{Answer: selection.No, Why: "is not chosen"},
+			want: outcome{kind: leftAlone, why: "has a ClusterProfile that this addon did not make and leaves alone, although the cluster is not chosen"},
 		},
 		"wanted, but the namespace is going": {
-			o: situation(func(o *observed) { o.namespace.DeletionTimestamp = &now }), s: selection{answer: Yes, bindings: s},
-			want: outcome{result: failed, why: "cannot be published: the Namespace is being deleted", bindings: s},
+			o: situation(func(o *observed) { o.Namespace.DeletionTimestamp = &now }), s: selection.Result{Answer: selection.Yes, Bindings: s},
+			want: outcome{kind: failed, why: "cannot be published: the Namespace is being deleted", bindings: s},
 		},
 		"wanted, but somebody deletes it and somebody holds it": {
 			o: situation(have(ours, true), func(o *observed) {
-				o.profile.DeletionTimestamp, o.profile.Finalizers = &now, []string{"a", "b"}
+				o.Profile.DeletionTimestamp, o.Profile.Finalizers = &now, []string{"a", "b"}
 			}),
-			s:    selection{answer: Yes, bindings: s},
-			want: outcome{result: failed, why: "cannot be published: its ClusterProfile is being deleted and held by finalizers a, b", bindings: s},
+			s:    selection.Result{Answer: selection.Yes, Bindings: s},
+			want: outcome{kind: failed, why: "cannot be published: its ClusterProfile is being deleted and held by finalizers a, b", bindings: s},
 		},
 	}
 	for name, test := range tests {
@@ -97,12 +99,12 @@ func TestOutcomeOf(t *testing.T) {
 }
 
 func TestProfilesSynced(t *testing.T) {
-	good := outcome{result: inPlace}
+	good := outcome{kind: inPlace}
 	many := map[string]outcome{}
 	long := map[string]outcome{}
 	for i := range 12 {
 		many[fmt.Sprintf("n%02d", i)] = good
-		long[fmt.Sprintf("n%02d", i)] = outcome{result: failed, why: fmt.Sprintf("cannot be published: %02d %s", i, strings.Repeat("x", 300))}
+		long[fmt.Sprintf("n%02d", i)] = outcome{kind: failed, why: fmt.Sprintf("cannot be published: %02d %s", i, strings.Repeat("x", 300))}
 	}
 	tests := map[string]struct {
 		outcomes                map[string]outcome
@@ -124,39 +126,39 @@ func TestProfilesSynced(t *testing.T) {
 			status:   "True", reason: "Synced", message: "Profiles in place in: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09 and 2 more.",
 		},
 		"claims left out, the same everywhere: named once": {
-			outcomes: map[string]outcome{"b": {result: inPlace, properties: []string{`"x" has no value`}}, "a": {result: inPlace, properties: []string{`"x" has no value`}}},
+			outcomes: map[string]outcome{"b": {kind: inPlace, properties: []string{`"x" has no value`}}, "a": {kind: inPlace, properties: []string{`"x" has no value`}}},
 			status:   "False", reason: "InvalidProperties", message: `Claims left out: "x" has no value. Profiles in place in: a, b.`,
 		},
 		"a provider is missing, the same everywhere: said once": {
-			outcomes: map[string]outcome{"b": {result: inPlace, access: []string{"No way in."}}, "a": {result: inPlace, access: []string{"No way in."}}},
+			outcomes: map[string]outcome{"b": {kind: inPlace, access: []string{"No way in."}}, "a": {kind: inPlace, access: []string{"No way in."}}},
 			status:   "False", reason: "AccessUnavailable", message: "No way in. Profiles in place in: a, b.",
 		},
 		"claims left out and a provider missing": {
-			outcomes: map[string]outcome{"a": {result: inPlace, properties: []string{"p"}, access: []string{"No way in."}}},
+			outcomes: map[string]outcome{"a": {kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}}},
 			status:   "False", reason: "InvalidProperties", message: "Claims left out: p. No way in. Profiles in place in: a.",
 		},
 		"undecided": {
-			outcomes: map[string]outcome{"a": good, "b": {result: undecided, why: "is not decided for"}},
+			outcomes: map[string]outcome{"a": good, "b": {kind: undecided, why: "is not decided for"}},
 			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for. Profiles in place in: a.",
 		},
 		"doubtful somewhere: not said of the cluster": {
-			outcomes: map[string]outcome{"a": good, "b": {result: doubtful, why: "cannot be selected"}},
+			outcomes: map[string]outcome{"a": good, "b": {kind: doubtful, why: "cannot be selected"}},
 			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
 		},
 		"a foreign profile": {
-			outcomes: map[string]outcome{"a": good, "b": {result: foreign, why: "has theirs"}},
+			outcomes: map[string]outcome{"a": good, "b": {kind: foreign, why: "has theirs"}},
 			status:   "False", reason: "ForeignProfile", message: "In b: the cluster has theirs. Profiles in place in: a.",
 		},
 		"everything at once: the worst first": {
 			outcomes: map[string]outcome{
-				"a": {result: inPlace, properties: []string{"p"}}, "b": {result: foreign, why: "has theirs"},
-				"c": {result: failed, why: "was refused."}, "d": {result: undecided, why: "is unknown"}, "e": {why: "is withheld"},
+				"a": {kind: inPlace, properties: []string{"p"}}, "b": {kind: foreign, why: "has theirs"},
+				"c": {kind: failed, why: "was refused."}, "d": {kind: undecided, why: "is unknown"}, "e": {why: "is withheld"},
 			},
 			status: "False", reason: "WriteFailed",
 			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Claims left out: p. Profiles in place in: a.",
 		},
 		"left alone is nobody's fault": {
-			outcomes: map[string]outcome{"a": good, "b": {result: leftAlone, why: "has another"}},
+			outcomes: map[string]outcome{"a": good, "b": {kind: leftAlone, why: "has another"}},
 			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
 		},
 	}
@@ -184,48 +186,48 @@ func TestNotes(t *testing.T) {
 	}
 	tests := map[string]struct {
 		outcomes map[string]outcome
-		want     map[subject]note
+		want     map[subject]notice
 	}{
-		"in place: no word":           {outcomes: map[string]outcome{"c": {result: inPlace}}},
+		"in place: no word":           {outcomes: map[string]outcome{"c": {kind: inPlace}}},
 		"withheld and nobody's asked": {outcomes: map[string]outcome{"c": {why: "is out"}}},
 		"withheld, as was asked for: normal, by reason": {
 			outcomes: map[string]outcome{"c2": {why: "is out", bindings: b}, "c1": {why: "is out", bindings: b}, "c3": {why: "is new", bindings: b}},
-			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c3 is new; c1, c2 is out"}},
+			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c3 is new; c1, c2 is out"}},
 		},
 		"many: some named": {
 			outcomes: many,
-			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more is out"}},
+			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more is out"}},
 		},
 		"undecided: a warning, on the Placement too": {
-			outcomes: map[string]outcome{"c": {result: undecided, why: "is unknown", bindings: b, placements: []string{"p"}}},
-			want: map[subject]note{
+			outcomes: map[string]outcome{"c": {kind: undecided, why: "is unknown", bindings: b, placements: []string{"p"}}},
+			want: map[subject]notice{
 				{aboutBinding, "b"}:   {corev1.EventTypeWarning, "c is unknown"},
 				{aboutPlacement, "p"}: {corev1.EventTypeWarning, "c is unknown"},
 			},
 		},
 		"doubtful: a warning": {
-			outcomes: map[string]outcome{"c": {result: doubtful, why: "cannot be selected", bindings: b}},
-			want:     map[subject]note{{aboutBinding, "b"}: {corev1.EventTypeWarning, "c cannot be selected"}},
+			outcomes: map[string]outcome{"c": {kind: doubtful, why: "cannot be selected", bindings: b}},
+			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeWarning, "c cannot be selected"}},
 		},
 		"foreign and failed: a warning": {
-			outcomes: map[string]outcome{"c": {result: foreign, why: "has theirs", bindings: b}, "d": {result: failed, why: "was refused", bindings: []string{"e"}}},
-			want: map[subject]note{
+			outcomes: map[string]outcome{"c": {kind: foreign, why: "has theirs", bindings: b}, "d": {kind: failed, why: "was refused", bindings: []string{"e"}}},
+			want: map[subject]notice{
 				{aboutBinding, "b"}: {corev1.EventTypeWarning, "c has theirs"},
 				{aboutBinding, "e"}: {corev1.EventTypeWarning, "d was refused"},
 			},
 		},
 		"left alone: on the profile itself": {
-			outcomes: map[string]outcome{"c": {result: leftAlone, why: "has another", bindings: b}},
-			want:     map[subject]note{{aboutProfile, "c"}: {corev1.EventTypeWarning, "c has another"}},
+			outcomes: map[string]outcome{"c": {kind: leftAlone, why: "has another", bindings: b}},
+			want:     map[subject]notice{{aboutProfile, "c"}: {corev1.EventTypeWarning, "c has another"}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := test.want
 			if want == nil {
-				want = map[subject]note{}
+				want = map[subject]notice{}
 			}
-			if diff := cmp.Diff(want, notes(test.outcomes), cmp.AllowUnexported(subject{}, note{})); diff != "" {
+			if diff := cmp.Diff(want, desiredNotices(test.outcomes), cmp.AllowUnexported(subject{}, notice{})); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})

@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +31,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // rights are those doc.go lists.
@@ -81,9 +85,16 @@ func (g *switchGuard) Verdict(context.Context) (GuardVerdict, error) {
 // called, or the test ends.
 func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 	t.Helper()
-	byObject := CacheOptions()
+	byObject := cacheOptions()
 	byObject[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{"default": {}}}
 	return startWith(t, cfg, byObject, func(manager.Manager) Options { return opts })
+}
+
+// cacheOptions are those of the inventory and of what it rests on.
+func cacheOptions() map[client.Object]cache.ByObject {
+	byObject := selection.CacheOptions()
+	maps.Copy(byObject, CacheOptions())
+	return byObject
 }
 
 // startWith is startManager with a cache that holds what byObject says, and options
@@ -101,7 +112,9 @@ func startWith(t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Add(ctx, mgr, options(mgr)); err != nil {
+	opts := options(mgr)
+	opts.Rule = selection.New(mgr.GetCache(), clock.RealClock{})
+	if err := Add(ctx, mgr, opts); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -377,12 +390,12 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	first := w.profile(ns, c.Name)
 
 	// Somebody deletes the CRD, and with it every profile, and brings it back.
-	crd := partial(crdKind)
+	crd := kube.Partial(kube.CRDKind)
 	crd.Name = "clusterprofiles.multicluster.x-k8s.io"
 	w.delete(crd)
 	w.says(c.Name, "False", "ClusterProfileAPIMissing", missing)
 	w.eventually(func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), partial(crdKind)); !apierrors.IsNotFound(err) {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the profiles' CRD is still there: %v", err)
 		}
 		return ""
@@ -406,7 +419,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	w.bind(quiet, set.Name)
 	w.exists(quiet, c.Name, true)
 	second := w.profile(quiet, c.Name)
-	addons := partial(crdKind)
+	addons := kube.Partial(kube.CRDKind)
 	addons.Name = "managedclusteraddons.addon.open-cluster-management.io"
 	w.delete(addons)
 	w.eventually(func() string {

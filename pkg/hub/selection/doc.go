@@ -1,3 +1,41 @@
-// Package selection answers what is published where: which namespaces show which
-// clusters.
+// Package selection holds the rule of what is published where: which namespaces
+// show which clusters. Everything that acts on the rule imports this package, which
+// writes nothing itself.
+//
+// # The rule
+//
+// A profile for a cluster exists in a namespace if and only if
+//
+//  1. the cluster is in the inventory: it has the addon's ManagedClusterAddOn,
+//     not being deleted, and its ManagedCluster is accepted and not being deleted;
+//  2. the namespace has a bound ManagedClusterSetBinding, not labelled to keep from
+//     publishing, whose set selects the cluster;
+//  3. if the namespace has Placements labelled for publishing, one of them decides
+//     for the cluster. A namespace may require one.
+//
+// Its unit is a pair of namespace and cluster. The answer is Yes, No or Unknown,
+// and only No may take anything away: a missing CRD or set, an invalid selector, a
+// binding that OCM has not judged and a Placement without complete decisions are
+// Unknown, for the pairs they concern and no others. A No that rests on Placements
+// alone must last a second, since their decisions are written slice by slice.
+//
+// # Parts
+//
+//   - decide.go is the rule, a pure function of an Observation.
+//   - Rule observes pairs in the manager's cache, settles Placements' decisions, and
+//     tells subscribers which pairs have changed, as its caller tracks them.
+//   - Routes lead from events to the pairs they concern, through indexes.
+//
+// Reads come from the manager's cache, which must hold what CacheOptions and
+// inventory.CacheOptions say.
+//
+// # RBAC, cluster-wide
+//
+//	cluster.open-cluster-management.io  managedclusters, managedclustersets,
+//	                                    managedclustersetbindings, placements,
+//	                                    placementdecisions         list, watch
+//	addon.open-cluster-management.io    managedclusteraddons       list, watch  (of the one name)
+//	multicluster.x-k8s.io               clusterprofiles            list, watch
+//	(core)                              namespaces                 list, watch
+//	apiextensions.k8s.io                customresourcedefinitions  list, watch
 package selection

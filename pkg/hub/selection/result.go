@@ -22,6 +22,23 @@ type Result struct {
 	// Why completes, for No and Unknown, a sentence that begins with the cluster.
 	Why string
 
-	// Again is set when time alone will change the answer: when to ask again.
+	// Again is set by Rule.Selected when time alone will change the answer: when to
+	// ask again.
 	Again time.Duration
+
+	// Bindings names the namespace's set bindings whose set selects the cluster or
+	// may do so. Without any, nobody expects a profile.
+	Bindings []string
+
+	// Member is true when the set of one of the Bindings is known to select the
+	// cluster.
+	Member bool
+
+	// Undecided names the Placements that keep the answer Unknown.
+	Undecided []string
+
+	// ByPlacement is true when only the cluster's absence from the decisions of
+	// Placements speaks against a profile. Such a No must last before it counts: see
+	// Rule.Settle.
+	ByPlacement bool
 }

@@ -1,4 +1,4 @@
-package inventory
+package selection
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,32 +9,32 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// Indexes by which events find the pairs they touch.
+// Indexes by which events find the pairs they concern.
 const (
 	// IndexClusterBySet finds ManagedClusters by their exclusive set's label.
-	IndexClusterBySet = "inventory.clusterBySet"
+	IndexClusterBySet = "selection.clusterBySet"
 
 	// IndexSetByLabelSelector finds the ManagedClusterSets that select by
 	// anything but the exclusive label: under the one value selectsByLabels.
-	IndexSetByLabelSelector = "inventory.setByLabelSelector"
+	IndexSetByLabelSelector = "selection.setByLabelSelector"
 
 	// IndexBindingBySet finds ManagedClusterSetBindings by the set they bind.
-	IndexBindingBySet = "inventory.bindingBySet"
+	IndexBindingBySet = "selection.bindingBySet"
 
 	// IndexPublishingPlacement finds the Placements labelled for publishing:
 	// under the one value published.
-	IndexPublishingPlacement = "inventory.publishingPlacement"
+	IndexPublishingPlacement = "selection.publishingPlacement"
 
 	// IndexDecisionByPlacement finds PlacementDecisions by their Placement.
-	IndexDecisionByPlacement = "inventory.decisionByPlacement"
+	IndexDecisionByPlacement = "selection.decisionByPlacement"
 
 	// IndexDecisionByCluster finds PlacementDecisions by
 	// "<placement>/<cluster>" for every cluster they name.
-	IndexDecisionByCluster = "inventory.decisionByCluster"
+	IndexDecisionByCluster = "selection.decisionByCluster"
 
 	// IndexProfileByName finds ClusterProfiles of all namespaces by their name,
 	// which is the cluster's.
-	IndexProfileByName = "inventory.profileByName"
+	IndexProfileByName = "selection.profileByName"
 )
 
 const (
@@ -110,8 +110,8 @@ func decisionKey(placement, cluster string) string {
 	return placement + "/" + cluster
 }
 
-// decidedClusters are the clusters a slice names. An entry without a name is a
-// place not filled yet.
+// decidedClusters are the clusters a slice names. OCM leaves entries without a name
+// while it fills a slice.
 func decidedClusters(decision *clusterv1beta1.PlacementDecision) []string {
 	names := make([]string, 0, len(decision.Status.Decisions))
 	for _, d := range decision.Status.Decisions {

@@ -1,4 +1,4 @@
-package inventory
+package selection
 
 import (
 	"sync"
@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settleTime is how long a Placement's decisions must have stayed as they are
-// before the absence of a cluster from them means anything. OCM writes the
-// slices of a decision one by one, so a cluster that moves from one slice to
-// another is in none for a moment.
+// settleTime is how long a Placement's decisions must stay the same before the
+// absence of a cluster from them means anything. OCM writes the slices of a
+// decision one by one, so a cluster that moves from one slice to another is in
+// none for a moment.
 const settleTime = time.Second
 
-// settling remembers since when the decisions of each publishing Placement have
-// been as they are.
+// settling remembers how long the decisions of each publishing Placement have been
+// the same.
 type settling struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]sighting
@@ -51,8 +51,8 @@ func stateOf(p observedPlacement) placementState {
 	}
 }
 
-// see takes note of the Placements as they are, and returns how long until all
-// of them will have been like this for settleTime: zero when they have.
+// see takes note of the Placements and returns how long it takes until all of them
+// have been the same for settleTime: 0 when they have.
 func (s *settling) see(placements []observedPlacement, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,7 @@ func (s *settling) await(placement types.NamespacedName) {
 	s.seen[placement] = seen
 }
 
-// takeAwaited tells whether pairs wait for a Placement, and no longer holds that
-// they do.
+// takeAwaited tells whether pairs wait for a Placement, and forgets that they do.
 func (s *settling) takeAwaited(placement types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,7 @@
-package inventory
+package selection
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,27 +15,33 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
-// observed is what the caches say of one pair of namespace and cluster.
-type observed struct {
-	// unserved are the resources the rule rests on that the hub does not
-	// serve: what their caches hold is no answer.
-	unserved []string
+// Observation is what the caches say of one pair of namespace and cluster. Its
+// objects are the caches' own and must not be changed.
+type Observation struct {
+	// Unserved names the CRDs the rule rests on that the hub does not serve: what
+	// their caches hold says nothing.
+	Unserved []string
 
-	// profileAPI is true when the hub serves ClusterProfiles.
-	profileAPI bool
+	// ProfileAPI is true when the hub serves ClusterProfiles.
+	ProfileAPI bool
 
-	profile   *inventoryv1alpha1.ClusterProfile // nil when there is none
-	namespace *metav1.PartialObjectMetadata     // nil when there is none
-	cluster   *clusterv1.ManagedCluster         // nil when there is none
-	addon     *addonv1beta1.ManagedClusterAddOn // nil when there is none
-
-	access access.Decision
+	// Each is nil when there is none.
+	Profile   *inventoryv1alpha1.ClusterProfile
+	Namespace *metav1.PartialObjectMetadata
+	Cluster   *clusterv1.ManagedCluster
+	Addon     *addonv1beta1.ManagedClusterAddOn
 
 	bindings   []observedBinding   // of the namespace, by name
 	placements []observedPlacement // of the namespace, labelled for publishing, by name
+}
+
+// InInventory reports whether the cluster is in the inventory, whatever the
+// namespace selects.
+func (o Observation) InInventory() bool {
+	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
+	return answer == Yes
 }
 
 type observedBinding struct {
@@ -60,69 +65,45 @@ type observedPlacement struct {
 	newest string
 }
 
-// selection is what the rule says of a pair, and why.
-type selection struct {
-	answer Answer
-
-	// why says in a fragment of a sentence about the cluster what withholds its
-	// profile or keeps the answer from being known. Empty for yes.
-	why string
-
-	// bindings are the names of those whose set selects the cluster or may. With
-	// none of them nobody expects a profile.
-	bindings []string
-
-	// member is true when some binding's set is known to select the cluster.
-	member bool
-
-	// undecided are the names of the Placements that keep the answer from being
-	// known.
-	undecided []string
-
-	// byPlacement is true when nothing but the absence of the cluster from
-	// Placements' decisions is known to speak against a profile.
-	byPlacement bool
-}
-
-// selectPair applies the rule: a profile exists for a cluster in the inventory,
-// in a namespace with a bound and publishing set binding that selects it, if the
+// decide applies the rule: a profile exists for a cluster of the inventory in a
+// namespace with a bound and publishing set binding that selects it, if the
 // namespace's publishing Placements agree.
-func selectPair(o observed) selection {
-	var s selection
-	s.bindings, s.member = interestedBindings(o)
-	if len(o.unserved) > 0 {
-		s.why = "the hub does not serve " + strings.Join(o.unserved, ", ")
-		return s
+func decide(o Observation) Result {
+	var r Result
+	r.Bindings, r.Member = interestedBindings(o)
+	if len(o.Unserved) > 0 {
+		r.Why = "the hub does not serve " + strings.Join(o.Unserved, ", ")
+		return r
 	}
-	inInventory, whyNot := inventoryAnswer(o.cluster, o.addon)
+	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
 	if inInventory == No {
-		s.answer, s.why = No, whyNot
-		return s
+		r.Answer, r.Why = No, whyNot
+		return r
 	}
-	bound, whyUnbound := bindingsAnswer(o.bindings, o.cluster)
+	bound, whyUnbound := bindingsAnswer(o.bindings, o.Cluster)
 	if bound == No {
-		s.answer, s.why = No, whyUnbound
-		return s
+		r.Answer, r.Why = No, whyUnbound
+		return r
 	}
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
-		s.answer, s.why = No, whyUnplaced
-		s.byPlacement = len(o.placements) > 0
-		return s
+		r.Answer, r.Why = No, whyUnplaced
+		r.ByPlacement = len(o.placements) > 0
+		return r
 	}
 	switch {
 	case bound == Unknown:
-		s.why = whyUnbound
+		r.Why = whyUnbound
 	case placed == Unknown:
-		s.why, s.undecided = whyUnplaced, undecided
+		r.Why, r.Undecided = whyUnplaced, undecided
 	default:
-		s.answer = Yes
+		r.Answer = Yes
 	}
-	return s
+	return r
 }
 
-// inventoryAnswer tells whether a cluster is in the inventory. A synced cache
-// without the cluster or its addon is an answer.
+// inventoryAnswer tells whether a cluster is in the inventory. A synced cache that
+// lacks the cluster or its addon is a No, not Unknown.
 func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 	switch {
 	case cluster == nil:
@@ -168,13 +149,14 @@ func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer
 		return No, ""
 	}
 	if bound == nil || bound.Status != metav1.ConditionTrue {
-		return Unknown, fmt.Sprintf("cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound", b.binding.Name)
+		const format = "cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound"
+		return Unknown, fmt.Sprintf(format, b.binding.Name)
 	}
 	return selects, why
 }
 
-// setAnswer tells whether the bound set selects the cluster. A set that is not
-// there, or whose selector cannot be understood, may select anything.
+// setAnswer tells whether the bound set selects the cluster. A missing set, or one
+// with an invalid selector, may select anything.
 func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	if b.set == nil {
 		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
@@ -182,7 +164,8 @@ func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, st
 	selector, err := setSelector(b.set)
 	switch {
 	case err != nil:
-		return Unknown, fmt.Sprintf("cannot be selected: the selector of ManagedClusterSet %q is invalid: %v", b.set.Name, err)
+		const format = "cannot be selected: the selector of ManagedClusterSet %q is invalid: %v"
+		return Unknown, fmt.Sprintf(format, b.set.Name, err)
 	case cluster != nil && selector.Matches(labels.Set(cluster.Labels)):
 		return Yes, ""
 	default:
@@ -190,19 +173,17 @@ func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, st
 	}
 }
 
-// setSelector returns the selector of one set. OCM's helper for that judges one
-// set at a time and returns its error, which is what is needed; those that go
-// through all sets give up on the first invalid one.
+// setSelector returns the selector of one set. OCM's helpers that go through all
+// sets are of no use here: they give up at the first invalid one.
 func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
 	return clustersdkv1beta2.BuildClusterSelector(set)
 }
 
-// interestedBindings names the bindings because of which somebody may ask where
-// the profile is, and tells whether the set of one of them is known to select the
-// cluster.
-func interestedBindings(o observed) (names []string, member bool) {
+// interestedBindings names the bindings that may make somebody expect a profile,
+// and tells whether the set of one of them is known to select the cluster.
+func interestedBindings(o Observation) (names []string, member bool) {
 	for _, b := range o.bindings {
-		selects, _ := setAnswer(b, o.cluster)
+		selects, _ := setAnswer(b, o.Cluster)
 		if selects == No || b.binding.Labels[contract.LabelPublish] == "false" {
 			continue
 		}
@@ -213,13 +194,14 @@ func interestedBindings(o observed) (names []string, member bool) {
 }
 
 // placementsAnswer is the union over the namespace's publishing Placements.
-func placementsAnswer(o observed) (a Answer, why string, undecided []string) {
-	if o.namespace == nil {
+func placementsAnswer(o Observation) (a Answer, why string, undecided []string) {
+	if o.Namespace == nil {
 		return Unknown, "cannot be published: the Namespace has not been seen yet", nil
 	}
 	if len(o.placements) == 0 {
-		if requiresPlacement(o.namespace) {
-			return No, "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none", nil
+		if requiresPlacement(o.Namespace) {
+			why := "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none"
+			return No, why, nil
 		}
 		return Yes, "", nil
 	}
@@ -242,14 +224,14 @@ func placementsAnswer(o observed) (a Answer, why string, undecided []string) {
 // undecidedReason says why the absence of a cluster from a Placement's decisions
 // means nothing yet, or "" if it does mean something.
 func undecidedReason(p observedPlacement) string {
-	conditions := p.placement.Status.Conditions
+	conditions, selected := p.placement.Status.Conditions, p.placement.Status.NumberOfSelectedClusters
 	switch {
 	case meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied) == nil:
 		return "has not been scheduled"
 	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
 		return "is misconfigured"
-	case p.decisions != int(p.placement.Status.NumberOfSelectedClusters):
-		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", p.placement.Status.NumberOfSelectedClusters)
+	case p.decisions != int(selected):
+		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", selected)
 	default:
 		return ""
 	}
@@ -263,57 +245,12 @@ func publishes(placement *clusterv1beta1.Placement) bool {
 	return placement.Labels[contract.LabelPublish] == "true"
 }
 
-// isOurs tells whether a profile names our cluster manager.
-func isOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
+// IsOurs reports whether a profile names our cluster manager.
+func IsOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == contract.ClusterManagerName
 }
 
-// isMarked tells whether a profile was created or adopted by this addon.
-func isMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
-	return isOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
-}
-
-// step is what is to be done with a pair's profile.
-type step int
-
-const (
-	leave step = iota
-	create
-	update // adopts what has no mark
-	remove
-)
-
-// nextStep decides, from the rule's answer and the profile as it is, what is to
-// be done.
-//
-// While the answer is unknown a profile of ours stays and its content stays
-// true, as long as the cluster is in the inventory; none is created, adopted or
-// deleted.
-func nextStep(o observed, s selection) step {
-	switch {
-	case o.profile == nil:
-		if s.answer == Yes && !isTerminating(o.namespace) {
-			return create
-		}
-	case !isOurs(o.profile), o.profile.DeletionTimestamp != nil, isTerminating(o.namespace):
-	case s.answer == Yes:
-		return update
-	case !isMarked(o.profile):
-	case s.answer == No:
-		return remove
-	default:
-		if in, _ := inventoryAnswer(o.cluster, o.addon); in == Yes {
-			return update
-		}
-	}
-	return leave
-}
-
-func isTerminating(namespace *metav1.PartialObjectMetadata) bool {
-	return namespace != nil && namespace.DeletionTimestamp != nil
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
+// IsMarked reports whether a profile was created or adopted by this addon.
+func IsMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return IsOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
 }

@@ -1,4 +1,4 @@
-package inventory
+package selection
 
 import (
 	"slices"
@@ -8,22 +8,45 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// routesOver returns routes that read the given objects.
-func routesOver(objs ...client.Object) routes {
-	b := fake.NewClientBuilder().WithScheme(testScheme()).WithObjects(objs...)
-	for _, index := range indexes {
-		b = b.WithIndex(index.object, index.name, index.extract)
+// memory is what a controller remembers.
+type memory []types.NamespacedName
+
+func (m memory) All() []types.NamespacedName { return m }
+
+func (m memory) NamespacesOf(cluster string) []string {
+	var list []string
+	for _, pair := range m {
+		if pair.Name == cluster {
+			list = append(list, pair.Namespace)
+		}
 	}
-	return routes{reader: b.Build(), outcomes: newOutcomes(), settling: newSettling()}
+	return list
+}
+
+func (m memory) ClustersIn(namespace string) []string {
+	var list []string
+	for _, pair := range m {
+		if pair.Namespace == namespace {
+			list = append(list, pair.Name)
+		}
+	}
+	return list
+}
+
+// routesOver returns routes that read the given objects.
+func routesOver(objs ...client.Object) Routes {
+	return New(newFakeCache(objs...), clock.RealClock{}).Routes(memory{})
 }
 
 func found(requests []reconcile.Request) []string {
@@ -74,120 +97,119 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		find func(routes) []reconcile.Request
+		find func(Routes) []reconcile.Request
 		want []string
 	}{
-		"a cluster: its sets', the invalid set's, and wherever it has a profile or an outcome": {
-			find: func(r routes) []reconcile.Request {
-				r.outcomes.set(types.NamespacedName{Namespace: "remembered", Name: "c1"}, outcome{})
-				r.outcomes.set(types.NamespacedName{Namespace: "remembered", Name: "c2"}, outcome{})
-				return r.profilesForCluster(t.Context(), aCluster("c1", inSet("s")))
+		"a cluster: its sets', the invalid set's, and wherever it has a profile or is remembered": {
+			find: func(r Routes) []reconcile.Request {
+				r.remembered = memory{{Namespace: "remembered", Name: "c1"}, {Namespace: "remembered", Name: "c2"}}
+				return r.pairsForCluster(t.Context(), aCluster("c1", inSet("s")))
 			},
 			want: []string{"nb/c1", "ns/c1", "old/c1", "quiet/c1", "remembered/c1"},
 		},
 		"a cluster as it was before: the namespaces of its former set": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForCluster(t.Context(), aCluster("c1", inSet("t")))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForCluster(t.Context(), aCluster("c1", inSet("t")))
 			},
 			want: []string{"nb/c1", "nt/c1", "old/c1"},
 		},
 		"a cluster labelled with a set that is not there": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForCluster(t.Context(), aCluster("new", inSet("gone")))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForCluster(t.Context(), aCluster("new", inSet("gone")))
 			},
 			want: []string{"nb/new", "ng/new"},
 		},
 		"a cluster labelled with a set that selects by other labels: not that set's": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForCluster(t.Context(), aCluster("new", inSet("prod")))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForCluster(t.Context(), aCluster("new", inSet("prod")))
 			},
 			want: []string{"nb/new"},
 		},
 		"an addon: like its cluster": {
-			find: func(r routes) []reconcile.Request { return r.profilesForAddon(t.Context(), addon("c1")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), addon("c1")) },
 			want: []string{"nb/c1", "np/c1", "ns/c1", "old/c1", "quiet/c1"},
 		},
 		"an addon of no cluster: nothing but the invalid set's": {
-			find: func(r routes) []reconcile.Request { return r.profilesForAddon(t.Context(), addon("nobody")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), addon("nobody")) },
 			want: []string{"nb/nobody"},
 		},
 		"an exclusive set: its members where it is bound, and the profiles there": {
-			find: func(r routes) []reconcile.Request { return r.profilesForSet(t.Context(), exclusiveSet("s")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForSet(t.Context(), exclusiveSet("s")) },
 			want: []string{"ns/c1", "ns/c2", "ns/left", "quiet/c1", "quiet/c2"},
 		},
 		"a set by label": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForSet(t.Context(), labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForSet(t.Context(), labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
 			},
 			want: []string{"np/c1", "np/c3"},
 		},
 		"an invalid set: every cluster, where it is bound": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForSet(t.Context(), labelSet("bad", invalidSelector))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForSet(t.Context(), labelSet("bad", invalidSelector))
 			},
 			want: []string{"nb/c1", "nb/c2", "nb/c3"},
 		},
 		"a binding": {
-			find: func(r routes) []reconcile.Request { return r.profilesForBinding(t.Context(), aBinding("ns", "s")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForBinding(t.Context(), aBinding("ns", "s")) },
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a binding to a set that is not there: the profiles that are": {
-			find: func(r routes) []reconcile.Request { return r.profilesForBinding(t.Context(), aBinding("ns", "gone")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForBinding(t.Context(), aBinding("ns", "gone")) },
 			want: []string{"ns/left"},
 		},
 		"a Namespace: all of its pairs": {
-			find: func(r routes) []reconcile.Request {
-				namespace := partial(namespaceKind)
+			find: func(r Routes) []reconcile.Request {
+				namespace := kube.Partial(kube.NamespaceKind)
 				namespace.Name = "ns"
-				return r.profilesForNamespace(t.Context(), namespace)
+				return r.pairsForNamespace(t.Context(), namespace)
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a Placement that begins to publish: all of its namespace": {
-			find: func(r routes) []reconcile.Request {
+			find: func(r Routes) []reconcile.Request {
 				p := chooser("view", false, 0).placement
 				p.Namespace = "ns"
-				return r.profilesForPlacement(t.Context(), p)
+				return r.pairsForPlacement(t.Context(), p)
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a Placement's status: nothing, if nobody waits": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesAwaiting(t.Context(), chooser("view", false, 0).placement)
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsAwaiting(t.Context(), chooser("view", false, 0).placement)
 			},
 		},
 		"a Placement's status: all of its namespace, if somebody waits": {
-			find: func(r routes) []reconcile.Request {
+			find: func(r Routes) []reconcile.Request {
 				r.settling.await(types.NamespacedName{Namespace: "ns", Name: "view"})
-				return r.profilesAwaiting(t.Context(), chooser("view", false, 0).placement)
+				return r.pairsAwaiting(t.Context(), chooser("view", false, 0).placement)
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a slice: the clusters it names": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForDecision(t.Context(), slice("view-1", "view", "c1", "c9"))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForDecision(t.Context(), slice("view-1", "view", "c1", "c9"))
 			},
 			want: []string{"ns/c1", "ns/c9"},
 		},
 		"a slice, and somebody waits: all of its namespace too": {
-			find: func(r routes) []reconcile.Request {
+			find: func(r Routes) []reconcile.Request {
 				r.settling.await(types.NamespacedName{Namespace: "ns", Name: "view"})
-				return r.profilesForDecision(t.Context(), slice("view-1", "view", "c9"))
+				return r.pairsForDecision(t.Context(), slice("view-1", "view", "c9"))
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/c9", "ns/left"},
 		},
 		"a slice of a Placement that does not publish: nothing": {
-			find: func(r routes) []reconcile.Request {
-				return r.profilesForDecision(t.Context(), slice("other-1", "other", "c1"))
+			find: func(r Routes) []reconcile.Request {
+				return r.pairsForDecision(t.Context(), slice("other-1", "other", "c1"))
 			},
 		},
 		"a slice of no Placement: nothing": {
-			find: func(r routes) []reconcile.Request { return r.profilesForDecision(t.Context(), slice("x", "", "c1")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForDecision(t.Context(), slice("x", "", "c1")) },
 		},
 		"what concerns all: all": {
-			find: func(r routes) []reconcile.Request {
-				r.outcomes.set(types.NamespacedName{Namespace: "remembered", Name: "c1"}, outcome{})
-				return r.allProfiles(t.Context(), nil)
+			find: func(r Routes) []reconcile.Request {
+				r.remembered = memory{{Namespace: "remembered", Name: "c1"}}
+				return r.AllPairs(t.Context(), nil)
 			},
 			want: []string{"nb/c1", "nb/c2", "nb/c3", "np/c1", "np/c3", "ns/c1", "ns/c2", "ns/left", "nt/c3", "old/c1", "quiet/c1", "quiet/c2", "remembered/c1"},
 		},
@@ -201,7 +223,7 @@ func TestRoutes(t *testing.T) {
 	}
 
 	t.Run("where a cluster's profile is expected: not where the binding does not publish", func(t *testing.T) {
-		got, err := routesOver(hub()...).expectedNamespaces(t.Context(), "c1")
+		got, err := routesOver(hub()...).ExpectedNamespaces(t.Context(), "c1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,4 +231,27 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("namespaces (-want +got):\n%s", diff)
 		}
 	})
+	for name, test := range map[string]struct {
+		cluster string
+		want    []string
+	}{
+		"the profiles of a cluster":   {cluster: "c1", want: []string{"old/c1"}},
+		"the profiles of no cluster":  {cluster: "c2"},
+		"the profiles of all of them": {want: []string{"ns/left", "old/c1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := routesOver(hub()...).PairsWithProfile(t.Context(), test.cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := make([]string, 0, len(got))
+			for _, pair := range got {
+				names = append(names, pair.String())
+			}
+			slices.Sort(names)
+			if diff := cmp.Diff(test.want, names, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("pairs (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

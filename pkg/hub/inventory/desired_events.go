@@ -25,15 +25,15 @@ const (
 	aboutProfile
 )
 
-// note is what there is to say about a subject.
-type note struct {
-	eventType string // corev1.EventTypeNormal when everything is as it was asked for
+// notice is what an event says about its subject.
+type notice struct {
+	eventType string // corev1.EventTypeNormal when everything is as requested
 	text      string
 }
 
-// notes says, for the objects of one namespace, which clusters' profiles are not
-// there, or not ours, and why.
-func notes(byCluster map[string]outcome) map[subject]note {
+// desiredNotices returns, for the objects of one namespace, which clusters' profiles
+// are missing or not ours, and why.
+func desiredNotices(byCluster map[string]outcome) map[subject]notice {
 	clusters := map[subject]map[string][]string{} // by reason
 	warnings := map[subject]bool{}
 	for cluster, out := range byCluster {
@@ -42,10 +42,10 @@ func notes(byCluster map[string]outcome) map[subject]note {
 				clusters[about] = map[string][]string{}
 			}
 			clusters[about][out.why] = append(clusters[about][out.why], cluster)
-			warnings[about] = warnings[about] || out.result != withheld
+			warnings[about] = warnings[about] || out.kind != withheld
 		}
 	}
-	result := make(map[subject]note, len(clusters))
+	notices := make(map[subject]notice, len(clusters))
 	for about, byReason := range clusters {
 		var parts []string
 		for _, why := range slices.Sorted(maps.Keys(byReason)) {
@@ -55,16 +55,16 @@ func notes(byCluster map[string]outcome) map[subject]note {
 		if warnings[about] {
 			eventType = corev1.EventTypeWarning
 		}
-		result[about] = note{eventType: eventType, text: strings.Join(parts, "; ")}
+		notices[about] = notice{eventType: eventType, text: strings.Join(parts, "; ")}
 	}
-	return result
+	return notices
 }
 
-// subjects are the objects at which somebody would look who wonders about a
-// pair. That a profile is in place needs no word.
+// subjects are the objects that somebody who misses a pair's profile would look at.
+// Profiles in place need no event.
 func subjects(cluster string, out outcome) []subject {
 	var list []subject
-	switch out.result {
+	switch out.kind {
 	case inPlace:
 	case leftAlone:
 		list = append(list, subject{aboutProfile, cluster})

@@ -1,0 +1,60 @@
+package inventory
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// observed is what is known of one pair of namespace and cluster.
+type observed struct {
+	selection.Observation
+
+	access access.Decision
+}
+
+// step is what to do with a pair's profile.
+type step int
+
+const (
+	leave step = iota
+	create
+	update // adopts a profile without our mark
+	remove
+)
+
+// nextStep decides what to do with a pair's profile, from the rule's answer and
+// the profile as it is.
+//
+// While the answer is unknown, a profile of ours stays and its content is kept
+// true as long as the cluster is in the inventory. None is created, adopted or
+// deleted.
+func nextStep(o observed, answer selection.Answer) step {
+	switch {
+	case o.Profile == nil:
+		if answer == selection.Yes && !isTerminating(o.Namespace) {
+			return create
+		}
+	case !selection.IsOurs(o.Profile), o.Profile.DeletionTimestamp != nil, isTerminating(o.Namespace):
+	case answer == selection.Yes:
+		return update
+	case !selection.IsMarked(o.Profile):
+	case answer == selection.No:
+		return remove
+	case o.InInventory():
+		return update
+	}
+	return leave
+}
+
+func isTerminating(namespace *metav1.PartialObjectMetadata) bool {
+	return namespace != nil && namespace.DeletionTimestamp != nil
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

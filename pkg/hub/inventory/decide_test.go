@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// situation returns a pair of a namespace and a cluster of the inventory, changed as
+// given.
+func situation(changes ...func(*observed)) observed {
+	o := observed{Observation: selection.Observation{
+		ProfileAPI: true,
+		Namespace:  &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+		Cluster: &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: inSet("s")},
+			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		},
+		Addon: addon("c"),
+	}}
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+func TestNextStep(t *testing.T) {
+	now := metav1.Now()
+	profile := func(manager string, marked bool) *inventoryv1alpha1.ClusterProfile {
+		p := &inventoryv1alpha1.ClusterProfile{}
+		p.Spec.ClusterManager.Name = manager
+		if marked {
+			p.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
+		}
+		return p
+	}
+	const ours = "open-cluster-management"
+	have := func(p *inventoryv1alpha1.ClusterProfile) func(*observed) { return func(o *observed) { o.Profile = p } }
+	going := func(o *observed) { o.Profile.DeletionTimestamp = &now }
+	terminating := func(o *observed) { o.Namespace.DeletionTimestamp = &now }
+	noAddon := func(o *observed) { o.Addon = nil }
+
+	tests := map[string]struct {
+		o                 observed
+		onYes, onNo, onUn step
+	}{
+		"no profile":                              {o: situation(), onYes: create, onNo: leave, onUn: leave},
+		"no profile, the namespace is going":      {o: situation(terminating), onYes: leave, onNo: leave, onUn: leave},
+		"our profile":                             {o: situation(have(profile(ours, true))), onYes: update, onNo: remove, onUn: update},
+		"our profile, the cluster left":           {o: situation(have(profile(ours, true)), noAddon), onYes: update, onNo: remove, onUn: leave},
+		"our profile, being deleted":              {o: situation(have(profile(ours, true)), going), onYes: leave, onNo: leave, onUn: leave},
+		"our profile, the namespace is going":     {o: situation(have(profile(ours, true)), terminating), onYes: leave, onNo: leave, onUn: leave},
+		"a profile of our manager's without mark": {o: situation(have(profile(ours, false))), onYes: update, onNo: leave, onUn: leave},
+		"another manager's profile":               {o: situation(have(profile("gke", false))), onYes: leave, onNo: leave, onUn: leave},
+		"another manager's profile with our mark": {o: situation(have(profile("gke", true))), onYes: leave, onNo: leave, onUn: leave},
+		"a profile that names no manager at all":  {o: situation(have(profile("", true))), onYes: leave, onNo: leave, onUn: leave},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := []step{test.onYes, test.onNo, test.onUn}
+			got := []step{nextStep(test.o, selection.Yes), nextStep(test.o, selection.No), nextStep(test.o, selection.Unknown)}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("steps on yes, no, unknown (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package selection
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// fat is metadata with all that is read and all that is not.
+func fat() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2,
+		Labels:          map[string]string{"l": "1"},
+		Annotations:     map[string]string{"inventory.open-cluster-management.io/require-placement": "true", "other": "x"},
+		Finalizers:      []string{"f"},
+		OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
+		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+	}
+}
+
+// lean is what remains of it for most kinds.
+func lean() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
+}
+
+func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
+	namespace := kube.Partial(kube.NamespaceKind)
+	namespace.ObjectMeta = fat()
+	leanNamespace := kube.Partial(kube.NamespaceKind)
+	leanNamespace.ObjectMeta = lean()
+	leanNamespace.Labels = nil
+	leanNamespace.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+	whole := fat()
+	whole.ManagedFields = nil
+
+	tests := map[string]struct{ in, want client.Object }{
+		"ManagedClusterSet": {
+			in: &clusterv1beta2.ManagedClusterSet{
+				ObjectMeta: fat(), Spec: exclusiveSet("").Spec,
+				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{condition("A", "True", "R", "")}},
+			},
+			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(), Spec: exclusiveSet("").Spec},
+		},
+		"Placement": {
+			in: &clusterv1beta1.Placement{
+				ObjectMeta: fat(), Spec: clusterv1beta1.PlacementSpec{ClusterSets: []string{"s"}},
+				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3, DecisionGroups: []clusterv1beta1.DecisionGroupStatus{{}}},
+			},
+			want: &clusterv1beta1.Placement{ObjectMeta: lean(), Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3}},
+		},
+		"PlacementDecision": {
+			in: &clusterv1beta1.PlacementDecision{ObjectMeta: fat(), Status: clusterv1beta1.PlacementDecisionStatus{
+				Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "c", Reason: "R", Score: 5}},
+			}},
+			want: &clusterv1beta1.PlacementDecision{ObjectMeta: lean(), Status: clusterv1beta1.PlacementDecisionStatus{
+				Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "c"}},
+			}},
+		},
+		"ManagedClusterSetBinding: everything but managed fields": {
+			in:   &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: fat()},
+			want: &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: whole},
+		},
+		"Namespace: the requirement": {in: namespace, want: leanNamespace},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			transformed := false
+			for kind, options := range CacheOptions() {
+				if !sameKind(kind, test.in) {
+					continue
+				}
+				transformed = true
+				got, err := options.Transform(test.in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("cached (-want +got):\n%s", diff)
+				}
+				again, err := options.Transform(got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, again); diff != "" {
+					t.Errorf("transformed twice (-want +got):\n%s", diff)
+				}
+			}
+			if !transformed {
+				t.Error("the kind has no cache options")
+			}
+		})
+	}
+}
+
+func sameKind(a, b client.Object) bool {
+	if _, ok := a.(*corev1.Namespace); ok {
+		return b.GetObjectKind().GroupVersionKind() == kube.NamespaceKind
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+}

@@ -1,0 +1,74 @@
+package selection
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+// changeTracker remembers what subscribers were last told of each pair, so that
+// they hear of changes only. A pair that is not selected and has no profile has no
+// entry.
+type changeTracker struct {
+	mu          sync.Mutex
+	subscribers []func(types.NamespacedName)
+	pairs       map[types.NamespacedName]trackedState
+}
+
+// trackedState is the part of a pair's state whose changes subscribers hear of.
+type trackedState struct {
+	answer      Answer
+	profile     types.UID
+	marked      bool
+	terminating bool
+}
+
+// unselected is the state of a pair that has no entry: an unseen pair that is
+// unselected and has no profile triggers nothing.
+var unselected = trackedState{answer: No}
+
+func newChangeTracker() *changeTracker {
+	return &changeTracker{pairs: map[types.NamespacedName]trackedState{}}
+}
+
+func (t *changeTracker) subscribe(changed func(types.NamespacedName)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subscribers = append(t.subscribers, changed)
+}
+
+// track records a pair's answer and profile (nil: none), and tells subscribers if
+// they are new. Without subscribers it records nothing.
+func (t *changeTracker) track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
+	now := trackedState{answer: answer}
+	if profile != nil {
+		now.profile, now.marked, now.terminating = profile.UID, IsMarked(profile), profile.DeletionTimestamp != nil
+	}
+	for _, changed := range t.replace(pair, now) {
+		changed(pair)
+	}
+}
+
+// replace records a pair's state and returns whom to tell about it.
+func (t *changeTracker) replace(pair types.NamespacedName, now trackedState) []func(types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.subscribers) == 0 {
+		return nil
+	}
+	before, known := t.pairs[pair]
+	if !known {
+		before = unselected
+	}
+	if now == unselected {
+		delete(t.pairs, pair)
+	} else {
+		t.pairs[pair] = now
+	}
+	if before == now {
+		return nil
+	}
+	return t.subscribers
+}

@@ -1,0 +1,78 @@
+package selection
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+func TestChangeTracker(t *testing.T) {
+	profile := func(changes ...func(*inventoryv1alpha1.ClusterProfile)) *inventoryv1alpha1.ClusterProfile {
+		p := aProfile("ns", "c")
+		p.UID = "1"
+		p.Spec.ClusterManager.Name = "open-cluster-management"
+		p.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
+		for _, change := range changes {
+			change(p)
+		}
+		return p
+	}
+	now := metav1.Now()
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	tracker := newChangeTracker()
+
+	tracker.track(pair, Yes, profile())
+	if len(tracker.pairs) != 0 {
+		t.Error("without subscribers nothing is remembered")
+	}
+
+	told := map[string]int{}
+	tracker.subscribe(func(pair types.NamespacedName) { told["first "+pair.String()]++ })
+	tracker.subscribe(func(pair types.NamespacedName) { told["second "+pair.String()]++ })
+	steps := []struct {
+		what    string
+		answer  Answer
+		profile *inventoryv1alpha1.ClusterProfile
+		told    bool
+	}{
+		{what: "unseen, unselected, without a profile", answer: No},
+		{what: "selected", answer: Yes, told: true},
+		{what: "the same again", answer: Yes},
+		{what: "its profile came", answer: Yes, profile: profile(), told: true},
+		{what: "its profile's content changed", answer: Yes, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Labels["other"], p.Status.Version.Kubernetes = "x", "v2"
+		})},
+		{what: "its profile lost the mark", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Labels = nil
+		})},
+		{what: "its profile got the mark back", answer: Yes, profile: profile(), told: true},
+		{what: "its profile is another one", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+			p.UID = "2"
+		})},
+		{what: "its profile is being deleted", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+			p.UID, p.DeletionTimestamp = "2", &now
+		})},
+		{what: "its profile is gone", answer: Yes, told: true},
+		{what: "unknown", answer: Unknown, told: true},
+		{what: "unselected", answer: No, told: true},
+		{what: "still unselected", answer: No},
+	}
+	for _, step := range steps {
+		clear(told)
+		tracker.track(pair, step.answer, step.profile)
+		want := map[string]int{}
+		if step.told {
+			want = map[string]int{"first ns/c": 1, "second ns/c": 1}
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("%s: told (-want +got):\n%s", step.what, diff)
+		}
+	}
+	if len(tracker.pairs) != 0 {
+		t.Error("a pair that is not selected and has no profile must leave no memory")
+	}
+}

@@ -1,0 +1,296 @@
+package selection
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+)
+
+// situation returns a pair that is to be published, changed as given.
+func situation(changes ...func(*Observation)) Observation {
+	o := Observation{
+		ProfileAPI: true,
+		Namespace:  &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+		Cluster: &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
+			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		},
+		Addon:    addon("c"),
+		bindings: []observedBinding{bound("s", exclusiveSet("s"))},
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+func bound(name string, set *clusterv1beta2.ManagedClusterSet) observedBinding {
+	return observedBinding{
+		binding: &clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: name},
+			Status:     clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{condition("Bound", "True", "R", "")}},
+		},
+		set: set,
+	}
+}
+
+func withBinding(change func(*observedBinding)) func(*Observation) {
+	return func(o *Observation) { change(&o.bindings[0]) }
+}
+
+func exclusiveSet(name string) *clusterv1beta2.ManagedClusterSet {
+	return &clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: "ExclusiveClusterSetLabel"}},
+	}
+}
+
+func labelSet(name string, selector *metav1.LabelSelector) *clusterv1beta2.ManagedClusterSet {
+	return &clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: selector}},
+	}
+}
+
+var invalidSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}}}
+
+// chooser is a publishing Placement, scheduled for n clusters in one slice.
+func chooser(name string, decides bool, n int, changes ...func(*observedPlacement)) observedPlacement {
+	p := observedPlacement{
+		placement: &clusterv1beta1.Placement{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"}},
+			Status: clusterv1beta1.PlacementStatus{
+				NumberOfSelectedClusters: int32(n),
+				Conditions:               []metav1.Condition{condition("PlacementSatisfied", "True", "R", "")},
+			},
+		},
+		decides: decides, decisions: n, slices: 1, newest: "5",
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func placed(placements ...observedPlacement) func(*Observation) {
+	return func(o *Observation) { o.placements = placements }
+}
+
+func requiring(o *Observation) {
+	o.Namespace.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+}
+
+func TestDecide(t *testing.T) {
+	now := metav1.Now()
+	unscheduled := func(p *observedPlacement) { p.placement.Status.Conditions = nil }
+	misconfigured := func(p *observedPlacement) {
+		p.placement.Status.Conditions = append(p.placement.Status.Conditions, condition("PlacementMisconfigured", "True", "R", ""))
+	}
+	incomplete := func(p *observedPlacement) { p.decisions-- }
+	const (
+		notChosen = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+		unbound   = "is in no ManagedClusterSet that is bound and published here"
+	)
+	s := []string{"s"}
+
+	tests := map[string]struct {
+		o    Observation
+		want Result
+	}{
+		"bound, selected, in the inventory: published": {
+			o: situation(), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+
+		// 1: the inventory
+		"no ManagedCluster: withheld": {
+			o:    situation(func(o *Observation) { o.Cluster = nil }),
+			want: Result{Answer: No, Why: "is no ManagedCluster"},
+		},
+		"cluster being deleted: withheld": {
+			o:    situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now }),
+			want: Result{Answer: No, Why: "is being detached from the hub", Bindings: s, Member: true},
+		},
+		"cluster not accepted: withheld": {
+			o:    situation(func(o *Observation) { o.Cluster.Spec.HubAcceptsClient = false }),
+			want: Result{Answer: No, Why: "is not accepted by the hub (spec.hubAcceptsClient)", Bindings: s, Member: true},
+		},
+		"no addon: withheld": {
+			o:    situation(func(o *Observation) { o.Addon = nil }),
+			want: Result{Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s, Member: true},
+		},
+		"addon being deleted: withheld": {
+			o:    situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
+			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed", Bindings: s, Member: true},
+		},
+		"no addon and an unknown set: still a positive no": {
+			o:    situation(func(o *Observation) { o.Addon = nil; o.bindings[0].set = nil }),
+			want: Result{Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s},
+		},
+
+		// 2: bindings
+		"no binding: withheld": {
+			o:    situation(func(o *Observation) { o.bindings = nil }),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"a binding found unbound: withheld": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "False", "R", "")}
+			})),
+			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
+		},
+		"a binding without the condition: unknown": {
+			o:    situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
+			want: Result{Answer: Unknown, Why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, Bindings: s, Member: true},
+		},
+		"a binding of which it is unknown whether it is bound: unknown": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "Unknown", "R", "")}
+			})),
+			want: Result{Answer: Unknown, Why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, Bindings: s, Member: true},
+		},
+		"a binding without the condition to a set that does not select: withheld": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.binding.Status.Conditions, b.set = nil, exclusiveSet("other")
+			})),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"a binding being deleted: withheld": {
+			o:    situation(withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = &now })),
+			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
+		},
+		"a binding labelled not to publish: withheld, and nobody asks": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
+			})),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"another value of that label means nothing": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "no"}
+			})),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"the set is not there: unknown": {
+			o:    situation(withBinding(func(b *observedBinding) { b.set = nil })),
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" is not there`, Bindings: s},
+		},
+		"an invalid selector: unknown": {
+			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", invalidSelector) })),
+			want: Result{Answer: Unknown, Why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: "Sometimes" is not a valid label selector operator`, Bindings: s},
+		},
+		"an unknown selector type: unknown": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.set = exclusiveSet("s")
+				b.set.Spec.ClusterSelector.SelectorType = "Oracle"
+			})),
+			want: Result{Answer: Unknown, Why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`, Bindings: s},
+		},
+		"a selector by labels that matches: published": {
+			o: situation(withBinding(func(b *observedBinding) {
+				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}})
+			})),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"the empty selector, as of the global set: published": {
+			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("global", &metav1.LabelSelector{}) })),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"no selector at all: withheld": {
+			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", nil) })),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"another set: withheld": {
+			o:    situation(withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"one binding says no, one yes: published": {
+			o: situation(func(o *Observation) {
+				o.bindings = []observedBinding{bound("other", exclusiveSet("other")), bound("s", exclusiveSet("s"))}
+			}),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"one binding is unknown, one says yes: published": {
+			o: situation(func(o *Observation) {
+				o.bindings = []observedBinding{bound("gone", nil), bound("s", exclusiveSet("s"))}
+			}),
+			want: Result{Answer: Yes, Bindings: []string{"gone", "s"}, Member: true},
+		},
+		"one binding is unknown, one says no: unknown": {
+			o: situation(func(o *Observation) {
+				o.bindings = []observedBinding{bound("gone", nil), bound("other", exclusiveSet("other"))}
+			}),
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" is not there`, Bindings: []string{"gone"}},
+		},
+
+		// 3: Placements
+		"a Placement decides for it: published": {
+			o: situation(placed(chooser("p", true, 3))), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"a Placement decides for others: withheld by the Placement alone": {
+			o: situation(placed(chooser("p", false, 3))), want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
+		},
+		"a Placement that selects nothing: withheld": {
+			o: situation(placed(chooser("p", false, 0))), want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
+		},
+		"one of two Placements decides for it: published": {
+			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"a Placement decides for it though its decisions are incomplete: published": {
+			o: situation(placed(chooser("p", true, 3, incomplete))), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"a Placement not scheduled: unknown": {
+			o:    situation(placed(chooser("p", false, 0, unscheduled))),
+			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"p"}},
+		},
+		"a misconfigured Placement: unknown": {
+			o:    situation(placed(chooser("p", false, 0, misconfigured))),
+			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" is misconfigured`, Bindings: s, Member: true, Undecided: []string{"p"}},
+		},
+		"decisions that do not add up: unknown": {
+			o:    situation(placed(chooser("p", false, 3, incomplete))),
+			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, Bindings: s, Member: true, Undecided: []string{"p"}},
+		},
+		"one Placement says no, one is Undecided: unknown": {
+			o:    situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
+			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "q" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"q"}},
+		},
+		"a Placement is undecided, but no binding selects: a positive no": {
+			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"an unknown set, but the Placement says no: a no that rests on the Placement alone": {
+			o:    situation(placed(chooser("p", false, 3)), withBinding(func(b *observedBinding) { b.set = nil })),
+			want: Result{Answer: No, Why: notChosen, Bindings: s, ByPlacement: true},
+		},
+		"a Placement is required and there is none: withheld at once": {
+			o:    situation(requiring),
+			want: Result{Answer: No, Why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", Bindings: s, Member: true},
+		},
+		"a Placement is required and decides: published": {
+			o: situation(requiring, placed(chooser("p", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"the Namespace has not been seen, so it is not known whether it requires a Placement": {
+			o:    situation(func(o *Observation) { o.Namespace = nil }),
+			want: Result{Answer: Unknown, Why: "cannot be published: the Namespace has not been seen yet", Bindings: s, Member: true},
+		},
+
+		// What the rule rests on
+		"an API is not served: unknown, whatever the caches say": {
+			o:    situation(func(o *Observation) { o.Unserved = []string{"a", "b"}; o.Cluster = nil }),
+			want: Result{Answer: Unknown, Why: "the hub does not serve a, b"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, decide(test.o)); diff != "" {
+				t.Errorf("selection (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

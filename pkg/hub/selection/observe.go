@@ -1,0 +1,170 @@
+package selection
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// ProfileCRD is the name of the CRD without which there are no profiles.
+const ProfileCRD = "clusterprofiles.multicluster.x-k8s.io"
+
+// sourceCRDs are those without which an empty cache says nothing.
+var sourceCRDs = []string{
+	"managedclusters.cluster.open-cluster-management.io",
+	"managedclustersets.cluster.open-cluster-management.io",
+	"managedclustersetbindings.cluster.open-cluster-management.io",
+	"placements.cluster.open-cluster-management.io",
+	"placementdecisions.cluster.open-cluster-management.io",
+	"managedclusteraddons.addon.open-cluster-management.io",
+}
+
+// CRDs names the CRDs of everything the rule reads.
+func CRDs() []string { return append(slices.Clone(sourceCRDs), ProfileCRD) }
+
+// Kinds are the kinds that must be served before the rule can be prepared.
+func Kinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
+		schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind("ManagedClusterSet"),
+		schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind("ManagedClusterSetBinding"),
+		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"),
+		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("PlacementDecision"),
+		inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"),
+	}
+}
+
+// observe reads what the rule needs to know of a pair. It reads caches only.
+func observe(ctx context.Context, reader client.Reader, pair types.NamespacedName) (Observation, error) {
+	var o Observation
+	var err error
+	for _, crd := range sourceCRDs {
+		served, err := kube.IsServed(ctx, reader, crd)
+		if err != nil {
+			return o, err
+		}
+		if !served {
+			o.Unserved = append(o.Unserved, crd)
+		}
+	}
+	if o.ProfileAPI, err = kube.IsServed(ctx, reader, ProfileCRD); err != nil {
+		return o, err
+	}
+	if o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{}); err != nil {
+		return o, err
+	}
+	namespace := types.NamespacedName{Name: pair.Namespace}
+	if o.Namespace, err = kube.Get(ctx, reader, namespace, kube.Partial(kube.NamespaceKind)); err != nil {
+		return o, err
+	}
+	cluster := types.NamespacedName{Name: pair.Name}
+	if o.Cluster, err = kube.Get(ctx, reader, cluster, &clusterv1.ManagedCluster{}); err != nil {
+		return o, err
+	}
+	addon := types.NamespacedName{Namespace: pair.Name, Name: contract.AddonName}
+	if o.Addon, err = kube.Get(ctx, reader, addon, &addonv1beta1.ManagedClusterAddOn{}); err != nil {
+		return o, err
+	}
+	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
+		return o, err
+	}
+	o.placements, err = observePlacements(ctx, reader, pair)
+	return o, err
+}
+
+func observeBindings(ctx context.Context, reader client.Reader, namespace string) ([]observedBinding, error) {
+	list := &clusterv1beta2.ManagedClusterSetBindingList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace), kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing set bindings: %w", err)
+	}
+	bindings := make([]observedBinding, 0, len(list.Items))
+	for i := range list.Items {
+		binding := &list.Items[i]
+		name := types.NamespacedName{Name: binding.Spec.ClusterSet}
+		set, err := kube.Get(ctx, reader, name, &clusterv1beta2.ManagedClusterSet{})
+		if err != nil {
+			return nil, err
+		}
+		bindings = append(bindings, observedBinding{binding: binding, set: set})
+	}
+	slices.SortFunc(bindings, func(a, b observedBinding) int { return cmp.Compare(a.binding.Name, b.binding.Name) })
+	return bindings, nil
+}
+
+func observePlacements(ctx context.Context, reader client.Reader, pair types.NamespacedName) ([]observedPlacement, error) {
+	list := &clusterv1beta1.PlacementList{}
+	publishing := client.MatchingFields{IndexPublishingPlacement: published}
+	if err := reader.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing placements: %w", err)
+	}
+	placements := make([]observedPlacement, 0, len(list.Items))
+	for i := range list.Items {
+		placement, err := observePlacement(ctx, reader, &list.Items[i], pair.Name)
+		if err != nil {
+			return nil, err
+		}
+		placements = append(placements, placement)
+	}
+	slices.SortFunc(placements, func(a, b observedPlacement) int { return cmp.Compare(a.placement.Name, b.placement.Name) })
+	return placements, nil
+}
+
+func observePlacement(
+	ctx context.Context, reader client.Reader, placement *clusterv1beta1.Placement, cluster string,
+) (observedPlacement, error) {
+	o := observedPlacement{placement: placement}
+	decisions := func(index, value string) (*clusterv1beta1.PlacementDecisionList, error) {
+		list := &clusterv1beta1.PlacementDecisionList{}
+		err := reader.List(ctx, list, client.InNamespace(placement.Namespace), client.MatchingFields{index: value}, kube.Uncopied)
+		if err != nil {
+			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
+		}
+		return list, nil
+	}
+	named, err := decisions(IndexDecisionByCluster, decisionKey(placement.Name, cluster))
+	if err != nil {
+		return o, err
+	}
+	o.decides = len(named.Items) > 0
+	all, err := decisions(IndexDecisionByPlacement, placement.Name)
+	if err != nil {
+		return o, err
+	}
+	o.slices = len(all.Items)
+	for i := range all.Items {
+		for _, decision := range all.Items[i].Status.Decisions {
+			if decision.ClusterName != "" {
+				o.decisions++
+			}
+		}
+		o.newest = later(o.newest, all.Items[i].ResourceVersion)
+	}
+	return o, nil
+}
+
+// later returns the later of two resource versions. Of two that cannot be compared
+// it always returns the same one, in whatever order a list has them.
+func later(a, b string) string {
+	switch aNewer, bNewer := kube.IsNewer(a, b), kube.IsNewer(b, a); {
+	case aNewer && bNewer:
+		return max(a, b)
+	case aNewer:
+		return a
+	default:
+		return b
+	}
+}

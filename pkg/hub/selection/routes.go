@@ -1,0 +1,413 @@
+package selection
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Remembered are pairs that a controller knows something about, so that it must
+// look at them again although they may be neither selected nor have a profile.
+type Remembered interface {
+	All() []types.NamespacedName
+	NamespacesOf(cluster string) []string
+	ClustersIn(namespace string) []string
+}
+
+// Routes lead from events to the pairs they concern: those that are selected now,
+// through indexes, those that have a profile, and those that are remembered. The
+// last two find a pair that is no longer selected, even if nobody saw it go.
+//
+// On an update each route is taken twice, with the old and with the new object.
+type Routes struct {
+	reader     client.Reader
+	settling   *settling
+	remembered Remembered
+}
+
+// Routes returns the routes for a controller that remembers some pairs.
+func (r *Rule) Routes(remembered Remembered) Routes {
+	return Routes{reader: r.cache, settling: r.settling, remembered: remembered}
+}
+
+// Watch adds to a controller of pairs the watches of everything the rule reads but
+// ClusterProfiles, which the controller itself must watch. contentChanged tells
+// which changes of a ManagedCluster matter besides those that the rule reads.
+func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
+	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
+		return membershipChanged(before, after) || contentChanged(before, after)
+	})
+	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
+	return b.
+		Watches(&clusterv1.ManagedCluster{}, route(r.pairsForCluster), when(clusterMatters)).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, route(r.pairsForSet), when(kube.OnChange(setChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, route(r.pairsForBinding), when(kube.OnChange(bindingChanged))).
+		Watches(&clusterv1beta1.Placement{}, route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
+		Watches(&clusterv1beta1.Placement{}, route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
+		Watches(&clusterv1beta1.PlacementDecision{}, route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(kube.OnChange(requirementChanged))).
+		WatchesMetadata(kube.Partial(kube.CRDKind), route(r.AllPairs), when(crdMatters))
+}
+
+func route(find handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(find)
+}
+
+func when(condition predicate.Predicate) builder.Predicates { return builder.WithPredicates(condition) }
+
+type pairs map[types.NamespacedName]struct{}
+
+func (p pairs) add(namespace, cluster string) {
+	p[types.NamespacedName{Namespace: namespace, Name: cluster}] = struct{}{}
+}
+
+// requests ends a route. Caches answer from memory, so an error can only mean that
+// they are being shut down.
+func (p pairs) requests(ctx context.Context, err error) []reconcile.Request {
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the pairs an event concerns")
+	}
+	list := make([]reconcile.Request, 0, len(p))
+	for pair := range p {
+		list = append(list, reconcile.Request{NamespacedName: pair})
+	}
+	return list
+}
+
+// pairsForCluster leads from a ManagedCluster to its pairs.
+func (r Routes) pairsForCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	err := r.addCluster(ctx, found, obj.GetName(), obj.GetLabels())
+	return found.requests(ctx, err)
+}
+
+// pairsForAddon leads from a ManagedClusterAddOn to the cluster's pairs.
+func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	cluster, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: obj.GetNamespace()}, &clusterv1.ManagedCluster{})
+	if err == nil {
+		var labels map[string]string
+		if cluster != nil {
+			labels = cluster.Labels
+		}
+		err = r.addCluster(ctx, found, obj.GetNamespace(), labels)
+	}
+	return found.requests(ctx, err)
+}
+
+// pairsForSet leads from a ManagedClusterSet to the pairs of its members with the
+// namespaces that bind it.
+func (r Routes) pairsForSet(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	set, ok := obj.(*clusterv1beta2.ManagedClusterSet)
+	if !ok {
+		return nil
+	}
+	members, err := r.members(ctx, set)
+	if err != nil {
+		return found.requests(ctx, err)
+	}
+	namespaces, err := r.namespacesBinding(ctx, set.Name, anyBinding)
+	for _, namespace := range namespaces {
+		for _, cluster := range members {
+			found.add(namespace, cluster)
+		}
+		if err == nil {
+			err = r.addPresent(ctx, found, namespace)
+		}
+	}
+	return found.requests(ctx, err)
+}
+
+// pairsForBinding leads from a ManagedClusterSetBinding to the pairs of its
+// namespace with the bound set's members.
+func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding)
+	if !ok {
+		return nil
+	}
+	err := r.addMembers(ctx, found, binding)
+	if err == nil {
+		err = r.addPresent(ctx, found, binding.Namespace)
+	}
+	return found.requests(ctx, err)
+}
+
+// pairsForNamespace leads from a Namespace to all of its pairs.
+func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	err := r.addNamespace(ctx, found, obj.GetName())
+	return found.requests(ctx, err)
+}
+
+// pairsForPlacement leads from a Placement that began or ceased to publish to all
+// pairs of its namespace.
+func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reconcile.Request {
+	key := client.ObjectKeyFromObject(obj)
+	found := pairs{}
+	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
+	if err != nil {
+		return found.requests(ctx, err)
+	}
+	if placement == nil || !publishes(placement) {
+		r.settling.forget(key)
+	}
+	err = r.addNamespace(ctx, found, key.Namespace)
+	return found.requests(ctx, err)
+}
+
+// pairsAwaiting leads from a Placement to all pairs of its namespace, if some of
+// them wait for it to be decided.
+func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
+	found := pairs{}
+	var err error
+	if r.settling.takeAwaited(client.ObjectKeyFromObject(obj)) {
+		err = r.addNamespace(ctx, found, obj.GetNamespace())
+	}
+	return found.requests(ctx, err)
+}
+
+// pairsForDecision leads from a slice of a publishing Placement's decisions to the
+// pairs of the clusters it names, and to those that wait for the Placement to be
+// decided.
+func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []reconcile.Request {
+	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
+	if !ok || placementOf(decision) == "" {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: decision.Namespace, Name: placementOf(decision)}
+	found := pairs{}
+	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
+	if err != nil || placement == nil || !publishes(placement) {
+		return found.requests(ctx, err)
+	}
+	for _, cluster := range decidedClusters(decision) {
+		found.add(decision.Namespace, cluster)
+	}
+	if r.settling.takeAwaited(key) {
+		err = r.addNamespace(ctx, found, decision.Namespace)
+	}
+	return found.requests(ctx, err)
+}
+
+// PairsWithProfile returns the pairs of a cluster that have a profile; without a
+// name, those of all clusters.
+func (r Routes) PairsWithProfile(ctx context.Context, cluster string) ([]types.NamespacedName, error) {
+	var which []client.ListOption
+	if cluster != "" {
+		which = append(which, client.MatchingFields{IndexProfileByName: cluster})
+	}
+	found := pairs{}
+	err := r.addProfiles(ctx, found, which...)
+	return slices.Collect(maps.Keys(found)), err
+}
+
+// AllPairs leads from what concerns every pair to every pair.
+func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Request {
+	found := pairs{}
+	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
+	if err := r.reader.List(ctx, bindings, kube.Uncopied); err != nil {
+		return found.requests(ctx, err)
+	}
+	for i := range bindings.Items {
+		if err := r.addMembers(ctx, found, &bindings.Items[i]); err != nil {
+			return found.requests(ctx, err)
+		}
+	}
+	err := r.addProfiles(ctx, found)
+	for _, pair := range r.remembered.All() {
+		found[pair] = struct{}{}
+	}
+	return found.requests(ctx, err)
+}
+
+// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a
+// profile or somebody may expect one.
+func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
+	found := pairs{}
+	object, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return nil, err
+	}
+	if object != nil {
+		if err := r.addBound(ctx, found, cluster, object.Labels, publishingBinding); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.addProfiles(ctx, found, client.MatchingFields{IndexProfileByName: cluster}); err != nil {
+		return nil, err
+	}
+	var namespaces []string
+	for pair := range found {
+		namespaces = append(namespaces, pair.Namespace)
+	}
+	return sorted(namespaces), nil
+}
+
+// addCluster adds every pair of a cluster that has the given labels.
+func (r Routes) addCluster(ctx context.Context, found pairs, cluster string, labels map[string]string) error {
+	if err := r.addBound(ctx, found, cluster, labels, anyBinding); err != nil {
+		return err
+	}
+	for _, namespace := range r.remembered.NamespacesOf(cluster) {
+		found.add(namespace, cluster)
+	}
+	return r.addProfiles(ctx, found, client.MatchingFields{IndexProfileByName: cluster})
+}
+
+type bindingFilter func(*clusterv1beta2.ManagedClusterSetBinding) bool
+
+func anyBinding(*clusterv1beta2.ManagedClusterSetBinding) bool { return true }
+
+func publishingBinding(binding *clusterv1beta2.ManagedClusterSetBinding) bool {
+	return binding.Labels[contract.LabelPublish] != "false"
+}
+
+// addBound adds the pairs of a cluster with the namespaces that bind a set that
+// selects it, or may.
+func (r Routes) addBound(
+	ctx context.Context, found pairs, cluster string, labels map[string]string, which bindingFilter,
+) error {
+	sets, err := r.setsOf(ctx, labels)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		namespaces, err := r.namespacesBinding(ctx, set, which)
+		if err != nil {
+			return err
+		}
+		for _, namespace := range namespaces {
+			found.add(namespace, cluster)
+		}
+	}
+	return nil
+}
+
+// addNamespace adds every pair of a namespace.
+func (r Routes) addNamespace(ctx context.Context, found pairs, namespace string) error {
+	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
+	if err := r.reader.List(ctx, bindings, client.InNamespace(namespace), kube.Uncopied); err != nil {
+		return err
+	}
+	for i := range bindings.Items {
+		if err := r.addMembers(ctx, found, &bindings.Items[i]); err != nil {
+			return err
+		}
+	}
+	return r.addPresent(ctx, found, namespace)
+}
+
+// addPresent adds the pairs of a namespace that have a profile or are remembered.
+func (r Routes) addPresent(ctx context.Context, found pairs, namespace string) error {
+	err := r.addProfiles(ctx, found, client.InNamespace(namespace))
+	for _, cluster := range r.remembered.ClustersIn(namespace) {
+		found.add(namespace, cluster)
+	}
+	return err
+}
+
+// addProfiles adds the pairs of some profiles.
+func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.ListOption) error {
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	err := r.reader.List(ctx, profiles, append(which, kube.Uncopied)...)
+	for i := range profiles.Items {
+		found.add(profiles.Items[i].Namespace, profiles.Items[i].Name)
+	}
+	return err
+}
+
+// addMembers adds the members of the set that a binding binds.
+func (r Routes) addMembers(ctx context.Context, found pairs, binding *clusterv1beta2.ManagedClusterSetBinding) error {
+	name := types.NamespacedName{Name: binding.Spec.ClusterSet}
+	set, err := kube.Get(ctx, r.reader, name, &clusterv1beta2.ManagedClusterSet{})
+	if err != nil || set == nil {
+		return err
+	}
+	members, err := r.members(ctx, set)
+	for _, cluster := range members {
+		found.add(binding.Namespace, cluster)
+	}
+	return err
+}
+
+// members returns the clusters a set selects, or all when that cannot be told.
+func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterSet) ([]string, error) {
+	by := client.ListOption(client.MatchingFields{IndexClusterBySet: set.Name})
+	if !isExclusive(set) {
+		selector, err := setSelector(set)
+		if err != nil {
+			selector = labels.Everything()
+		}
+		by = client.MatchingLabelsSelector{Selector: selector}
+	}
+	clusters := &clusterv1.ManagedClusterList{}
+	err := r.reader.List(ctx, clusters, by, kube.Uncopied)
+	names := make([]string, 0, len(clusters.Items))
+	for i := range clusters.Items {
+		names = append(names, clusters.Items[i].Name)
+	}
+	return names, err
+}
+
+// setsOf names the sets that select a cluster of the given labels, or may: the one
+// its label names, unless that one selects by other labels, and those that do
+// select by other labels.
+func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]string, error) {
+	names := nonEmpty(clusterLabels[clusterv1beta2.ClusterSetLabel])
+	for _, name := range names {
+		set, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
+		if err != nil {
+			return nil, err
+		}
+		if set != nil && !isExclusive(set) {
+			names = nil
+		}
+	}
+	sets := &clusterv1beta2.ManagedClusterSetList{}
+	err := r.reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, kube.Uncopied)
+	for i := range sets.Items {
+		selector, invalid := setSelector(&sets.Items[i])
+		if invalid != nil || selector.Matches(labels.Set(clusterLabels)) {
+			names = append(names, sets.Items[i].Name)
+		}
+	}
+	return sorted(names), err
+}
+
+func (r Routes) namespacesBinding(ctx context.Context, set string, which bindingFilter) ([]string, error) {
+	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
+	err := r.reader.List(ctx, bindings, client.MatchingFields{IndexBindingBySet: set}, kube.Uncopied)
+	var namespaces []string
+	for i := range bindings.Items {
+		if which(&bindings.Items[i]) {
+			namespaces = append(namespaces, bindings.Items[i].Namespace)
+		}
+	}
+	return sorted(namespaces), err
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

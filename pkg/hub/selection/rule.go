@@ -1,0 +1,155 @@
+package selection
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// notReady is how soon to ask again while the rule has not been prepared.
+const notReady = time.Second
+
+// Cache is what the rule needs of the manager's cache, which must hold what
+// CacheOptions says.
+type Cache interface {
+	client.Reader
+	client.FieldIndexer
+	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// Rule applies the rule to what a cache holds. One serves everybody who acts on
+// it. It is safe for concurrent use.
+type Rule struct {
+	cache    Cache
+	clock    clock.PassiveClock
+	settling *settling
+	changes  *changeTracker
+
+	indexed int // how many indexes Prepare has added
+	ready   atomic.Bool
+}
+
+// New returns a rule that answers Unknown until it is prepared.
+func New(cache Cache, clock clock.PassiveClock) *Rule {
+	return &Rule{cache: cache, clock: clock, settling: newSettling(), changes: newChangeTracker()}
+}
+
+// Prepare makes the cache hold and index what the rule reads, which the hub must
+// serve: see CRDs and Kinds. After an error it may be called again; it must not be
+// called concurrently.
+func (r *Rule) Prepare(ctx context.Context) error {
+	for ; r.indexed < len(indexes); r.indexed++ {
+		index := indexes[r.indexed]
+		if err := r.cache.IndexField(ctx, index.object, index.name, index.extract); err != nil {
+			return fmt.Errorf("adding index %s: %w", index.name, err)
+		}
+	}
+	// The other kinds have got their informers with their indexes. All are needed
+	// before the first event, because each route reads several kinds.
+	for _, obj := range []client.Object{
+		kube.Partial(kube.NamespaceKind), kube.Partial(kube.CRDKind), &addonv1beta1.ManagedClusterAddOn{},
+	} {
+		if _, err := r.cache.GetInformer(ctx, obj); err != nil {
+			return fmt.Errorf("caching %T: %w", obj, err)
+		}
+	}
+	r.ready.Store(true)
+	return nil
+}
+
+// Ready reports whether the rule is prepared.
+func (r *Rule) Ready() bool { return r.ready.Load() }
+
+// Observe reads a pair, the namespace and as its name the cluster, and applies the
+// rule to it. A No of which Result.ByPlacement is true may be acted on after Settle
+// has returned 0.
+func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
+	o, err := observe(ctx, r.cache, pair)
+	if err != nil {
+		return Observation{}, Result{}, err
+	}
+	return o, decide(o), nil
+}
+
+// Settle returns how long to wait before anything follows from a result, because
+// the decisions of the namespace's Placements have changed just now; 0 means not
+// at all. Withdrawing tells it that No would take something away. Once it has
+// returned 0 for an Unknown that rests on Placements, the routes lead back to the
+// pair when one of these changes.
+func (r *Rule) Settle(
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result, withdrawing bool,
+) (time.Duration, error) {
+	left := r.settling.see(o.placements, r.clock.Now())
+	switch {
+	case result.ByPlacement && withdrawing:
+		return left, nil
+	case len(result.Undecided) == 0:
+		return 0, nil
+	case left > 0:
+		return left, nil
+	}
+	for _, placement := range result.Undecided {
+		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
+	}
+	// An event that came between the observation and await found nobody waiting, so
+	// look again.
+	again, err := observePlacements(ctx, r.cache, pair)
+	return r.settling.see(again, r.clock.Now()), err
+}
+
+// Track tells subscribers about a pair if its answer, or the profile in its place
+// (nil: none), differs from what was tracked last.
+func (r *Rule) Track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
+	r.changes.track(pair, answer, profile)
+}
+
+// Subscribe makes Track call changed for a pair whose answer has changed, or whose
+// profile has come, gone, begun to go, or got or lost the mark. changed must return
+// at once.
+func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
+
+// Selected applies the rule to a pair as the caches are. An absence from
+// Placements' decisions is Unknown until it has lasted.
+func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result, error) {
+	if !r.Ready() {
+		return Result{Why: "has not been looked at yet", Again: notReady}, nil
+	}
+	o, result, err := r.Observe(ctx, pair)
+	if err != nil {
+		return Result{}, err
+	}
+	if !o.ProfileAPI {
+		return Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD}, nil
+	}
+	if result.ByPlacement {
+		if left := r.settling.see(o.placements, r.clock.Now()); left > 0 {
+			result.Answer, result.Again = Unknown, left
+		}
+	}
+	return result, nil
+}
+
+// Namespaces returns where there is a ClusterProfile of a cluster's name, by
+// whomever it was made. It fails until the rule is prepared.
+func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByName: cluster}, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("finding the ClusterProfiles of cluster %s: %w", cluster, err)
+	}
+	namespaces := make([]string, 0, len(profiles.Items))
+	for i := range profiles.Items {
+		namespaces = append(namespaces, profiles.Items[i].Namespace)
+	}
+	return namespaces, nil
+}

@@ -1,0 +1,235 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// scene is a rule over a hub on which the cluster c is selected in the namespace
+// ns.
+type scene struct {
+	*Rule
+	t     *testing.T
+	cache fakeCache
+	time  *testingclock.FakePassiveClock
+	pair  types.NamespacedName
+}
+
+func newScene(t *testing.T, objs ...client.Object) *scene {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	cluster := aCluster("c", inSet("s"))
+	cluster.Spec.HubAcceptsClient = true
+	objs = append(objs, namespace, cluster, addon("c"), exclusiveSet("s"), aBinding("ns", "s"))
+	s := &scene{
+		t: t, cache: newFakeCache(objs...), pair: types.NamespacedName{Namespace: "ns", Name: "c"},
+		time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),
+	}
+	s.Rule = New(s.cache, s.time)
+	if err := s.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// selected compares what the rule says.
+func (s *scene) selected(want Result) {
+	s.t.Helper()
+	got, err := s.Selected(s.t.Context(), s.pair)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ignored := cmpopts.IgnoreFields(Result{}, "Bindings", "Member", "Undecided", "ByPlacement")
+	if diff := cmp.Diff(want, got, ignored); diff != "" {
+		s.t.Errorf("selected (-want +got):\n%s", diff)
+	}
+}
+
+// settles compares how long to wait before acting on what is observed now.
+func (s *scene) settles(withdrawing bool, want time.Duration) {
+	s.t.Helper()
+	o, result, err := s.Observe(s.t.Context(), s.pair)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := s.Settle(s.t.Context(), s.pair, o, result, withdrawing)
+	if err != nil || got != want {
+		s.t.Errorf("settle = %s, %v, want %s", got, err, want)
+	}
+}
+
+func (s *scene) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }
+
+func (s *scene) update(obj client.Object) {
+	s.t.Helper()
+	if err := s.cache.Status().Update(s.t.Context(), obj); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestSelected(t *testing.T) {
+	t.Run("selected", func(t *testing.T) { newScene(t).selected(Result{Answer: Yes}) })
+
+	t.Run("before the rule is prepared", func(t *testing.T) {
+		s := newScene(t)
+		s.Rule = New(s.cache, s.time)
+		s.selected(Result{Why: "has not been looked at yet", Again: time.Second})
+	})
+
+	for _, crd := range CRDs() {
+		t.Run("without "+crd, func(t *testing.T) {
+			s := newScene(t)
+			*s.cache.missingCRD = crd
+			why := "the hub does not serve " + crd
+			if crd == "clusterprofiles.multicluster.x-k8s.io" {
+				why = "cannot be selected: " + why
+			}
+			s.selected(Result{Why: why})
+		})
+	}
+
+	t.Run("an absence from decisions must last", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, 0).placement)
+		const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+		s.selected(Result{Why: why, Again: time.Second})
+		s.later(700 * time.Millisecond)
+		s.selected(Result{Why: why, Again: 300 * time.Millisecond})
+		s.later(300 * time.Millisecond)
+		s.selected(Result{Answer: No, Why: why})
+	})
+}
+
+// failingCache fails to add its second index once.
+type failingCache struct {
+	fakeCache
+	added []string
+	fail  bool
+}
+
+func (c *failingCache) IndexField(_ context.Context, _ client.Object, name string, _ client.IndexerFunc) error {
+	if len(c.added) == 1 && !c.fail {
+		c.fail = true
+		return errors.New("not now")
+	}
+	c.added = append(c.added, name)
+	return nil
+}
+
+func TestPrepareGoesOnWhereItFailed(t *testing.T) {
+	c := &failingCache{fakeCache: newFakeCache()}
+	r := New(c, testingclock.NewFakePassiveClock(time.Now()))
+	if err := r.Prepare(t.Context()); err == nil || r.Ready() {
+		t.Fatalf("prepare = %v, ready is %t; want an error", err, r.Ready())
+	}
+	if err := r.Prepare(t.Context()); err != nil || !r.Ready() {
+		t.Fatalf("prepare = %v, ready is %t", err, r.Ready())
+	}
+	want := make([]string, 0, len(indexes))
+	for _, index := range indexes {
+		want = append(want, index.name)
+	}
+	if diff := cmp.Diff(want, c.added); diff != "" {
+		t.Errorf("indexes (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	others := []string{"another"}
+	t.Run("a withdrawal waits until an absence has lasted", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, len(others)).placement, slice("p-1", "p", others...))
+		s.settles(true, time.Second)
+		s.settles(false, 0)
+		s.later(time.Second)
+		s.settles(true, 0)
+	})
+	t.Run("an undecided Placement is waited for, then awaited", func(t *testing.T) {
+		p := chooser("p", false, 2).placement
+		s := newScene(t, p, slice("p-1", "p", others...))
+		routes := s.Routes(memory{})
+		s.settles(false, time.Second)
+		if got := routes.pairsAwaiting(t.Context(), p); len(got) != 0 {
+			t.Errorf("the Placement leads to %v though nobody awaits it", got)
+		}
+		s.later(time.Second)
+		s.settles(false, 0)
+		p.Status.NumberOfSelectedClusters = 1
+		s.update(p)
+		if diff := cmp.Diff([]string{"ns/c"}, found(routes.pairsAwaiting(t.Context(), p))); diff != "" {
+			t.Errorf("the Placement leads to (-want +got):\n%s", diff)
+		}
+		s.settles(true, time.Second)
+	})
+	t.Run("an event between the observation and await is not missed", func(t *testing.T) {
+		p := chooser("p", false, 2).placement
+		s := newScene(t, p, slice("p-1", "p", others...))
+		s.settles(false, time.Second)
+		s.later(time.Second)
+		o, result, err := s.Observe(t.Context(), s.pair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = p.DeepCopy()
+		p.Status.NumberOfSelectedClusters = 1
+		s.update(p)
+		left, err := s.Settle(t.Context(), s.pair, o, result, false)
+		if err != nil || left != time.Second {
+			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
+		}
+	})
+}
+
+func TestNamespaces(t *testing.T) {
+	s := newScene(t, aProfile("a", "c"), aProfile("b", "c"), aProfile("a", "d"))
+	got, err := s.Namespaces(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+}
+
+func TestInInventory(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		o    Observation
+		want bool
+	}{
+		"a cluster with the addon":    {o: situation(), want: true},
+		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.bindings = nil, nil }), want: true},
+		"without the addon":           {o: situation(func(o *Observation) { o.Addon = nil })},
+		"on its way out":              {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},
+		"no cluster":                  {o: situation(func(o *Observation) { o.Cluster = (*clusterv1.ManagedCluster)(nil) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.o.InInventory(); got != test.want {
+				t.Errorf("in the inventory is %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLaterResourceVersion(t *testing.T) {
+	for _, test := range []struct{ a, b, want string }{
+		{"", "5", "5"}, {"9", "10", "10"}, {"7", "7", "7"},
+		{"x", "y", "y"}, // not comparable: the same whatever the order
+	} {
+		if ab, ba := later(test.a, test.b), later(test.b, test.a); ab != test.want || ba != test.want {
+			t.Errorf("later of %q and %q = %q and %q, want %q", test.a, test.b, ab, ba, test.want)
+		}
+	}
+}

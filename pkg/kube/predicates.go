@@ -1,0 +1,34 @@
+package kube
+
+import (
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Named passes objects of the given names.
+func Named(names ...string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return slices.Contains(names, obj.GetName()) })
+}
+
+// OnChange passes objects that come, go or begin to go, and updates for which
+// changed returns true.
+func OnChange(changed func(before, after client.Object) bool) predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+				changed(e.ObjectOld, e.ObjectNew)
+		},
+	}
+}
+
+// Never makes OnChange pass coming and going alone.
+func Never(_, _ client.Object) bool { return false }
+
+// AfterStart passes everything but the objects that are there when a watch begins.
+func AfterStart() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
