@@ -193,12 +193,12 @@ func TestInstallingBeforeClusterProxy(t *testing.T) {
 		const templates = "cluster-inventory/templates/"
 		return strings.Contains(files[templates+"access-rbac.yaml"], "namespace: "+there), files[templates+"NOTES.txt"]
 	}
-	if hasRole, notes := render(); hasRole || !strings.Contains(notes, "namespace "+there+" is not there") ||
+	if hasRole, notes := render(); hasRole || !strings.Contains(notes, "namespace "+there+" does not exist") ||
 		!strings.Contains(notes, "helm upgrade ci CHART -n "+hubtest.Namespace) {
 		t.Errorf("without the namespace: has the Role: %t; notes:\n%s", hasRole, notes)
 	}
 	w.MustCreateIn(there)
-	if hasRole, notes := render(); !hasRole || strings.Contains(notes, "is not there") {
+	if hasRole, notes := render(); !hasRole || strings.Contains(notes, "does not exist") {
 		t.Errorf("with the namespace: has the Role: %t; notes:\n%s", hasRole, notes)
 	}
 }
