@@ -128,10 +128,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	copies, err := credentials.Add(ctx, mgr, credentials.Options{
+	_, err = credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
-		Selector:       rule,
+		Rule:           rule,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Clock:          clock.RealClock{},
@@ -139,7 +139,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
-	rule.Subscribe(copies.Look)
 	return nil
 }
 

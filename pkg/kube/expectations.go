@@ -25,7 +25,8 @@ type Expectations struct {
 
 type expectation struct {
 	resourceVersion string    // of the object after our write; empty after a deletion
-	gone            types.UID // of the object we deleted; empty after a write
+	written         types.UID // of the object we wrote
+	gone            types.UID // of the object we deleted last
 	until           time.Time
 }
 
@@ -36,19 +37,63 @@ func NewExpectations() *Expectations {
 
 // Wrote records a write; obj is the object the API server returned.
 func (e *Expectations) Wrote(obj client.Object, now time.Time) {
-	version := obj.GetResourceVersion()
-	e.set(client.ObjectKeyFromObject(obj), expectation{resourceVersion: version, until: now.Add(StaleAfter)})
+	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
+		return expectation{
+			resourceVersion: obj.GetResourceVersion(), written: obj.GetUID(), gone: before.gone, until: now.Add(StaleAfter),
+		}
+	})
 }
 
 // Deleted records that we deleted obj.
 func (e *Expectations) Deleted(obj client.Object, now time.Time) {
-	e.set(client.ObjectKeyFromObject(obj), expectation{gone: obj.GetUID(), until: now.Add(StaleAfter)})
+	e.set(client.ObjectKeyFromObject(obj), func(expectation) expectation {
+		return expectation{gone: obj.GetUID(), until: now.Add(StaleAfter)}
+	})
 }
 
-func (e *Expectations) set(key types.NamespacedName, value expectation) {
+func (e *Expectations) set(key types.NamespacedName, change func(expectation) expectation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pending[key] = value
+	e.pending[key] = change(e.pending[key])
+}
+
+// IsDeleted reports whether we deleted obj, which the cache may still have.
+func (e *Expectations) IsDeleted(obj client.Object) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	gone := e.pending[client.ObjectKeyFromObject(obj)].gone
+	return gone != "" && gone == obj.GetUID()
+}
+
+// IsAwaited reports whether we wrote the object of a key a short while ago, so that
+// a cache that has none may only be behind.
+func (e *Expectations) IsAwaited(key types.NamespacedName, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.pending[key]
+	return expected.resourceVersion != "" && now.Before(expected.until)
+}
+
+// Vanished records that the cache has lost obj, and reports whether it is the
+// object that we wrote last, which is not awaited any more.
+func (e *Expectations) Vanished(obj client.Object) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	expected, ok := e.pending[key]
+	if !ok || expected.resourceVersion == "" || expected.written != obj.GetUID() {
+		return false
+	}
+	expected.resourceVersion, expected.written = "", ""
+	e.pending[key] = expected
+	return true
+}
+
+// Forget drops what was recorded of a key.
+func (e *Expectations) Forget(key types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.pending, key)
 }
 
 // Wait returns how much longer to wait for the cache to catch up with our last
@@ -69,7 +114,7 @@ func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now 
 }
 
 func (e expectation) metBy(cached client.Object) bool {
-	if e.gone != "" {
+	if e.resourceVersion == "" {
 		return cached == nil || cached.GetUID() != e.gone || cached.GetDeletionTimestamp() != nil
 	}
 	if cached == nil {

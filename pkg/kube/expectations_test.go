@@ -53,3 +53,49 @@ func TestExpectations(t *testing.T) {
 		})
 	}
 }
+
+func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
+	start := time.Unix(100, 0)
+	key := types.NamespacedName{Namespace: "ns", Name: "c"}
+	at := func(uid string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: "10"}}
+	}
+	wrote := func(uid string) func(*Expectations) { return func(e *Expectations) { e.Wrote(at(uid), start) } }
+	deleted := func(uid string) func(*Expectations) { return func(e *Expectations) { e.Deleted(at(uid), start) } }
+	vanished := func(uid string) func(*Expectations) { return func(e *Expectations) { e.Vanished(at(uid)) } }
+
+	for name, test := range map[string]struct {
+		did              []func(*Expectations)
+		after            time.Duration
+		deleted, awaited bool // of the object u, of any object
+	}{
+		"nothing happened":             {},
+		"written":                      {did: []func(*Expectations){wrote("u")}, awaited: true},
+		"written long ago":             {did: []func(*Expectations){wrote("u")}, after: StaleAfter},
+		"written, and gone":            {did: []func(*Expectations){wrote("u"), vanished("u")}},
+		"written, and another gone":    {did: []func(*Expectations){wrote("u"), vanished("v")}, awaited: true},
+		"deleted":                      {did: []func(*Expectations){deleted("u")}, deleted: true},
+		"deleted long ago":             {did: []func(*Expectations){deleted("u")}, after: time.Hour, deleted: true},
+		"another deleted":              {did: []func(*Expectations){deleted("v")}},
+		"deleted, and another written": {did: []func(*Expectations){deleted("u"), wrote("v")}, deleted: true, awaited: true},
+		"deleted, and another written, which is gone": {did: []func(*Expectations){deleted("u"), wrote("v"), vanished("v")}, deleted: true},
+		"deleted, and forgotten":                      {did: []func(*Expectations){deleted("u"), func(e *Expectations) { e.Forget(key) }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := NewExpectations()
+			for _, did := range test.did {
+				did(e)
+			}
+			if got := e.IsDeleted(at("u")); got != test.deleted {
+				t.Errorf("IsDeleted = %t, want %t", got, test.deleted)
+			}
+			if got := e.IsAwaited(key, start.Add(test.after)); got != test.awaited {
+				t.Errorf("IsAwaited = %t, want %t", got, test.awaited)
+			}
+		})
+	}
+	e := NewExpectations()
+	if e.Wrote(at("u"), start); e.Vanished(at("v")) || !e.Vanished(at("u")) || e.Vanished(at("u")) {
+		t.Error("Vanished must be true once, for the object that was written")
+	}
+}

@@ -3,20 +3,16 @@ package credentials
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -37,37 +37,29 @@ const (
 	// ControllerName keeps the copies.
 	ControllerName = "hub.credentials"
 
-	// RightsControllerName removes RoleBindings that are not needed any more.
-	RightsControllerName = "hub.credentials-rights"
+	// GrantsControllerName removes RoleBindings that are not needed any more.
+	GrantsControllerName = "hub.credentials-rights"
 
 	// StatusControllerName keeps the condition CredentialsSynced.
 	StatusControllerName = "hub.credentials-status"
 
-	// StartControllerName reads the ManagedServiceAccounts once the hub serves
-	// them.
+	// StartControllerName reads the ManagedServiceAccounts once the hub serves them.
 	StartControllerName = "hub.credentials-start"
 )
 
 const (
-	// workers is how many accounts are worked on at a time. Each waits for the API
+	// workers is how many accounts are reconciled at a time. Each waits for the API
 	// server nearly all the time.
 	workers = 16
 
-	// Failed accounts are tried again after retryFirst, then at doubling intervals
-	// up to retryMost: a quota that was raised sends no event.
+	// Failed accounts are retried after retryFirst, then at doubling intervals up to
+	// retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
 
-	// servedRecheck is how soon a CRD that exists is asked for again until it is
-	// served.
-	servedRecheck = time.Second
-
-	// statusDelay lets what happens to a cluster's accounts in one go become one
-	// condition.
+	// statusDelay lets a burst of changes to a cluster's accounts become one condition.
 	statusDelay = 250 * time.Millisecond
 )
-
-const accountCRD = "managedserviceaccounts.authentication.open-cluster-management.io"
 
 // Mode says what is done about copies.
 type Mode string
@@ -84,30 +76,20 @@ const (
 	ModeDisabled Mode = "disabled"
 )
 
-// Options configure the copying of credentials.
-type Options struct {
-	// Mode is what is done.
-	Mode Mode
+// Rule knows what is published where. A ClusterProfile proves nothing by itself,
+// because whoever may create one may give it any label and owner. The rule answers
+// from caches.
+type Rule interface {
+	// Selected applies the rule to a pair: the namespace, and as its name the
+	// cluster.
+	Selected(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
 
-	// RequireTarget leaves an account alone that names no namespaces. Otherwise it
-	// is copied wherever its cluster has a profile.
-	RequireTarget bool
+	// Namespaces returns where there is a ClusterProfile of a cluster's name.
+	Namespaces(ctx context.Context, cluster string) ([]string, error)
 
-	// Selector knows what is published where. Required.
-	Selector Selector
-
-	// UpstreamSyncer tells whether upstream's syncer is on. Required.
-	UpstreamSyncer UpstreamSyncer
-
-	// ServiceAccount is the manager's own: what its RoleBindings give rights to.
-	ServiceAccount types.NamespacedName
-
-	// CheckEvery is about how often every token is read though nothing says that it
-	// changed; zero means every four minutes.
-	CheckEvery time.Duration
-
-	// Clock is the time; nil means the real one.
-	Clock clock.PassiveClock
+	// Subscribe has changed called whenever the rule's answer for a pair may have
+	// changed, or its profile was created or deleted. changed returns at once.
+	Subscribe(changed func(pair types.NamespacedName))
 }
 
 // UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
@@ -121,28 +103,55 @@ type UpstreamSyncer interface {
 	Subscribe(changed func())
 }
 
+// Options configure the copying of credentials.
+type Options struct {
+	// Mode is what is done.
+	Mode Mode
+
+	// RequireTarget leaves an account alone that names no namespaces. Otherwise it
+	// is copied wherever its cluster has a profile.
+	RequireTarget bool
+
+	// Rule knows what is published where. Required.
+	Rule Rule
+
+	// UpstreamSyncer tells whether upstream's syncer is on. Required.
+	UpstreamSyncer UpstreamSyncer
+
+	// ServiceAccount is the manager's own: what its RoleBindings give rights to.
+	ServiceAccount types.NamespacedName
+
+	// CheckEvery is about how often every token is read though nothing says that it
+	// changed; zero means source.CheckEvery.
+	CheckEvery time.Duration
+
+	// Clock is the time; nil means the real one.
+	Clock clock.PassiveClock
+}
+
 // Credentials is the controllers and what they share.
 type Credentials struct {
 	mgr  manager.Manager
 	opts Options
 
-	accounts *accounts
-	book     *book
-	rights   *rights
-	targets  *targets
-	outcomes *outcomes
+	accounts  *source.Accounts
+	tokens    *source.Tokens
+	ledger    *target.Ledger
+	followers *target.Followers
+	grants    *grants.Grants
+	outcomes  *outcomes
 
-	asked, places, clusters *feed
+	accountTrigger, grantTrigger, statusTrigger *kube.Trigger
 
 	// added is for reads from caches, which do not wait.
 	added context.Context
 
-	// leading is closed when this process does the work; ctx is until when.
+	// leading is closed when this process is the leader, until ctx ends.
 	leading chan struct{}
 	ctx     context.Context
 }
 
-// Add registers the controllers. Accounts are read when the hub serves them, which
+// Add registers the controllers. Accounts are read once the hub serves them, which
 // may be long after the manager has started. In ModeDisabled it registers nothing,
 // and fails if RoleBindings say that there are copies.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
@@ -153,41 +162,51 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 		opts.Clock = clock.RealClock{}
 	}
 	if opts.CheckEvery == 0 {
-		opts.CheckEvery = checkEvery
+		opts.CheckEvery = source.CheckEvery
 	}
-	cfg := metadata.ConfigFor(mgr.GetConfig())
-	metadataClient, err := metadata.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
+	c, err := newCredentials(ctx, mgr, opts)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of metadata: %w", err)
+		return nil, err
 	}
-	c := &Credentials{
-		mgr:      mgr,
-		opts:     opts,
-		accounts: &accounts{cfg: mgr.GetConfig(), http: mgr.GetHTTPClient(), mapper: mgr.GetRESTMapper()},
-		book:     newBook(),
-		asked:    newFeed(0),
-		places:   newFeed(0),
-		clusters: newFeed(statusDelay),
-		added:    ctx,
-		leading:  make(chan struct{}),
-	}
-	c.outcomes = newOutcomes(func(cluster string) { c.clusters.add(types.NamespacedName{Name: cluster}, priorityKeep) })
-	c.targets = newTargets(metadataClient, c.book, c.ask, func(namespace string) { c.places.add(target(namespace).key(), priorityKeep) })
-	c.rights = newRights(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
-		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
-	}, opts.Clock)
-	opts.UpstreamSyncer.Subscribe(c.askEverything)
-	// Filled before anything works: whether accounts are served must not be in doubt.
-	if _, err := mgr.GetCache().GetInformer(ctx, crds(), cache.BlockUntilSynced(false)); err != nil {
+	// The cache of CRDs is filled before any controller runs, so that it is known
+	// whether the hub has accounts at all.
+	if _, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
-	for _, add := range []func() error{c.addStart, c.addAccounts, c.addRights, c.addStatus} {
+	for _, add := range []func() error{c.addStart, c.addAccounts, c.addGrants, c.addStatus} {
 		if err := add(); err != nil {
 			return nil, err
 		}
 	}
+	opts.Rule.Subscribe(c.enqueuePair)
+	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
 	log.FromContext(ctx).V(1).Info("Added the copying of credentials", "mode", opts.Mode, "requireTarget", opts.RequireTarget)
 	return c, mgr.Add(leader{c})
+}
+
+func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	c := &Credentials{
+		mgr:            mgr,
+		opts:           opts,
+		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
+		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
+		ledger:         target.NewLedger(),
+		accountTrigger: &kube.Trigger{},
+		grantTrigger:   &kube.Trigger{},
+		statusTrigger:  &kube.Trigger{Delay: statusDelay},
+		added:          ctx,
+		leading:        make(chan struct{}),
+	}
+	c.outcomes = newOutcomes(c.enqueueStatus)
+	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueAccount, func(namespace string) { c.enqueueGrant(grants.Target(namespace)) })
+	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
+	}, opts.Clock, client.FieldOwner(ControllerName))
+	return c, nil
 }
 
 // CacheOptions says what the manager's cache needs to hold for this concern: of
@@ -195,7 +214,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&rbacv1.RoleBinding{}: {
-			Label:     labels.SelectorFromSet(copyLabels()),
+			Label:     labels.SelectorFromSet(grants.Labels()),
 			Transform: cache.TransformStripManagedFields(),
 		},
 	}
@@ -204,9 +223,8 @@ func CacheOptions() map[client.Object]cache.ByObject {
 // checkNoCopies fails while RoleBindings say that there are copies, which nobody
 // would withdraw.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
-	bindings := &metav1.PartialObjectMetadataList{}
-	bindings.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBindingList"))
-	if err := live.List(ctx, bindings, client.MatchingLabels(copyLabels())); err != nil {
+	bindings := kube.PartialList(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	if err := live.List(ctx, bindings, client.MatchingLabels(grants.Labels())); err != nil {
 		return fmt.Errorf("looking for RoleBindings that tell of copies: %w", err)
 	}
 	var namespaces []string
@@ -223,167 +241,67 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 		ModeDisabled, contract.TokenTargetRole, kube.ListNames(sorted(namespaces), maxNames), ModeDraining)
 }
 
-// Look is to be called when the rule's answer for a pair may have changed, or its
-// profile has come or gone. It returns at once.
-func (c *Credentials) Look(pair types.NamespacedName) {
-	if c.opts.Mode == ModeDisabled {
-		return
-	}
-	accounts, err := c.accounts.list(c.added, client.InNamespace(pair.Name))
-	if err != nil {
-		return // the cache is being shut down
-	}
-	for i := range accounts {
-		c.askAll(&accounts[i])
-	}
-	for _, account := range c.book.accountsOf(pair.Name) {
-		c.ask(account)
-	}
-}
-
-// ask has an account looked at.
-func (c *Credentials) ask(account types.NamespacedName) {
-	priority := priorityMake
-	if len(c.book.namespacesOf(account)) > 0 {
-		priority = priorityKeep
-	}
-	c.asked.add(account, priority)
-}
-
-// askAll has an account looked at, and those whose copies would have its copies'
-// name.
-func (c *Credentials) askAll(account *authv1beta1.ManagedServiceAccount) {
-	key := client.ObjectKeyFromObject(account)
-	c.ask(key)
-	rivals, err := c.accounts.list(c.added, client.MatchingFields{IndexAccountByCopyName: copyName(key)})
-	if err != nil {
-		return
-	}
-	for i := range rivals {
-		c.ask(client.ObjectKeyFromObject(&rivals[i]))
-	}
-}
-
-// askEverything has every account looked at.
-func (c *Credentials) askEverything() {
-	accounts, err := c.accounts.list(c.added)
-	if err != nil {
-		return
-	}
-	for i := range accounts {
-		c.ask(client.ObjectKeyFromObject(&accounts[i]))
-	}
-	for _, account := range c.book.all() {
-		c.ask(account)
-	}
-}
-
-// leader is what only the process that does the work runs.
+// leader is what only the elected leader runs.
 type leader struct{ *Credentials }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (leader) NeedLeaderElection() bool { return true }
 
-// Start runs the informers until the context ends.
+// Start runs the followers of target namespaces until the context ends.
 func (l leader) Start(ctx context.Context) error {
 	l.ctx = ctx
-	l.targets.start(ctx)
+	l.followers.Start(ctx)
 	close(l.leading)
-	// One that was looked at before could not be watched.
-	l.reviewRights()
+	// Namespaces of RoleBindings that were reconciled before could not be followed.
+	l.enqueueGrants()
 	<-ctx.Done()
-	l.targets.wait()
+	l.followers.Wait()
 	return nil
 }
 
 // addStart registers what reads the accounts once they are served.
 func (c *Credentials) addStart() error {
-	return builder.ControllerManagedBy(c.mgr).
-		Named(StartControllerName).
-		WatchesMetadata(crds(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.And(named(accountCRD), predicate.Funcs{
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		}))).
-		Complete(reconcile.Func(c.start))
-}
-
-// crds is the kind of which only metadata is read.
-func crds() *metav1.PartialObjectMetadata {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	return crd
-}
-
-// start reads the accounts, once, when they are served.
-func (c *Credentials) start(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if c.accounts.filled() != nil {
-		return reconcile.Result{}, nil
+	late := kube.LateStart{
+		Name:  StartControllerName,
+		CRDs:  []string{source.AccountCRD},
+		Kinds: []schema.GroupVersionKind{source.AccountKind},
+		Start: c.start,
 	}
+	return late.AddTo(c.mgr)
+}
+
+// start reads the accounts and enqueues everything that depends on them.
+func (c *Credentials) start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return reconcile.Result{}, nil
+		return ctx.Err()
 	case <-c.leading:
 	}
-	kind := authv1beta1.GroupVersion.WithKind("ManagedServiceAccount")
-	_, err := c.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	switch {
-	case apimeta.IsNoMatchError(err):
-		return reconcile.Result{RequeueAfter: servedRecheck}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("asking for %s: %w", kind, err)
+	if !c.accounts.Synced() {
+		if err := c.accounts.Start(c.ctx, c.enqueueWithRivals); err != nil { //nolint:contextcheck // it outlives this reconciliation
+			return err
+		}
+		log.FromContext(ctx).Info("Following ManagedServiceAccounts")
 	}
-	if err := c.accounts.start(c.ctx, c.askAll); err != nil { //nolint:contextcheck // it outlives this reconciliation
-		return reconcile.Result{}, err
+	for _, account := range c.ledger.Accounts() {
+		c.enqueueAccount(account)
 	}
-	log.FromContext(ctx).Info("Following ManagedServiceAccounts")
-	for _, account := range c.book.all() {
-		c.ask(account)
+	if c.accounts.AllReconciled() {
+		c.enqueueGrants()
 	}
-	if c.accounts.settled() {
-		c.reviewRights()
-	}
-	return reconcile.Result{}, c.reviewConditions(ctx)
+	return c.enqueueStatuses(ctx)
 }
 
-// review has a RoleBinding looked at.
-func (c *Credentials) review(binding client.Object) {
-	c.places.add(client.ObjectKeyFromObject(binding), priorityKeep)
+// allReconciled reports whether it is known which RoleBindings are needed. Where
+// the hub serves no accounts, none is.
+func (c *Credentials) allReconciled() bool {
+	return c.opts.Mode == ModeDraining || c.accounts.AllReconciled() || !c.accounts.Synced() && !c.mayHaveAccounts()
 }
 
-// reviewRights has every RoleBinding looked at: from now on it is known which are
-// needed.
-func (c *Credentials) reviewRights() {
-	bindings := &rbacv1.RoleBindingList{}
-	if err := c.mgr.GetCache().List(c.added, bindings, uncopied); err != nil {
-		return
-	}
-	for i := range bindings.Items {
-		c.review(&bindings.Items[i])
-	}
-}
-
-// reviewConditions has the condition of every cluster looked at: from now on it is
-// known which have accounts.
-func (c *Credentials) reviewConditions(ctx context.Context) error {
-	addons := &addonv1beta1.ManagedClusterAddOnList{}
-	if err := c.mgr.GetCache().List(ctx, addons, uncopied); err != nil {
-		return fmt.Errorf("listing addons: %w", err)
-	}
-	for i := range addons.Items {
-		c.clusters.add(types.NamespacedName{Name: addons.Items[i].Namespace}, priorityMake)
-	}
-	return nil
-}
-
-// settled tells whether it is known which RoleBindings are needed. Where the hub
-// serves no accounts, none is for their sake.
-func (c *Credentials) settled() bool {
-	return c.opts.Mode == ModeDraining || c.accounts.settled() || c.accounts.filled() == nil && !c.declared()
-}
-
-// declared tells whether the hub has, or may have, the CRD of accounts.
-func (c *Credentials) declared() bool {
-	err := c.mgr.GetCache().Get(c.added, types.NamespacedName{Name: accountCRD}, crds(), uncopied)
-	return !apierrors.IsNotFound(err)
+// mayHaveAccounts reports whether the hub has, or may have, the CRD of accounts.
+func (c *Credentials) mayHaveAccounts() bool {
+	crd, err := kube.Get(c.added, c.mgr.GetCache(), types.NamespacedName{Name: source.AccountCRD}, kube.Partial(kube.CRDKind))
+	return err != nil || crd != nil
 }
 
 // addAccounts registers the controller of the copies.
@@ -391,7 +309,7 @@ func (c *Credentials) addAccounts() error {
 	return builder.ControllerManagedBy(c.mgr).
 		Named(ControllerName).
 		WithOptions(options()).
-		WatchesRawSource(c.asked).
+		WatchesRawSource(c.accountTrigger).
 		Complete(c.reconciler())
 }
 
@@ -399,51 +317,61 @@ func (c *Credentials) reconciler() *Reconciler {
 	return &Reconciler{
 		observer: observer{
 			accounts:      c.accounts,
-			book:          c.book,
+			tokens:        c.tokens,
+			ledger:        c.ledger,
 			reader:        c.mgr.GetCache(),
-			selector:      c.opts.Selector,
+			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
 			draining:      c.opts.Mode == ModeDraining,
 			requireTarget: c.opts.RequireTarget,
 		},
-		live:     c.mgr.GetAPIReader(),
-		writer:   c.mgr.GetClient(),
-		rights:   c.rights,
-		targets:  c.targets,
-		book:     c.book,
-		sources:  newSources(c.opts.CheckEvery),
-		outcomes: c.outcomes,
-		clock:    c.opts.Clock,
-		dropped:  func(p place) { c.places.add(p.key(), priorityKeep) },
-		settled:  c.reviewRights,
+		tokens:        c.tokens,
+		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, client.FieldOwner(ControllerName)),
+		ledger:        c.ledger,
+		followers:     c.followers,
+		grants:        c.grants,
+		outcomes:      c.outcomes,
+		clock:         c.opts.Clock,
+		released:      c.enqueueGrant,
+		allReconciled: c.enqueueGrants,
 	}
 }
 
-// addRights registers the controller of the RoleBindings.
-func (c *Credentials) addRights() error {
+// addGrants registers the controller of the RoleBindings.
+func (c *Credentials) addGrants() error {
 	return builder.ControllerManagedBy(c.mgr).
-		Named(RightsControllerName).
+		Named(GrantsControllerName).
 		WithOptions(options()).
 		Watches(&rbacv1.RoleBinding{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.review(e.Object)
+				c.enqueueGrant(grantOf(e.Object))
 			},
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.review(e.ObjectNew)
+				c.enqueueGrant(grantOf(e.ObjectNew))
 			},
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.rights.vanished(e.Object)
-				c.review(e.Object)
+				c.grants.Vanished(e.Object)
+				c.enqueueGrant(grantOf(e.Object))
 			},
-		}, builder.WithPredicates(named(contract.TokenSourceRole, contract.TokenTargetRole))).
-		WatchesRawSource(c.places).
-		Complete(&RightsReconciler{
-			reader:  c.mgr.GetCache(),
-			rights:  c.rights,
-			targets: c.targets,
-			book:    c.book,
-			settled: c.settled,
-		})
+		}, builder.WithPredicates(kube.Named(contract.TokenSourceRole, contract.TokenTargetRole))).
+		WatchesRawSource(c.grantTrigger).
+		Complete(c.grantsReconciler())
+}
+
+func grantOf(binding client.Object) grants.Grant {
+	return grants.Of(client.ObjectKeyFromObject(binding))
+}
+
+func (c *Credentials) grantsReconciler() *grants.Reconciler {
+	return &grants.Reconciler{
+		Reader: c.mgr.GetCache(),
+		Grants: c.grants,
+		Copies: struct {
+			*target.Followers
+			*target.Ledger
+		}{c.followers, c.ledger},
+		AllReconciled: c.allReconciled,
+	}
 }
 
 // addStatus registers the controller of the condition.
@@ -451,16 +379,21 @@ func (c *Credentials) addStatus() error {
 	return builder.ControllerManagedBy(c.mgr).
 		Named(StatusControllerName).
 		WithOptions(options()).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon), builder.WithPredicates(predicate.Funcs{UpdateFunc: conditionChanged})).
-		WatchesRawSource(c.clusters).
-		Complete(&StatusReconciler{
-			reader:       c.mgr.GetCache(),
-			writer:       c.mgr.GetClient(),
-			clock:        c.opts.Clock,
-			accounts:     c.accounts,
-			outcomes:     c.outcomes,
-			expectations: kube.NewExpectations(),
-		})
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: conditionChanged})).
+		WatchesRawSource(c.statusTrigger).
+		Complete(c.statusReconciler())
+}
+
+func (c *Credentials) statusReconciler() *StatusReconciler {
+	return &StatusReconciler{
+		reader:       c.mgr.GetCache(),
+		writer:       c.mgr.GetClient(),
+		clock:        c.opts.Clock,
+		accounts:     c.accounts,
+		outcomes:     c.outcomes,
+		expectations: kube.NewExpectations(),
+	}
 }
 
 func options() controller.Options {
@@ -470,34 +403,20 @@ func options() controller.Options {
 	}
 }
 
-// named passes objects of the given names.
-func named(names ...string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
-		for _, name := range names {
-			if obj.GetName() == name {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// conditionChanged: somebody changed our condition on a ManagedClusterAddOn.
+// conditionChanged reports whether our condition on a ManagedClusterAddOn changed.
 func conditionChanged(e event.UpdateEvent) bool {
 	before, okBefore := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
 	after, okAfter := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
-	if !okBefore || !okAfter || before.UID != after.UID {
-		return true
-	}
-	b := apimeta.FindStatusCondition(before.Status.Conditions, contract.ConditionCredentialsSynced)
-	a := apimeta.FindStatusCondition(after.Status.Conditions, contract.ConditionCredentialsSynced)
-	if b == nil || a == nil {
-		return b != a
-	}
-	return b.Status != a.Status || b.Reason != a.Reason || b.Message != a.Message
+	return !okBefore || !okAfter || before.UID != after.UID ||
+		kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, contract.ConditionCredentialsSynced)
 }
 
 // clusterOfAddon leads from an addon to its cluster.
 func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addon.GetNamespace()}}}
+}
+
+// sorted returns the names sorted, each once.
+func sorted(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -56,7 +56,7 @@ func coldStart(b *testing.B, n int) {
 	for said == 0 {
 		copies := 0
 		for i := range team {
-			copies += w.creds.book.copiesIn(team[i])
+			copies += w.creds.ledger.Count(team[i])
 		}
 		if copied == 0 && copies == n {
 			copied = time.Since(began)

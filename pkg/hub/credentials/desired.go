@@ -1,33 +1,31 @@
 package credentials
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxNameBytes is the longest name of a Secret.
-const maxNameBytes = 253
-
-// observed is what the caches say of one account and of every namespace that it
-// names or that holds a copy of its token.
+// observed is what is known of one account and of every namespace that it names or
+// that holds a copy of its token.
 type observed struct {
 	key types.NamespacedName // the cluster's namespace, and the account's name
+	now time.Time
 
-	// known is true when the accounts' cache can be believed.
+	// known is true when the accounts are known.
 	known   bool
 	account *authv1beta1.ManagedServiceAccount // nil when there is none that is labelled
 
@@ -37,41 +35,47 @@ type observed struct {
 
 	draining bool
 
-	// held is true while upstream's own syncer may be on: nothing is written then.
-	held bool
+	// paused is true while upstream's own syncer may be on: nothing is written then.
+	paused bool
+
+	// finding is what the last read of the token found. current is true unless it is
+	// time to read again.
+	finding source.Finding
+	current bool
 
 	targets []observedTarget // by namespace
+
+	// again is how soon time alone will change the rule's answer; zero is never.
+	again time.Duration
 }
 
+// observedTarget is what is known of one namespace.
 type observedTarget struct {
 	namespace string
 
 	// wanted is true when the account is to be copied there, as far as the account
 	// goes.
 	wanted    bool
-	selection Selection
+	selection selection.Result
 	profile   observedProfile
 
-	// rivals are the other accounts that would be copied there under the same
-	// name.
+	// rivals are the other accounts that would be copied there under the same name.
 	rivals []types.NamespacedName
 
-	// present is true when there is a copy, as far as is known.
-	present bool
+	copy target.Known
 }
 
-// observedProfile is the ClusterProfile of a pair. The zero value: there is none
-// that may own a copy, or not yet.
+// observedProfile is the ClusterProfile of a pair. The zero value means that there
+// is none that may own a copy, or not yet.
 type observedProfile struct {
-	owner types.UID // of ours
-	name  string
+	owner target.Owner // of ours
 
-	// why is, when there can be no copy beside the profile that is there, a
-	// fragment of a sentence about the cluster.
+	// why there can be no copy beside the profile that is there, to complete a
+	// sentence that begins with the cluster.
 	why string
 }
 
-// judgeProfile looks at a pair's profile; nil: there is none.
+// judgeProfile judges a pair's profile; nil means that there is none.
 func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) observedProfile {
 	switch {
 	case profile == nil:
@@ -81,9 +85,9 @@ func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) obs
 	case profile.DeletionTimestamp != nil:
 		return observedProfile{why: "has a ClusterProfile there that is being deleted and held by finalizers " + strings.Join(profile.Finalizers, ", ")}
 	case profile.Labels[contract.LabelManagedBy] != contract.ManagedBy, profile.Labels[contract.LabelClusterName] != cluster:
-		return observedProfile{} // about to be adopted or put right
+		return observedProfile{} // about to be adopted or repaired
 	default:
-		return observedProfile{owner: profile.UID, name: profile.Name}
+		return observedProfile{owner: target.Owner{UID: profile.UID, Name: profile.Name}}
 	}
 }
 
@@ -91,13 +95,13 @@ func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) obs
 type action int
 
 const (
-	// leave: neither make nor change nor delete anything.
+	// leave neither creates, changes nor deletes anything.
 	leave action = iota
-	// withdraw: delete the copy, if there is one.
+	// withdraw deletes the copy, if there is one.
 	withdraw
-	// maintain: keep a copy that is there true, but make none.
+	// maintain keeps an existing copy up to date, but creates none.
 	maintain
-	// publish: there must be a copy.
+	// publish makes sure that there is a copy.
 	publish
 )
 
@@ -105,18 +109,25 @@ const (
 type decision struct {
 	namespace string
 	action    action
-	profile   observedProfile
+	owner     target.Owner
+	copy      target.Known
 
-	// reason and why say, for people, what keeps the copy from being there; reason
-	// is empty when there is nothing to say.
+	// reason and why tell people what keeps the copy from being there; reason is
+	// empty when there is nothing to tell.
 	reason string
 	why    string
 }
 
-// decide goes through what always forbids a copy, what forbids one there, and what
-// cannot be told yet, in this order.
-func decide(o observed, t observedTarget) decision {
-	d := decision{namespace: t.namespace, profile: t.profile}
+// needsCopy reports whether there must be a copy, or an existing one must be kept
+// up to date.
+func (d decision) needsCopy() bool {
+	return d.action == publish || d.action == maintain && d.copy.Present
+}
+
+// decideTarget applies what always forbids a copy, what forbids one in this
+// namespace, and what cannot be told yet, in this order.
+func decideTarget(o observed, t observedTarget) decision {
+	d := decision{namespace: t.namespace, owner: t.profile.owner, copy: t.copy}
 	d.action, d.reason, d.why = judge(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
 		d.reason, d.why = "", ""
@@ -125,28 +136,29 @@ func decide(o observed, t observedTarget) decision {
 }
 
 func judge(o observed, t observedTarget) (what action, reason, why string) {
+	name := target.Name(o.key)
 	switch {
 	case o.draining:
 		return withdraw, "", ""
 	case o.known && (o.account == nil || o.account.DeletionTimestamp != nil || !t.wanted):
 		return withdraw, "", ""
 	case !isNamespace(t.namespace):
-		return leave, contract.ReasonTargetNotEntitled, "that is no name of a namespace"
-	case len(copyName(o.key)) > maxNameBytes:
-		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf("the Secret's name would have %d bytes, and %d are allowed; name the account shorter", len(copyName(o.key)), maxNameBytes)
-	case t.selection.Answer == No:
+		return leave, contract.ReasonTargetNotEntitled, "that is not a name a namespace can have"
+	case len(name) > target.MaxNameBytes:
+		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf("the Secret's name would have %d bytes, and %d are allowed; give the account a shorter name", len(name), target.MaxNameBytes)
+	case t.selection.Answer == selection.No:
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.selection.Why
 	case t.profile.why != "":
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.profile.why
 	case len(t.rivals) > 0:
-		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; rename all but one of these accounts", copyName(o.key), accountNames(t.rivals))
+		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; rename all but one of these accounts", name, accountNames(t.rivals))
 	case !o.known:
 		return leave, "", ""
-	case o.held:
+	case o.paused:
 		return leave, "", ""
-	case t.selection.Answer == Unknown:
+	case t.selection.Answer == selection.Unknown:
 		return maintain, contract.ReasonSelectionUnknown, "the cluster " + t.selection.Why
-	case t.profile.owner == "":
+	case t.profile.owner.UID == "":
 		return maintain, contract.ReasonTargetNotEntitled, "the cluster's ClusterProfile is not there yet"
 	default:
 		return publish, "", ""
@@ -164,149 +176,141 @@ func accountNames(accounts []types.NamespacedName) string {
 	return strings.Join(names, ", ")
 }
 
-// copyName is the name of an account's copies: what an exec plugin that knows
-// cluster and account asks for.
-func copyName(account types.NamespacedName) string {
-	return account.Namespace + "-" + account.Name
+// tokenUse is what the account's token is needed for.
+type tokenUse int
+
+const (
+	// unused: nothing is to be copied.
+	unused tokenUse = iota
+	// refused: the account's status says that the token must not be used.
+	refused
+	// unchanged: the last finding stands, and every copy is known to hold it.
+	unchanged
+	// toRead: the token must be read.
+	toRead
+)
+
+// plan is what follows from the caches, before the token is read.
+type plan struct {
+	decisions []decision // by namespace
+	token     tokenUse
+	finding   source.Finding // unless the token is to be read
+	problems  []problem
 }
 
-// copyKey is an account's copy in one namespace.
-func copyKey(account types.NamespacedName, namespace string) types.NamespacedName {
-	return types.NamespacedName{Namespace: namespace, Name: copyName(account)}
-}
-
-// namedNamespaces are those an account names to be copied to; named is false when
-// it is silent.
-func namedNamespaces(account *authv1beta1.ManagedServiceAccount) (namespaces []string, named bool) {
-	list, named := account.Annotations[contract.AnnotationSyncToNamespaces]
-	for _, namespace := range strings.Split(list, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			namespaces = append(namespaces, namespace)
+// decide plans what to do about an account.
+func decide(o observed) plan {
+	p := plan{problems: generalProblems(o)}
+	for _, t := range o.targets {
+		d := decideTarget(o, t)
+		p.decisions = append(p.decisions, d)
+		if d.reason != "" && o.account != nil {
+			p.problems = append(p.problems, problem{d.reason, d.namespace, d.why})
 		}
 	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces), named
+	if !slices.ContainsFunc(p.decisions, decision.needsCopy) {
+		return p
+	}
+	refusal := source.ReferenceOf(o.account).Problem(o.account.Name, o.now)
+	switch {
+	case refusal != "":
+		p.token, p.finding = refused, source.Finding{Problem: refusal}
+	case o.current && (o.finding.Problem != "" || p.allHold(o.finding)):
+		p.token, p.finding = unchanged, o.finding
+	default:
+		p.token = toRead
+	}
+	return p
 }
 
-// isLabelled tells whether an account may be copied at all.
-func isLabelled(account *authv1beta1.ManagedServiceAccount) bool {
-	return account.Labels[contract.LabelSyncToProfile] == "true"
-}
-
-// accountOf returns the account a Secret says it is a copy of. ok is false when
-// it does not say so in every way a copy does.
-func accountOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
-	labels, annotations := meta.GetLabels(), meta.GetAnnotations()
-	account = types.NamespacedName{Namespace: annotations[contract.AnnotationSourceCluster], Name: annotations[contract.AnnotationSourceAccount]}
-	ok = labels[contract.LabelManagedBy] == contract.ManagedBy && labels[contract.LabelCredential] == "true" &&
-		account.Namespace != "" && account.Name != "" && meta.GetName() == copyName(account)
-	return account, ok
-}
-
-func copyLabels() map[string]string {
-	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
-}
-
-func copyAnnotations(account types.NamespacedName, expires time.Time) map[string]string {
-	return map[string]string{
-		contract.AnnotationSourceCluster: account.Namespace,
-		contract.AnnotationSourceAccount: account.Name,
-		contract.AnnotationExpires:       expires.UTC().Format(time.RFC3339),
+// generalProblems are those that concern an account wherever it is to be copied.
+func generalProblems(o observed) []problem {
+	switch {
+	case o.draining:
+		return []problem{{reason: contract.ReasonDraining}}
+	case o.paused:
+		return []problem{{reason: contract.ReasonUpstreamSyncerOn}}
+	case o.account != nil && o.account.DeletionTimestamp == nil && !o.silent && !slices.ContainsFunc(o.targets, func(t observedTarget) bool { return t.wanted }):
+		return []problem{{reason: contract.ReasonNoTarget}}
+	default:
+		return nil
 	}
 }
 
-func owners(profile observedProfile) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{
-		APIVersion: inventoryv1alpha1.GroupVersion.String(),
-		Kind:       "ClusterProfile",
-		Name:       profile.name,
-		UID:        profile.owner,
-	}}
-}
-
-// ownerOf returns the UID of the one profile that owns a copy, or "".
-func ownerOf(secret *corev1.Secret) types.UID {
-	if len(secret.OwnerReferences) == 1 && secret.OwnerReferences[0].Kind == "ClusterProfile" {
-		return secret.OwnerReferences[0].UID
-	}
-	return ""
-}
-
-// desiredCopy is an account's copy as it is made.
-func desiredCopy(account types.NamespacedName, namespace string, profile observedProfile, c content) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       namespace,
-			Name:            copyName(account),
-			Labels:          copyLabels(),
-			Annotations:     copyAnnotations(account, c.expires),
-			OwnerReferences: owners(profile),
-		},
-		Type: corev1.SecretTypeOpaque,
-		Data: c.data(),
-	}
-}
-
-// isRight tells whether a copy is as it should be. Labels and annotations of
-// others do not matter; a profile that cannot be told may be any.
-func isRight(have *corev1.Secret, account types.NamespacedName, profile observedProfile, c content) bool {
-	return apiequality.Semantic.DeepEqual(have.Data, c.data()) &&
-		contains(have.Labels, copyLabels()) && contains(have.Annotations, copyAnnotations(account, c.expires)) &&
-		(profile.owner == "" || apiequality.Semantic.DeepEqual(have.OwnerReferences, owners(profile)))
-}
-
-// mustBeReplaced tells whether a copy cannot be changed into what it should be.
-func mustBeReplaced(have *corev1.Secret) bool {
-	return have.Type != corev1.SecretTypeOpaque || have.Immutable != nil && *have.Immutable
-}
-
-func contains(have, want map[string]string) bool {
-	for key, value := range want {
-		if have[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// copyPatch is the JSON patch that makes a copy what it should be. The API server
-// refuses it with a conflict unless the copy is still at that version, so the
-// copy's labels and annotations are those given.
-func copyPatch(resourceVersion string, labels, annotations map[string]string, account types.NamespacedName, profile observedProfile, c content) ([]byte, error) {
-	patch := []operation{
-		{"replace", "/metadata/resourceVersion", resourceVersion},
-		{"add", "/data", c.data()},
-		{"add", "/metadata/labels", merged(labels, copyLabels())},
-		{"add", "/metadata/annotations", merged(annotations, copyAnnotations(account, c.expires))},
-	}
-	if profile.owner != "" {
-		patch = append(patch, operation{"add", "/metadata/ownerReferences", owners(profile)})
-	}
-	return json.Marshal(patch)
-}
-
-// releasePatch is the JSON patch that takes every finalizer off a copy, so that
-// it goes when it is deleted.
-func releasePatch(resourceVersion string) ([]byte, error) {
-	return json.Marshal([]operation{
-		{"replace", "/metadata/resourceVersion", resourceVersion},
-		{"add", "/metadata/finalizers", []string{}},
+// allHold reports whether every copy that is needed is known to hold what was
+// found.
+func (p plan) allHold(found source.Finding) bool {
+	return !slices.ContainsFunc(p.decisions, func(d decision) bool {
+		return d.needsCopy() && !d.copy.Holds(found.Digest, d.owner)
 	})
 }
 
-// operation is one step of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
-func merged(have, want map[string]string) map[string]string {
-	all := maps.Clone(want)
-	for key, value := range have {
-		if _, ours := all[key]; !ours {
-			all[key] = value
+// withdrawals are the namespaces where no copy may be, whatever the token is.
+func (p plan) withdrawals() []string {
+	var namespaces []string
+	for _, d := range p.decisions {
+		if d.action == withdraw {
+			namespaces = append(namespaces, d.namespace)
 		}
 	}
-	return all
+	return namespaces
+}
+
+// final is what follows once the token is known, for the copies that are needed.
+type final struct {
+	withdraw []string   // namespaces
+	keep     []string   // namespaces whose copies are as they should be
+	write    []decision // copies to create or change
+	problems []problem
+	again    time.Duration
+}
+
+// decideFinally decides about the copies that are needed, by what was found of the
+// token.
+func decideFinally(p plan, found source.Finding, now time.Time) final {
+	var f final
+	if p.token == unused {
+		return f
+	}
+	if !found.Next.IsZero() {
+		f.again = timeUntil(found.Next, now)
+	}
+	if found = found.At(now); found.Problem != "" {
+		f.problems = []problem{{reason: contract.ReasonInvalidSource, text: found.Problem}}
+	} else {
+		f.again = kube.Sooner(f.again, timeUntil(found.Expires, now))
+	}
+	for _, d := range p.decisions {
+		switch {
+		case !d.needsCopy():
+		case found.Problem != "":
+			f.withdraw = append(f.withdraw, d.namespace)
+		case d.copy.Holds(found.Digest, d.owner):
+			f.keep = append(f.keep, d.namespace)
+		default:
+			f.write = append(f.write, d)
+		}
+	}
+	return f
+}
+
+// timeUntil is how long it is until a time, at least an instant.
+func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }
+
+// neededGrants are the rights that an account needs: to its token if it is to be
+// copied anywhere, and wherever there is a copy or must be one. withdrawn are the
+// namespaces where the token turned out to be unusable; isPresent tells where
+// copies are.
+func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespace string) bool) []grants.Grant {
+	var needed []grants.Grant
+	for _, d := range p.decisions {
+		isPublished := d.action == publish && p.token != refused && !slices.Contains(withdrawn, d.namespace)
+		if isPublished || isPresent(d.namespace) {
+			needed = append(needed, grants.Target(d.namespace))
+		}
+	}
+	if p.token == unchanged || p.token == toRead {
+		needed = append(needed, grants.Source(o.key.Namespace))
+	}
+	return needed
 }

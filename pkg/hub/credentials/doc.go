@@ -1,5 +1,5 @@
 // Package credentials copies tokens of ManagedServiceAccounts to consumers: to
-// where the inventory publishes the cluster, and the account wants to be.
+// the namespaces that the inventory shows the cluster in and the account names.
 //
 // # The rule
 //
@@ -7,54 +7,45 @@
 // "<cluster>-<account>" with the keys token and ca.crt, if and only if
 //
 //  1. the account is labelled to be copied and not being deleted;
-//  2. it names the namespace by its annotation, or names none and the manager is
-//     told not to require that;
-//  3. the rule of what is published where (Selector) entitles the namespace to the
-//     cluster, and our ClusterProfile stands there and is not being deleted. A
-//     ClusterProfile alone proves nothing: who may create one may forge every label
-//     and owner of it;
+//  2. its annotation names the namespace, or it has none and the manager does not
+//     require one;
+//  3. the rule of what is published where (package selection) selects the cluster
+//     for the namespace, and our ClusterProfile is there and not being deleted. A
+//     ClusterProfile alone proves nothing: whoever may create one may forge every
+//     label and owner of it;
 //  4. no other account would be copied there under the same name;
 //  5. the account's status names the Secret of the account's own name, that Secret
 //     was made by managed-serviceaccount for this very account, and it holds a
 //     token that has not expired. The spoke's agent writes status and Secret, so
-//     neither is believed further than that.
+//     neither is trusted further than that.
 //
-// What is positively not so takes the copy away at once; what cannot be told, as
-// an API server's error or a Placement not decided yet, makes nothing new and deletes
-// nothing. A copy is deleted by its UID, whatever finalizers it has. A Secret of a
-// copy's name that is no copy (by labels, annotations and name) is never touched.
+// A definite no withdraws the copy at once. What cannot be told, such as an API
+// server's error or a Placement that has not decided, creates nothing and deletes
+// nothing.
 //
-// # Rights
+// # Packages
 //
-// The manager has no right on Secrets by itself. It gives itself one of two
-// ClusterRoles of the chart by a RoleBinding of a fixed name: get, in the namespaces
-// of clusters whose tokens are to be read; get, list, watch, create, patch and
-// delete, in the namespaces that hold copies. It removes both when they are
-// not needed any more. A ValidatingAdmissionPolicy holds it to that. The
-// RoleBindings in target namespaces are the record of where copies are: a manager
-// that starts looks into each of them.
+//   - source: the accounts, and what may be copied of their tokens;
+//   - target: the copies, and every write of a Secret;
+//   - grants: the RoleBindings by which the manager may read tokens and keep copies.
 //
-// # How a token moves
-//
-// Whether a token changed is read from its account's status, by a watch; then that
-// one Secret is read, past every cache, and one PATCH per target written. Times in that
-// status have a resolution of a second, so a token just made is read once more two seconds
-// later: another may have been made within the same second. A rotation that the status never
-// tells of is found by the check that reads every token every four to six minutes, as is a
-// Secret that was deleted or changed behind its account's back. One that is not there is looked
-// for once more after a second, because its agent makes it anew. Copies are watched as metadata only; one whose
-// version is not the one written last is read and put right. Of tokens only digests
-// are remembered, and nothing of them is logged at any verbosity, nor repeated from an API
-// server's message.
+// They do not import each other; this package reconciles an account through them.
+// It observes caches and memory, decides (desired.go), claims the grants it needs,
+// withdraws what must not be, reads the token if it must, decides finally, and
+// writes what differs. Of tokens only digests are remembered. Nothing of them is
+// logged at any verbosity, nor repeated from an API server's message.
 //
 // # Controllers
 //
-//   - hub.credentials: one account and all its copies. It takes back before it gives. What
-//     has copies already goes first, so that a revocation does not wait for a
-//     thousand first copies.
+//   - hub.credentials: one account and all its copies. Accounts that have copies go
+//     first, so that a revocation does not wait for a thousand first copies.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //   - hub.credentials-status: the condition CredentialsSynced.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
+//
+// A failed account is retried after 20 ms, then at doubling intervals up to a minute;
+// one whose place is taken by a foreign Secret every 20 seconds; every token is read
+// again every four to six minutes.
 //
 // # RBAC
 //
@@ -64,7 +55,6 @@
 //	addon.open-cluster-management.io    managedclusteraddons     list, watch  (of the one name)
 //	addon.open-cluster-management.io    managedclusteraddons/status  patch    (of the one name)
 //	apiextensions.k8s.io                customresourcedefinitions  list, watch
-//	rbac.authorization.k8s.io           clusterroles             list, watch  (upstream's syncer's)
 //	rbac.authorization.k8s.io           clusterroles             bind         (the two)
 //	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch; delete (of the two names)
 //

@@ -39,6 +39,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -111,21 +113,21 @@ func managerRights() []client.Object {
 	}
 }
 
-// rule is a Selector that a test turns. What it was not told is not selected.
+// rule is a Rule that a test turns. What it was not told is not selected.
 type rule struct {
 	mu      sync.Mutex
-	answers map[types.NamespacedName]Selection
-	look    func(types.NamespacedName)
+	answers map[types.NamespacedName]selection.Result
+	changed func(types.NamespacedName)
 	listed  client.Reader
 }
 
-func (r *rule) Selected(_ context.Context, pair types.NamespacedName) (Selection, error) {
+func (r *rule) Selected(_ context.Context, pair types.NamespacedName) (selection.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if answer, ok := r.answers[pair]; ok {
 		return answer, nil
 	}
-	return Selection{Answer: No, Why: "is not bound there"}, nil
+	return selection.Result{Answer: selection.No, Why: "is not bound there"}, nil
 }
 
 func (r *rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
@@ -140,14 +142,20 @@ func (r *rule) Namespaces(ctx context.Context, cluster string) ([]string, error)
 	return namespaces, err
 }
 
-func (r *rule) say(namespace, cluster string, answer Selection) {
+func (r *rule) Subscribe(changed func(types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = changed
+}
+
+func (r *rule) say(namespace, cluster string, answer selection.Result) {
 	pair := types.NamespacedName{Namespace: namespace, Name: cluster}
 	r.mu.Lock()
 	r.answers[pair] = answer
-	look := r.look
+	changed := r.changed
 	r.mu.Unlock()
-	if look != nil {
-		look(pair)
+	if changed != nil {
+		changed(pair)
 	}
 }
 
@@ -180,12 +188,12 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	}
 	w := &world{
 		Client: c, t: t, srv: srv, wire: &apitest.Wire{},
-		rule:   &rule{answers: map[types.NamespacedName]Selection{}, listed: c},
+		rule:   &rule{answers: map[types.NamespacedName]selection.Result{}, listed: c},
 		suffix: fmt.Sprintf("-%d", time.Now().UnixNano()%1e9),
 		stop:   func() {},
 	}
 	w.opts = Options{
-		Mode: ModeEnabled, RequireTarget: true, Selector: w.rule,
+		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
@@ -254,15 +262,12 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.rule.mu.Lock()
-	w.rule.look = creds.Look
-	w.rule.mu.Unlock()
 	// What the inventory does once the cache has a profile, or has lost it.
 	look := func(obj any) {
 		if lost, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = lost.Obj
 		}
-		creds.Look(client.ObjectKeyFromObject(obj.(client.Object)))
+		creds.enqueuePair(client.ObjectKeyFromObject(obj.(client.Object)))
 	}
 	if _, err := profiles.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
@@ -351,7 +356,7 @@ func (w *world) publish(namespace, cluster string) *inventoryv1alpha1.ClusterPro
 	w.t.Helper()
 	profile := profileOf(namespace, cluster)
 	w.create(profile)
-	w.rule.say(namespace, cluster, Selection{Answer: Yes})
+	w.rule.say(namespace, cluster, selection.Result{Answer: selection.Yes})
 	return profile
 }
 
@@ -590,4 +595,13 @@ func sent(calls []apitest.Call) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// leftover is a copy as an earlier manager made it, of an account called reader.
+func leftover(cluster, team string, profile *inventoryv1alpha1.ClusterProfile) *corev1.Secret {
+	return target.DesiredCopy(target.Want{
+		Account: types.NamespacedName{Namespace: cluster, Name: "reader"}, Namespace: team,
+		Owner:   target.Owner{UID: profile.UID, Name: profile.Name},
+		Content: target.Content{Token: []byte("x"), CA: []byte("y"), Expires: time.Now()},
+	})
 }

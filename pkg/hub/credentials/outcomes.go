@@ -3,7 +3,6 @@ package credentials
 import (
 	"maps"
 	"reflect"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,18 +23,12 @@ type problem struct {
 	// namespace is where; "" is everywhere.
 	namespace string
 
-	// text says what is wrong, and how to mend it where that is not obvious.
+	// text says what is wrong, and how to fix it where that is not obvious.
 	text string
 }
 
-func (o *outcome) copied(namespace string) { o.where = append(o.where, namespace) }
-
-func (o *outcome) note(reason, namespace, text string) {
-	o.problems = append(o.problems, problem{reason: reason, namespace: namespace, text: text})
-}
-
-// outcomes remembers how each account came out, and tells the controller of the
-// condition when that changes.
+// outcomes remembers the outcome of each account, and enqueues the cluster's
+// condition when that changes. It is safe for concurrent use.
 type outcomes struct {
 	changed func(cluster string)
 
@@ -60,7 +53,7 @@ func (o *outcomes) set(account types.NamespacedName, value outcome) {
 	}
 }
 
-// forget drops an account of which there is nothing to say any more.
+// forget drops an account that is gone with all its copies.
 func (o *outcomes) forget(account types.NamespacedName) {
 	o.mu.Lock()
 	_, known := o.accounts[account.Namespace][account.Name]
@@ -79,8 +72,4 @@ func (o *outcomes) of(cluster string) map[string]outcome {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return maps.Clone(o.accounts[cluster])
-}
-
-func sorted(names []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -20,37 +21,46 @@ type StatusReconciler struct {
 	reader       client.Reader // caches
 	writer       client.Client
 	clock        clock.PassiveClock
-	accounts     *accounts
+	accounts     *source.Accounts
 	outcomes     *outcomes
 	expectations *kube.Expectations
 }
 
-// Reconcile writes the condition if it does not say what is so. It is not there
-// before the cluster has had an account to copy, and is left while an account has
-// not been looked at.
+// Reconcile writes the condition if it differs. A cluster gets the condition with
+// its first account to copy, and its condition is left alone while an account has
+// not been reconciled.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	key := types.NamespacedName{Namespace: req.Name, Name: contract.AddonName}
-	addon := &addonv1beta1.ManagedClusterAddOn{}
-	err := r.reader.Get(ctx, key, addon, uncopied)
-	if err != nil || addon.DeletionTimestamp != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	addon, err := kube.Get(ctx, r.reader, key, &addonv1beta1.ManagedClusterAddOn{})
+	if err != nil || addon == nil || addon.DeletionTimestamp != nil {
+		return reconcile.Result{}, err
 	}
 	if wait := r.expectations.Wait(key, addon, r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	byAccount := r.outcomes.of(req.Name)
-	accounts, err := r.accounts.list(ctx, client.InNamespace(req.Name))
-	if err != nil || r.accounts.filled() == nil {
+	if complete, err := r.isComplete(ctx, req.Name, byAccount); err != nil || !complete {
 		return reconcile.Result{}, err
-	}
-	for i := range accounts {
-		if _, ok := byAccount[accounts[i].Name]; !ok {
-			return reconcile.Result{}, nil // its outcome is an event
-		}
 	}
 	if len(byAccount) == 0 && apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionCredentialsSynced) == nil {
 		return reconcile.Result{}, nil
 	}
-	_, err = kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, credentialsSynced(byAccount), client.FieldOwner(StatusControllerName), r.expectations, r.clock.Now())
+	_, err = kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, credentialsSynced(byAccount),
+		client.FieldOwner(StatusControllerName), r.expectations, r.clock.Now())
 	return reconcile.Result{}, err
+}
+
+// isComplete reports whether every account of a cluster has an outcome. Each new
+// outcome enqueues the cluster.
+func (r *StatusReconciler) isComplete(ctx context.Context, cluster string, byAccount map[string]outcome) (bool, error) {
+	accounts, err := r.accounts.List(ctx, client.InNamespace(cluster))
+	if err != nil || !r.accounts.Synced() {
+		return false, err
+	}
+	for i := range accounts {
+		if _, ok := byAccount[accounts[i].Name]; !ok {
+			return false, nil
+		}
+	}
+	return true, nil
 }

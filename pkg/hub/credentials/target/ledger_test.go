@@ -1,4 +1,4 @@
-package credentials
+package target
 
 import (
 	"testing"
@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestBook goes through what may happen to one copy, and what the book then says
-// of it.
-func TestBook(t *testing.T) {
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// TestLedger goes through what may happen to one copy, and what the ledger then
+// says of it.
+func TestLedger(t *testing.T) {
 	account := types.NamespacedName{Namespace: "c1", Name: "a"}
 	secret := types.NamespacedName{Namespace: "team", Name: "c1-a"}
 	now, later := noon, noon.Add(time.Minute)
 	shown := func(uid, version string, finalizers ...string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team", Name: "c1-a", UID: types.UID(uid), ResourceVersion: version, Finalizers: finalizers,
-			Labels: copyLabels(), Annotations: copyAnnotations(account, noon),
+			Labels: Labels(), Annotations: Want{Account: account, Content: Content{Expires: noon}}.annotations(),
 		}}
 	}
 	unlabelled := func(uid, version string) *metav1.PartialObjectMetadata {
@@ -26,29 +28,30 @@ func TestBook(t *testing.T) {
 		meta.Annotations = nil
 		return meta
 	}
-	wrote := func(uid, rv string) func(*book) []types.NamespacedName {
-		return func(b *book) []types.NamespacedName {
-			b.wrote(account, secret, version{uid: types.UID(uid), resourceVersion: rv}, now)
+	wrote := func(uid, rv string) func(*Ledger) []types.NamespacedName {
+		return func(l *Ledger) []types.NamespacedName {
+			l.wrote(account, secret, version{uid: types.UID(uid), resourceVersion: rv}, now)
 			return nil
 		}
 	}
-	deleted := func(uid string) func(*book) []types.NamespacedName {
-		return func(b *book) []types.NamespacedName { b.deleted(secret, types.UID(uid), now); return nil }
+	deleted := func(uid string) func(*Ledger) []types.NamespacedName {
+		return func(l *Ledger) []types.NamespacedName { l.deleted(secret, types.UID(uid), now); return nil }
 	}
-	see := func(meta *metav1.PartialObjectMetadata) func(*book) []types.NamespacedName {
-		return func(b *book) []types.NamespacedName { return b.see(meta) }
+	see := func(meta *metav1.PartialObjectMetadata) func(*Ledger) []types.NamespacedName {
+		return func(l *Ledger) []types.NamespacedName { return l.see(meta) }
 	}
-	vanish := func(meta *metav1.PartialObjectMetadata) func(*book) []types.NamespacedName {
-		return func(b *book) []types.NamespacedName { return b.vanish(meta) }
+	vanish := func(meta *metav1.PartialObjectMetadata) func(*Ledger) []types.NamespacedName {
+		return func(l *Ledger) []types.NamespacedName { return l.vanish(meta) }
 	}
-	foreign := func(b *book) []types.NamespacedName { b.foreign(account, secret); return nil }
-	gone := func(b *book) []types.NamespacedName { b.gone(secret); return nil }
-	type steps = []func(*book) []types.NamespacedName
+	unsure := func(l *Ledger) []types.NamespacedName { l.mayHaveWritten(account, secret, now); return nil }
+	doubted := func(l *Ledger) []types.NamespacedName { l.doubts(secret); return nil }
+	gone := func(l *Ledger) []types.NamespacedName { l.gone(secret, now); return nil }
+	type steps = []func(*Ledger) []types.NamespacedName
 
 	tests := map[string]struct {
 		steps steps
 		at    time.Time
-		want  verdict
+		want  knowledge
 		copy  bool // there is or may be one
 		count int  // that keep the rights there
 		look  bool // the last step has the account looked at
@@ -73,29 +76,33 @@ func TestBook(t *testing.T) {
 		"deleted by us, and another made by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
 		"made anew while the old one is shown":        {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7")}, want: trusted, copy: true, count: 1},
 		"made anew, and the old one goes":             {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7"), vanish(shown("u", "5"))}, want: trusted, copy: true, count: 1, look: true},
-		"a foreign one found":                         {steps: steps{foreign}, want: unread},
-		"a foreign one found, and gone":               {steps: steps{foreign, gone}, want: absent},
+		"a foreign one found in its place":            {steps: steps{wrote("u", "5"), see(shown("u", "5")), vanish(shown("u", "5")), gone}, want: absent},
+		"perhaps made, and the answer lost":           {steps: steps{unsure}, at: later, want: unread, copy: true, count: 1},
+		"perhaps made, and a read found none":         {steps: steps{unsure, gone}, want: absent},
+		"perhaps made, and shown":                     {steps: steps{unsure, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"perhaps made, and read":                      {steps: steps{unsure, wrote("u", "5")}, want: trusted, copy: true, count: 1},
+		"perhaps changed":                             {steps: steps{wrote("u", "5"), see(shown("u", "5")), doubted}, want: unread, copy: true, count: 1},
 		"a read found none":                           {steps: steps{wrote("u", "5"), vanish(shown("u", "5")), gone}, want: absent},
-		"a foreign one found, and a copy shown":       {steps: steps{foreign, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"a foreign one found, and a copy shown":       {steps: steps{gone, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newBook()
+			l := NewLedger()
 			var told []types.NamespacedName
 			for _, step := range test.steps {
-				told = step(b)
+				told = step(l)
 			}
 			at := test.at
 			if at.IsZero() {
 				at = now
 			}
-			if got, _ := b.look(secret, at); got != test.want {
-				t.Errorf("verdict %d, want %d", got, test.want)
+			if got, _ := l.look(secret, at); got != test.want {
+				t.Errorf("knowledge %d, want %d", got, test.want)
 			}
-			if got := b.hasCopy(secret, at); got != test.copy {
+			if got := l.Known(account, "team", at).Present; got != test.copy {
 				t.Errorf("there is a copy: %t, want %t", got, test.copy)
 			}
-			if got := b.copiesIn("team"); got != test.count {
+			if got := l.Count("team"); got != test.count {
 				t.Errorf("%d copies in the namespace, want %d", got, test.count)
 			}
 			if got := len(told) > 0; got != test.look {
@@ -105,22 +112,22 @@ func TestBook(t *testing.T) {
 	}
 }
 
-func TestBookForgetsWhatIsOver(t *testing.T) {
-	b := newBook()
+func TestLedgerForgetsWhatIsOver(t *testing.T) {
+	l := NewLedger()
 	for _, account := range []types.NamespacedName{{Namespace: "c1", Name: "a"}, {Namespace: "c1", Name: "b"}, {Namespace: "c2", Name: "a"}} {
 		for _, namespace := range []string{"x", "y"} {
-			b.wrote(account, copyKey(account, namespace), version{uid: "u", resourceVersion: "1"}, noon)
+			l.wrote(account, Key(account, namespace), version{uid: "u", resourceVersion: "1"}, noon)
 		}
 	}
-	if got := len(b.accountsOf("c1")); got != 2 {
+	if got := len(l.AccountsOf("c1")); got != 2 {
 		t.Errorf("%d accounts of c1 have copies, want 2", got)
 	}
-	for _, account := range b.all() {
-		for _, namespace := range b.namespacesOf(account) {
-			b.deleted(copyKey(account, namespace), "u", noon)
+	for _, account := range l.Accounts() {
+		for _, namespace := range l.NamespacesOf(account) {
+			l.deleted(Key(account, namespace), "u", noon)
 		}
 	}
-	if diff := cmp.Diff([]int{0, 0, 0, 0}, []int{len(b.records), len(b.byAccount), len(b.byCluster), len(b.byNamespace)}); diff != "" {
+	if diff := cmp.Diff([]int{0, 0, 0, 0}, []int{len(l.states), len(l.byAccount), len(l.byCluster), len(l.byNamespace)}); diff != "" {
 		t.Errorf("left in memory (-want +got):\n%s", diff)
 	}
 }

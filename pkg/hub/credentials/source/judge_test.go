@@ -1,4 +1,4 @@
-package credentials
+package source
 
 import (
 	"encoding/base64"
@@ -7,10 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+const (
+	syncLabel        = "authentication.open-cluster-management.io/sync-to-clusterprofile"
+	targetAnnotation = "inventory.open-cluster-management.io/sync-to-namespaces"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -19,7 +27,7 @@ func jwt(payload string) string {
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".s"
 }
 
-func TestContentOf(t *testing.T) {
+func TestJudge(t *testing.T) {
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "uid"}}
 	hour := fmt.Sprintf(`{"exp":%d}`, noon.Add(time.Hour).Unix())
 	tests := map[string]struct {
@@ -48,10 +56,10 @@ func TestContentOf(t *testing.T) {
 		"enormous authorities":      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = make([]byte, 256<<10+1) }, problem: "has 262145 bytes"},
 		"authorities that are none": {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("x") }, problem: "is not a list of PEM certificates"},
 		"a key among the authorities": {change: func(s *corev1.Secret) {
-			s.Data["ca.crt"] = []byte(certificate() + strings.ReplaceAll(certificate(), "CERTIFICATE", "EC PRIVATE KEY"))
+			s.Data["ca.crt"] = []byte(ocmtest.CA() + strings.ReplaceAll(ocmtest.CA(), "CERTIFICATE", "EC PRIVATE KEY"))
 		}, problem: "is not a list of PEM certificates"},
-		"a broken key after the authorities":   {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(certificate() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
-		"two authorities":                      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(certificate() + certificate()) }, expires: noon.Add(time.Hour)},
+		"a broken key after the authorities":   {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
+		"two authorities":                      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + ocmtest.CA()) }, expires: noon.Add(time.Hour)},
 		"no web token":                         {change: func(s *corev1.Secret) { s.Data["token"] = []byte("password") }, problem: "is not a JSON web token"},
 		"a web token without signature":        {change: func(s *corev1.Secret) { s.Data["token"] = []byte(strings.TrimSuffix(jwt(hour), "s")) }, problem: "is not a JSON web token"},
 		"a web token of no object":             {change: token(`[]`), problem: "is not a JSON web token"},
@@ -64,22 +72,22 @@ func TestContentOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			account := account.DeepCopy()
 			account.Status.ExpirationTimestamp = test.status
-			secret := sourceSecret(account, jwt(hour), certificate())
+			secret := ocmtest.TokenSecret(account, jwt(hour), ocmtest.CA())
 			if test.change != nil {
 				test.change(secret)
 			}
-			got, problem := contentOf(account, secret, noon)
+			got, problem := judge(account, secret, noon)
 			if (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
 				t.Fatalf("problem %q, want %q", problem, test.problem)
 			}
 			if problem != "" {
-				if got.token != nil || got.ca != nil {
+				if got.Token != nil || got.CA != nil {
 					t.Error("something is to be copied in spite of the problem")
 				}
 				return
 			}
-			if !got.expires.Equal(test.expires) || len(got.data()) != 2 {
-				t.Errorf("expires %s, want %s; keys %d", got.expires, test.expires, len(got.data()))
+			if !got.Expires.Equal(test.expires) || len(got.Token) == 0 || len(got.CA) == 0 {
+				t.Errorf("expires %s, want %s; %d bytes of token, %d of authorities", got.Expires, test.expires, len(got.Token), len(got.CA))
 			}
 		})
 	}
@@ -91,19 +99,19 @@ func token(payload string) func(*corev1.Secret) {
 
 func TestReferenceProblem(t *testing.T) {
 	for name, test := range map[string]struct {
-		ref     reference
+		ref     Reference
 		problem string
 	}{
-		"good":                      {ref: reference{name: "a", expires: noon.Add(time.Second)}},
-		"no end is said":            {ref: reference{name: "a"}},
-		"ended":                     {ref: reference{name: "a", expires: noon}, problem: "has expired at"},
+		"good":                      {ref: Reference{name: "a", expires: noon.Add(time.Second)}},
+		"no end is said":            {ref: Reference{name: "a"}},
+		"ended":                     {ref: Reference{name: "a", expires: noon}, problem: "has expired at"},
 		"nothing is named":          {problem: "names no Secret"},
-		"another Secret":            {ref: reference{name: "b"}, problem: "names a Secret that is not its own"},
-		"a Secret somewhere else":   {ref: reference{name: "../x/a"}, problem: "names a Secret that is not its own"},
-		"a name nobody should read": {ref: reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
+		"another Secret":            {ref: Reference{name: "b"}, problem: "names a Secret that is not its own"},
+		"a Secret somewhere else":   {ref: Reference{name: "../x/a"}, problem: "names a Secret that is not its own"},
+		"a name nobody should read": {ref: Reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.ref.problem("a", noon)
+			got := test.ref.Problem("a", noon)
 			if (got == "") != (test.problem == "") || !strings.Contains(got, test.problem) || strings.Contains(got, "\x1b") {
 				t.Errorf("got %q, want %q", got, test.problem)
 			}
@@ -112,31 +120,31 @@ func TestReferenceProblem(t *testing.T) {
 }
 
 func TestDigestTellsContentsApart(t *testing.T) {
-	seen := map[digest]content{}
-	for _, c := range []content{
-		{}, {token: []byte("ab")}, {ca: []byte("ab")}, {token: []byte("a"), ca: []byte("b")}, {token: []byte("ab"), expires: noon},
+	seen := map[Digest]Token{}
+	for _, c := range []Token{
+		{}, {Token: []byte("ab")}, {CA: []byte("ab")}, {Token: []byte("a"), CA: []byte("b")}, {Token: []byte("ab"), Expires: noon},
 	} {
-		if before, ok := seen[c.digest()]; ok {
+		if before, ok := seen[c.Digest()]; ok {
 			t.Errorf("%+v and %+v have one digest", before, c)
 		}
-		seen[c.digest()] = c
+		seen[c.Digest()] = c
 	}
 }
 
 func TestCensored(t *testing.T) {
-	c := content{token: []byte(newToken(noon))}
+	c := Token{Token: []byte(ocmtest.Token(noon))}
 	for name, test := range map[string]struct {
 		text string
 		kept bool
 	}{
 		"nothing of it":     {"exceeded quota: secrets, requested: count/secrets=1, used: 5, limited: 5", true},
-		"all of it":         {"no: " + string(c.token), false},
-		"a part of it":      {"no: " + string(c.token[100:112]), false},
-		"a part, in base64": {"no: " + base64.StdEncoding.EncodeToString(c.token)[200:212], false},
+		"all of it":         {"no: " + string(c.Token), false},
+		"a part of it":      {"no: " + string(c.Token[100:112]), false},
+		"a part, in base64": {"no: " + base64.StdEncoding.EncodeToString(c.Token)[200:212], false},
 		"short":             {"no", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.censored(test.text); (got == test.text) != test.kept {
+			if got := c.Censor(test.text); (got == test.text) != test.kept {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -144,7 +152,7 @@ func TestCensored(t *testing.T) {
 }
 
 func TestWithoutTokens(t *testing.T) {
-	token := newToken(noon)
+	token := ocmtest.Token(noon)
 	uid := "deleting Secret cluster1-reader: Precondition failed: UID in precondition: 5f4dcc3b-5aa7-65d6-1d83-27deb882cf99, UID in object meta: "
 	name := strings.Repeat("a-long-name.", 20) + "x"
 	for text, want := range map[string]string{
@@ -154,7 +162,7 @@ func TestWithoutTokens(t *testing.T) {
 		"deleting Secret " + name: "deleting Secret " + name,
 		"ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no": "ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no",
 	} {
-		if got := withoutTokens(text); got != want {
+		if got := WithoutTokens(text); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -174,7 +182,7 @@ func TestTrimAccountKeepsWhatIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	trimmed := out.(*authv1beta1.ManagedServiceAccount)
-	if referenceOf(trimmed) != referenceOf(account) || !isLabelled(trimmed) || accountChanged(account.DeepCopy(), func() *authv1beta1.ManagedServiceAccount {
+	if ReferenceOf(trimmed) != ReferenceOf(account) || !IsLabelled(trimmed) || accountChanged(account.DeepCopy(), func() *authv1beta1.ManagedServiceAccount {
 		trimmed := trimmed.DeepCopy()
 		trimmed.Annotations["other"] = "x"
 		return trimmed
@@ -183,5 +191,24 @@ func TestTrimAccountKeepsWhatIsRead(t *testing.T) {
 	}
 	if len(trimmed.Labels) != 1 || len(trimmed.Annotations) != 1 || trimmed.Status.Conditions != nil || trimmed.Finalizers != nil {
 		t.Errorf("what is not read was kept: %+v", trimmed)
+	}
+}
+
+func TestNamedNamespaces(t *testing.T) {
+	for list, want := range map[string][]string{
+		"":                   nil,
+		" , ,":               nil,
+		"b, a ,b,\tc\n":      {"a", "b", "c"},
+		"team-a,team-b":      {"team-a", "team-b"},
+		"../kube-system , *": {"*", "../kube-system"},
+	} {
+		account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{targetAnnotation: list}}}
+		got, named := NamedNamespaces(account)
+		if diff := cmp.Diff(want, got); diff != "" || !named {
+			t.Errorf("%q: named is %t (-want +got):\n%s", list, named, diff)
+		}
+	}
+	if _, named := NamedNamespaces(&authv1beta1.ManagedServiceAccount{}); named {
+		t.Error("an account without the annotation names nothing")
 	}
 }

@@ -1,0 +1,77 @@
+package grants
+
+import (
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// Grant is a right of the manager in one namespace. The RoleBinding that gives it
+// and the ClusterRole it refers to have the same name.
+type Grant struct {
+	Namespace string
+	role      string
+}
+
+// Source is the right to read tokens in a cluster's namespace.
+func Source(namespace string) Grant { return Grant{namespace, contract.TokenSourceRole} }
+
+// Target is the right to keep copies in a namespace.
+func Target(namespace string) Grant { return Grant{namespace, contract.TokenTargetRole} }
+
+// Of returns the grant that a RoleBinding of one of the two names gives.
+func Of(binding types.NamespacedName) Grant { return Grant{binding.Namespace, binding.Name} }
+
+// Key returns the key of the grant's RoleBinding.
+func (g Grant) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: g.Namespace, Name: g.role}
+}
+
+// IsTarget reports whether the grant is for copies.
+func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
+
+// Labels are on every RoleBinding of the manager, and select them.
+func Labels() map[string]string {
+	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
+}
+
+// ErrNotOurs is about a RoleBinding that stands where the manager's own should.
+var ErrNotOurs = errors.New("the RoleBinding in the place of the manager's own is not this addon's")
+
+func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.role, Labels: Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.role},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+}
+
+// compare reports whether a RoleBinding differs from what it should be in a way
+// that a patch of its subjects repairs. It fails with ErrNotOurs if none does.
+func compare(current, desired *rbacv1.RoleBinding) (differs bool, err error) {
+	switch {
+	case !isLabelled(current):
+		return false, fmt.Errorf("%w: it is not labelled %s=%s and %s=true; delete RoleBinding %s",
+			ErrNotOurs, contract.LabelManagedBy, contract.ManagedBy, contract.LabelCredential, desired.Name)
+	case current.RoleRef != desired.RoleRef:
+		return false, fmt.Errorf("%w: it refers to %s %q, which cannot be changed; delete RoleBinding %s",
+			ErrNotOurs, current.RoleRef.Kind, current.RoleRef.Name, desired.Name)
+	default:
+		return !apiequality.Semantic.DeepEqual(current.Subjects, desired.Subjects), nil
+	}
+}
+
+func isLabelled(binding *rbacv1.RoleBinding) bool {
+	for key, value := range Labels() {
+		if binding.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}

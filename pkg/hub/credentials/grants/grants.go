@@ -1,0 +1,226 @@
+package grants
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// settlingTime is how long a new RoleBinding may take to work: the API servers
+// learn of it by a watch of their own.
+const settlingTime = 5 * time.Second
+
+// Grants makes the manager's RoleBindings where and when an account needs them.
+// It is safe for concurrent use.
+type Grants struct {
+	reader  client.Reader // caches
+	live    client.Reader
+	writer  client.Client
+	subject rbacv1.Subject
+	clock   clock.PassiveClock
+	owner   client.FieldOwner
+
+	// written is what this process wrote and the cache may not show yet.
+	written *kube.Expectations
+
+	mu     sync.Mutex
+	states map[Grant]*grantState
+	claims map[types.NamespacedName][]Grant // by account
+}
+
+// grantState is what is known of one grant.
+type grantState struct {
+	// writing is held while the RoleBinding is made or removed; Grants.mu guards
+	// what follows.
+	writing sync.Mutex
+
+	claimedBy map[types.NamespacedName]struct{} // accounts
+
+	made time.Time // when this process made or repaired the RoleBinding; zero if it did not
+}
+
+// New returns Grants that binds the ClusterRoles to a subject, the manager's own
+// service account, and writes as the given field manager.
+func New(reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock, owner client.FieldOwner) *Grants {
+	return &Grants{
+		reader: reader, live: live, writer: writer, subject: subject, clock: clock, owner: owner,
+		written: kube.NewExpectations(), states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},
+	}
+}
+
+// Claim records which grants an account needs from now on, and returns those it
+// needed before and does not any more. A grant must be claimed before it is used, so
+// that it is not removed meanwhile.
+func (g *Grants) Claim(account types.NamespacedName, needed []Grant) (released []Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := map[Grant]struct{}{}
+	for _, grant := range g.claims[account] {
+		before[grant] = struct{}{}
+	}
+	for _, grant := range needed {
+		delete(before, grant)
+		g.state(grant).claimedBy[account] = struct{}{}
+	}
+	for grant := range before {
+		delete(g.state(grant).claimedBy, account)
+		released = append(released, grant)
+	}
+	if g.claims[account] = needed; len(needed) == 0 {
+		delete(g.claims, account)
+	}
+	return released
+}
+
+func (g *Grants) isClaimed(grant Grant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.state(grant).claimedBy) > 0
+}
+
+// state returns what is known of a grant. The lock is held.
+func (g *Grants) state(grant Grant) *grantState {
+	if g.states[grant] == nil {
+		g.states[grant] = &grantState{claimedBy: map[types.NamespacedName]struct{}{}}
+	}
+	return g.states[grant]
+}
+
+// lock keeps others from making or removing a grant's RoleBinding.
+func (g *Grants) lock(grant Grant) (unlock func()) {
+	g.mu.Lock()
+	state := g.state(grant)
+	g.mu.Unlock()
+	state.writing.Lock()
+	return state.writing.Unlock
+}
+
+// Settling returns how soon to retry what was forbidden though a grant was just
+// made, and zero if it was not. The waits grow with the time passed.
+func (g *Grants) Settling(grant Grant) time.Duration {
+	g.mu.Lock()
+	made := g.state(grant).made
+	g.mu.Unlock()
+	if made.IsZero() {
+		return 0
+	}
+	age := g.clock.Since(made)
+	if age >= settlingTime {
+		return 0
+	}
+	return max(10*time.Millisecond, age/4)
+}
+
+func (g *Grants) setMade(grant Grant, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state(grant).made = at
+}
+
+// Ensure makes a grant's RoleBinding what it should be. made is true if it was
+// made now.
+func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error) {
+	defer g.lock(grant)()
+	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
+	switch {
+	case err != nil:
+		return false, err
+	case current != nil && !g.written.IsDeleted(current):
+		return false, g.repair(ctx, grant, current)
+	case g.written.IsAwaited(grant.Key(), g.clock.Now()):
+		return false, nil // made, and not in the cache yet
+	}
+	binding := desiredBinding(grant, g.subject)
+	err = g.writer.Create(ctx, binding, g.owner)
+	if apierrors.IsAlreadyExists(err) {
+		current := &rbacv1.RoleBinding{}
+		if err := g.live.Get(ctx, grant.Key(), current); err != nil {
+			return false, fmt.Errorf("reading RoleBinding %s: %w", grant.Key(), err)
+		}
+		return false, g.repair(ctx, grant, current)
+	}
+	if err != nil {
+		return false, fmt.Errorf("creating RoleBinding %s: %w", grant.role, err)
+	}
+	log.FromContext(ctx).V(1).Info("Created RoleBinding", "roleBinding", grant.Key())
+	g.written.Wrote(binding, g.clock.Now())
+	g.setMade(grant, g.clock.Now())
+	return true, nil
+}
+
+// repair corrects the subjects of a RoleBinding. The grant is locked.
+func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
+	desired := desiredBinding(grant, g.subject)
+	differs, err := compare(current, desired)
+	if err != nil || !differs {
+		return err
+	}
+	patch, err := kube.MergePatch(current.ResourceVersion, map[string]any{"subjects": desired.Subjects})
+	if err != nil {
+		return err
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: grant.Namespace, Name: grant.role}}
+	if err := g.writer.Patch(ctx, binding, patch, g.owner); err != nil {
+		return fmt.Errorf("patching RoleBinding %s: %w", grant.role, err)
+	}
+	g.setMade(grant, g.clock.Now())
+	return nil
+}
+
+// restore repairs the cached RoleBinding of a grant that no account is known to
+// need: without it nobody could look into the namespace.
+func (g *Grants) restore(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
+	defer g.lock(grant)()
+	if g.written.IsDeleted(current) {
+		return nil
+	}
+	return g.repair(ctx, grant, current)
+}
+
+// remove deletes the cached RoleBinding of a grant, unless an account has claimed
+// it meanwhile.
+func (g *Grants) remove(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
+	defer g.lock(grant)()
+	if g.isClaimed(grant) || g.written.IsDeleted(current) {
+		return nil
+	}
+	err := g.writer.Delete(ctx, current.DeepCopy(), client.Preconditions{UID: ptr.To(current.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting RoleBinding: %w", err)
+	}
+	log.FromContext(ctx).V(1).Info("Deleted RoleBinding", "roleBinding", grant.Key())
+	g.written.Deleted(current, g.clock.Now())
+	g.setMade(grant, time.Time{})
+	return nil
+}
+
+// Vanished records that a RoleBinding was deleted, so that one this process has
+// made is not waited for.
+func (g *Grants) Vanished(binding client.Object) {
+	if g.written.Vanished(binding) {
+		g.setMade(Of(client.ObjectKeyFromObject(binding)), time.Time{})
+	}
+}
+
+// forget drops what is known of a grant without RoleBinding that nobody claims.
+func (g *Grants) forget(grant Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if found := g.states[grant]; found != nil && len(found.claimedBy) == 0 && found.writing.TryLock() {
+		delete(g.states, grant)
+		g.written.Forget(grant.Key())
+		found.writing.Unlock()
+	}
+}

@@ -1,0 +1,90 @@
+package grants
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var (
+	manager = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "inventory", Name: "manager"}
+	reader  = types.NamespacedName{Namespace: "c1", Name: "reader"}
+	writer  = types.NamespacedName{Namespace: "c1", Name: "writer"}
+)
+
+func TestCompare(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*rbacv1.RoleBinding)
+		differs bool
+		refused string
+	}{
+		"as it should be":         {change: func(*rbacv1.RoleBinding) {}},
+		"with a label of others":  {change: func(b *rbacv1.RoleBinding) { b.Labels["theirs"] = "x" }},
+		"with no subject":         {change: func(b *rbacv1.RoleBinding) { b.Subjects = nil }, differs: true},
+		"with another subject":    {change: func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" }, differs: true},
+		"with a subject too many": {change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, manager) }, differs: true},
+		"without our labels":      {change: func(b *rbacv1.RoleBinding) { b.Labels = nil }, refused: "it is not labelled"},
+		"to another role":         {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, refused: `it refers to ClusterRole "view"`},
+		"to a Role":               {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" }, refused: "it refers to Role"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := desiredBinding(Target("team"), manager)
+			test.change(have)
+			differs, err := compare(have, desiredBinding(Target("team"), manager))
+			if differs != test.differs || (err != nil) != (test.refused != "") {
+				t.Fatalf("got %t, %v", differs, err)
+			}
+			if err != nil && (!errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), test.refused) || !IsRefusal(err)) {
+				t.Errorf("got error %v, want one with %q", err, test.refused)
+			}
+		})
+	}
+}
+
+func TestClaimsAreReleasedByTheLastAccount(t *testing.T) {
+	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
+	if released := g.Claim(reader, []Grant{Source("c1"), Target("team")}); len(released) > 0 {
+		t.Errorf("a first claim released %v", released)
+	}
+	g.Claim(writer, []Grant{Target("team")})
+	released := g.Claim(reader, []Grant{Target("other")})
+	if len(released) != 2 || !slices.Contains(released, Source("c1")) || !slices.Contains(released, Target("team")) {
+		t.Errorf("released %v", released)
+	}
+	for grant, claimed := range map[Grant]bool{Source("c1"): false, Target("team"): true, Target("other"): true} {
+		if got := g.isClaimed(grant); got != claimed {
+			t.Errorf("%v is claimed: %t, want %t", grant, got, claimed)
+		}
+	}
+	g.Claim(reader, nil)
+	g.Claim(writer, nil)
+	for _, grant := range []Grant{Source("c1"), Target("team"), Target("other")} {
+		g.forget(grant)
+	}
+	if len(g.states) > 0 || len(g.claims) > 0 {
+		t.Errorf("left in memory: %v, %v", g.states, g.claims)
+	}
+}
+
+func TestANewGrantSettles(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(100, 0))
+	g := New(nil, nil, nil, manager, clock, "test")
+	if wait := g.Settling(Target("team")); wait != 0 {
+		t.Errorf("a grant that was not made settles in %s", wait)
+	}
+	g.setMade(Target("team"), clock.Now())
+	for _, step := range []struct{ after, want time.Duration }{
+		{0, 10 * time.Millisecond}, {time.Second, 250 * time.Millisecond}, {settlingTime, 0},
+	} {
+		clock.SetTime(time.Unix(100, 0).Add(step.after))
+		if got := g.Settling(Target("team")); got != step.want {
+			t.Errorf("after %s: retry in %s, want %s", step.after, got, step.want)
+		}
+	}
+}

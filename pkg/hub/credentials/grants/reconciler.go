@@ -1,0 +1,104 @@
+package grants
+
+import (
+	"context"
+	"errors"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Copies knows the copies in target namespaces.
+type Copies interface {
+	// Follow has a namespace's copies watched; restart if its rights are new.
+	Follow(namespace string, restart bool)
+
+	// Unfollow ends that.
+	Unfollow(namespace string)
+
+	// Synced reports whether all copies in a namespace are known.
+	Synced(namespace string) bool
+
+	// Count returns how many copies there are, or may be, in a namespace.
+	Count(namespace string) int
+}
+
+// Reconciler removes a RoleBinding that no account needs any more, in a target
+// namespace only when every copy there is gone, and restores one that is needed.
+// The request is the RoleBinding.
+type Reconciler struct {
+	// Reader reads RoleBindings from caches.
+	Reader client.Reader
+
+	Grants *Grants
+	Copies Copies
+
+	// AllReconciled reports whether every account has claimed what it needs, so that
+	// what nobody claims is not needed.
+	AllReconciled func() bool
+}
+
+// Reconcile looks at one RoleBinding.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	grant := Of(req.NamespacedName)
+	current, err := kube.Get(ctx, r.Reader, grant.Key(), &rbacv1.RoleBinding{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case r.Grants.isClaimed(grant):
+		return reconcile.Result{}, r.ensure(ctx, grant)
+	case current == nil || !isLabelled(current):
+		if grant.IsTarget() {
+			r.Copies.Unfollow(grant.Namespace)
+		}
+		r.Grants.forget(grant)
+		return reconcile.Result{}, nil
+	}
+	if grant.IsTarget() {
+		if empty, err := r.isEmpty(ctx, grant, current); err != nil || !empty {
+			return reconcile.Result{}, err
+		}
+	}
+	if !r.AllReconciled() {
+		return reconcile.Result{}, nil // every RoleBinding is enqueued then
+	}
+	return reconcile.Result{}, r.Grants.remove(ctx, grant, current)
+}
+
+// ensure keeps a RoleBinding that is needed.
+func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
+	made, err := r.Grants.Ensure(ctx, grant)
+	if grant.IsTarget() && err == nil {
+		r.Copies.Follow(grant.Namespace, made)
+	}
+	return err
+}
+
+// isEmpty reports whether a target namespace is known to hold no copies, or
+// nothing can be done about those it holds. What makes it so is an event.
+func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) (bool, error) {
+	switch err := r.Grants.restore(ctx, grant, current); {
+	case err != nil && IsRefusal(err):
+		// The RoleBinding gives another right, or gives it to another, and cannot be
+		// changed, for instance where no set is bound. No copy can be reached; what may
+		// be there goes with its profile.
+		log.FromContext(ctx).Info("Cannot look for copies", "namespace", grant.Namespace, "reason", err.Error())
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	r.Copies.Follow(grant.Namespace, false)
+	return r.Copies.Synced(grant.Namespace) && r.Copies.Count(grant.Namespace) == 0, nil
+}
+
+// IsRefusal reports whether an error is an answer that will be the same tomorrow
+// unless somebody acts.
+func IsRefusal(err error) bool {
+	return kube.IsRefusal(err) && !apierrors.IsInternalError(err) || errors.Is(err, ErrNotOurs)
+}

@@ -1,0 +1,88 @@
+package credentials
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+func TestAccountsThatAreServedLate(t *testing.T) {
+	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	w := newWorldOn(t, srv)
+	c, team := w.cluster(w.name("c")), w.team()
+	profile := w.publish(team, c)
+	// A copy from an earlier time: whether its account is there cannot be told.
+	left := leftover(c, team, profile)
+	w.create(left, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+	})
+	w.start()
+	w.eventually(func() string {
+		if !w.creds.followers.Synced(team) {
+			return "the namespace has not been looked into"
+		}
+		return ""
+	})
+	w.stays(func() string {
+		if w.copied(team, c, "reader") == nil {
+			return "a copy was deleted though nothing is known of its account"
+		}
+		return ""
+	})
+	srv.Install(t, apitest.ManagedServiceAccount())
+	w.lacks(team, c, "reader") // now it is known that there is none
+	account := w.account(c, "reader", team)
+	token := w.rotate(account)
+	w.holds(team, c, "reader", token)
+}
+
+func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
+	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	w := newWorldOn(t, srv)
+	c, team := w.cluster(w.name("c")), w.team()
+	profile := w.publish(team, c)
+	left := leftover(c, team, profile)
+	w.create(left, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+	})
+	w.start()
+	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
+	w.lacks(team, c, "reader")
+}
+
+// TestRightsGoWhereNoAccountsAreServed: managed-serviceaccount was uninstalled
+// while no manager ran. Nothing of this addon's may wait for it to come back.
+func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
+	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
+	c, team := w.cluster(w.name("c")), w.team()
+	profile := w.publish(team, c)
+	at := func(namespace, role string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Labels: target.Labels()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+		}
+	}
+	left := leftover(c, team, profile)
+	w.create(left, at(team, targetRole), at(c, sourceRole))
+	w.start()
+	w.bound(c, sourceRole, false)
+	w.stays(func() string {
+		if w.copied(team, c, "reader") == nil {
+			return "the copy was taken back"
+		}
+		return ""
+	})
+	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
+	w.lacks(team, c, "reader")
+	w.bound(team, targetRole, false)
+}

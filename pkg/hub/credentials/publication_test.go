@@ -1,0 +1,210 @@
+package credentials
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+)
+
+func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
+	s := newScene(t)
+	other := s.world.team()
+	s.publish(other, s.cluster)
+
+	got := s.copied()
+	want := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.team, Name: s.cluster + "-reader",
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon", "inventory.open-cluster-management.io/credential": "true"},
+			Annotations: map[string]string{
+				"inventory.open-cluster-management.io/source-cluster": s.cluster,
+				"inventory.open-cluster-management.io/source-account": "reader",
+				"inventory.open-cluster-management.io/expires":        s.account.Status.ExpirationTimestamp.UTC().Format(time.RFC3339),
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ClusterProfile", Name: s.cluster, UID: s.profile.UID}},
+		},
+		Type: "Opaque",
+		Data: map[string][]byte{"token": []byte(s.token), "ca.crt": []byte(certificate())},
+	}
+	got.UID, got.ResourceVersion, got.CreationTimestamp, got.ManagedFields = "", "", metav1.Time{}, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("copy (-want +got):\n%s", diff)
+	}
+	s.settled()
+	s.stays(func() string {
+		if s.world.copied(other, s.cluster, "reader") != nil {
+			return "copied to where it is not named"
+		}
+		return ""
+	})
+	s.bound(other, targetRole, false)
+
+	binding := &rbacv1.RoleBinding{}
+	if err := s.Get(t.Context(), types.NamespacedName{Namespace: s.team, Name: targetRole}, binding); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
+}
+
+func TestForgedProfilesGetNothing(t *testing.T) {
+	s := newScene(t)
+	// A tenant makes a profile like ours in an unbound namespace, and somebody even
+	// names that namespace.
+	forged := s.world.team()
+	profile := profileOf(forged, s.cluster)
+	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
+	s.create(profile)
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
+	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+forged+": the cluster is not bound there. Copied: reader to "+s.team+".")
+	if s.world.copied(forged, s.cluster, "reader") != nil {
+		t.Error("a forged profile got a token")
+	}
+	s.bound(forged, targetRole, false)
+}
+
+func TestAnotherProfileBecomesTheOwner(t *testing.T) {
+	s := newScene(t)
+	uid := s.copied().UID
+	s.delete(s.profile)
+	again := s.publish(s.team, s.cluster)
+	s.eventually(func() string {
+		got := s.world.copied(s.team, s.cluster, "reader")
+		if got == nil || len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != again.UID {
+			return "the owner is not the new profile"
+		}
+		if got.UID != uid {
+			t.Fatal("the copy was made anew")
+		}
+		return ""
+	})
+}
+
+func TestNames(t *testing.T) {
+	t.Run("as long as may be", func(t *testing.T) {
+		w := newWorld(t)
+		c, team := w.cluster(w.name("c")), w.team()
+		w.publish(team, c)
+		w.start()
+		name := strings.Repeat("a", 253-len(c)-1)
+		w.holds(team, c, name, w.rotate(w.account(c, name, team)))
+	})
+	t.Run("too long", func(t *testing.T) {
+		w := newWorld(t)
+		c, team := w.cluster(w.name("c")), w.team()
+		w.publish(team, c)
+		w.start()
+		w.account(c, strings.Repeat("a", 253-len(c)), team)
+		w.mentions(c, "NameTooLong", "would have 254 bytes, and 253 are allowed")
+		w.bound(team, targetRole, false)
+	})
+	t.Run("of a namespace that can be none", func(t *testing.T) {
+		w := newWorld(t)
+		c := w.cluster(w.name("c"))
+		w.start()
+		w.account(c, "reader", "../kube-system", "*")
+		w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in *, ../kube-system: that is not a name a namespace can have.")
+	})
+}
+
+func TestAnAccountThatNamesNothing(t *testing.T) {
+	unnamed := func(w *world, cluster string) *authv1beta1.ManagedServiceAccount {
+		account := w.account(cluster, "reader")
+		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
+		return account
+	}
+	t.Run("is told so", func(t *testing.T) {
+		w := newWorld(t)
+		c, team := w.cluster(w.name("c")), w.team()
+		w.publish(team, c)
+		w.start()
+		unnamed(w, c)
+		w.says(c, "False", "NoTarget", "Account reader is copied nowhere: name the namespaces, for instance with the annotation inventory.open-cluster-management.io/sync-to-namespaces=team-a,team-b.")
+		w.bound(c, sourceRole, false)
+	})
+	t.Run("goes everywhere if it need not", func(t *testing.T) {
+		w := newWorld(t)
+		w.opts.RequireTarget = false
+		c, team, second := w.cluster(w.name("c")), w.team(), w.team()
+		w.publish(team, c)
+		w.start()
+		account := unnamed(w, c)
+		token := w.rotate(account)
+		w.holds(team, c, "reader", token)
+		w.publish(second, c)
+		w.holds(second, c, "reader", token)
+		// A forged profile gets nothing, and makes no noise.
+		forged := w.team()
+		w.create(profileOf(forged, c))
+		w.stays(func() string {
+			if w.copied(forged, c, "reader") != nil {
+				return "a forged profile got a token"
+			}
+			return ""
+		})
+		w.says(c, "True", "Copied", "Copied: reader to "+min(team, second)+", "+max(team, second)+".")
+		// One that names namespaces goes there only.
+		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
+		w.lacks(second, c, "reader")
+		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
+		w.lacks(team, c, "reader")
+	})
+}
+
+func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
+	w := newWorld(t)
+	base := w.name("c")
+	short, long := w.cluster(base), w.cluster(base+"-x")
+	both, one := w.team(), w.team()
+	for _, team := range []string{both, one} {
+		w.publish(team, short)
+	}
+	w.publish(both, long)
+	w.start()
+	first := w.account(short, "x-reader", both, one)
+	token := w.rotate(first)
+	w.holds(both, short, "x-reader", token)
+	w.holds(one, short, "x-reader", token)
+
+	second := w.account(long, "reader", both)
+	w.lacks(both, long, "reader")
+	name := base + "-x-reader"
+	w.says(short, "False", "NameCollision", "Account x-reader is not copied in "+both+": the Secret "+name+" would also be that of account reader of cluster "+long+"; rename all but one of these accounts. Copied: x-reader to "+one+".")
+	w.says(long, "False", "NameCollision", "Account reader is not copied in "+both+": the Secret "+name+" would also be that of account x-reader of cluster "+short+"; rename all but one of these accounts.")
+	w.rotate(first)
+	w.rotate(second)
+	// The same after a restart, whichever comes first.
+	w.start()
+	w.stays(func() string {
+		if w.copied(both, long, "reader") != nil {
+			return "one of two accounts was published"
+		}
+		return ""
+	})
+	// One gives way.
+	edit(w, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = one })
+	token = w.rotate(second)
+	w.holds(both, long, "reader", token)
+	w.says(long, "True", "Copied", "Copied: reader to "+both+".")
+}
+
+func TestWhoIsNotEntitledCollidesWithNobody(t *testing.T) {
+	w := newWorld(t)
+	base := w.name("c")
+	short, long := w.cluster(base), w.cluster(base+"-x")
+	team := w.team()
+	w.publish(team, short)
+	w.start()
+	w.account(long, "reader", team)
+	w.mentions(long, "TargetNotEntitled", team)
+	first := w.account(short, "x-reader", team)
+	w.holds(team, short, "x-reader", w.rotate(first))
+}

@@ -1,0 +1,308 @@
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+const (
+	postBinding   = "POST rolebindings"
+	patchBinding  = "PATCH rolebindings"
+	deleteBinding = "DELETE rolebindings"
+	postSecret    = "POST secrets"
+	patchSecret   = "PATCH secrets"
+	deleteSecret  = "DELETE secrets"
+	patchStatus   = "PATCH managedclusteraddons/status"
+)
+
+// story is one way through the reconcilers.
+type story struct {
+	// first is true when there is no copy before the story begins.
+	first bool
+
+	// act changes something on the hub, as a user or the account's agent would.
+	act func(v *still)
+
+	// done says what is not yet as it should be in the end.
+	done func(v *still) string
+
+	// writes is what the manager writes for it, sorted.
+	writes []string
+
+	// late is true when a round before the watches have caught up may write more.
+	late bool
+}
+
+func onAccount(change func(*authv1beta1.ManagedServiceAccount)) func(*still) {
+	return func(v *still) { edit(v.world, v.account, change) }
+}
+
+func onCopy(change func(*corev1.Secret)) func(*still) {
+	return func(v *still) { edit(v.world, v.copied(v.team, v.cluster, "reader"), change) }
+}
+
+func onBinding(change func(*rbacv1.RoleBinding)) func(*still) {
+	return func(v *still) {
+		edit(v.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}, change)
+	}
+}
+
+var withdrawal = []string{deleteBinding, deleteBinding, deleteSecret, patchStatus}
+
+// stories are those with one account and one copy.
+var stories = map[string]story{
+	"a first copy": {
+		first: true, act: func(*still) {}, done: (*still).there,
+		writes: []string{patchStatus, postBinding, postBinding, postSecret},
+	},
+	"a rotation": {
+		act: func(v *still) { v.token = v.rotate(v.account) }, done: (*still).there,
+		writes: []string{patchSecret},
+	},
+	"the label is taken off": {
+		act: onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) }), done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the annotation names another namespace": {
+		act: onAccount(func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" }), done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the account is deleted": {
+		act: func(v *still) { v.delete(v.account) }, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the status says the token has expired": {
+		act: func(v *still) { v.report(v.account, "reader", time.Now().Add(-time.Second)) }, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the status names no Secret": {
+		act: func(v *still) {
+			editStatus(v.world, v.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
+		}, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the token read is expired": {
+		act: func(v *still) {
+			v.store(v.account, newToken(time.Now().Add(-time.Minute)), certificate())
+			v.report(v.account, "reader", later())
+		},
+		// The source is looked at again, so the right to read it stays.
+		done: func(v *still) string {
+			if v.copied(v.team, v.cluster, "reader") != nil {
+				return "the copy is there"
+			}
+			return ""
+		},
+		writes: []string{deleteBinding, deleteSecret, patchStatus},
+	},
+	"time passes the token's expiry": {
+		act: func(v *still) { v.time.by.Store(int64(2 * time.Hour)) }, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"the namespace no longer selects the cluster": {
+		act: func(v *still) { v.rule.say(v.team, v.cluster, selection.Result{Answer: selection.No, Why: "is out"}) }, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"a copy held by a finalizer is withdrawn": {
+		act: func(v *still) {
+			onCopy(func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })(v)
+			onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
+		}, done: (*still).gone,
+		writes: []string{deleteBinding, deleteBinding, deleteSecret, patchStatus, patchSecret}, late: true,
+	},
+	"a copy made anew by somebody is withdrawn": {
+		act: func(v *still) {
+			c := v.copied(v.team, v.cluster, "reader")
+			v.delete(c)
+			c.ObjectMeta = metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}
+			v.create(c)
+			onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
+		}, done: (*still).gone,
+		writes: withdrawal,
+	},
+	"an altered copy is repaired": {
+		act: onCopy(func(c *corev1.Secret) { c.Data = map[string][]byte{"token": []byte("x"), "more": []byte("y")} }), done: (*still).there,
+		writes: []string{patchSecret},
+	},
+	"a copy without labels and annotations is repaired": {
+		act: onCopy(func(c *corev1.Secret) { c.Labels, c.Annotations = nil, nil }), done: (*still).there,
+		writes: []string{patchSecret},
+	},
+	"a deleted copy is made anew": {
+		act: func(v *still) { v.delete(v.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
+		writes: []string{postSecret},
+	},
+	"an immutable copy is replaced": {
+		act: onCopy(func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") }), done: (*still).there,
+		writes: []string{deleteSecret, postSecret},
+	},
+	"an immutable copy held by a finalizer is replaced": {
+		act: onCopy(func(c *corev1.Secret) {
+			c.Immutable, c.Finalizers, c.Data["token"] = ptr.To(true), []string{"example.com/keep"}, []byte("x")
+		}), done: (*still).there,
+		writes: []string{deleteSecret, patchSecret, postSecret},
+	},
+	"a foreign Secret is left alone": {
+		first: true,
+		act: func(v *still) {
+			v.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
+		},
+		done: func(v *still) string {
+			got := v.copied(v.team, v.cluster, "reader")
+			if got == nil || len(got.Data) > 0 || len(got.OwnerReferences) > 0 || len(got.Labels) != 1 {
+				return fmt.Sprintf("the foreign Secret is %+v", got)
+			}
+			if reason := v.condition(v.cluster).Reason; reason != "ForeignSecret" {
+				return "the condition says " + reason
+			}
+			return ""
+		},
+		writes: []string{patchStatus, postBinding, postBinding},
+	},
+	"a RoleBinding that was deleted is made anew": {
+		act: func(v *still) {
+			v.delete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}})
+		},
+		done: (*still).granted, writes: []string{postBinding},
+	},
+	"a RoleBinding's subjects are corrected": {
+		act:  onBinding(func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "somebody" }),
+		done: (*still).granted, writes: []string{patchBinding},
+	},
+}
+
+// granted says what is wrong with the team's RoleBinding.
+func (v *still) granted() string {
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}
+	if err := v.Get(v.t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+		return err.Error()
+	}
+	return cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects)
+}
+
+// tell acts a story on a cluster of its own.
+func (s *stepper) tell(name string, what story) *still {
+	s.t.Helper()
+	v := s.still(s.name(name))
+	if !what.first {
+		v.converge(v.there)
+		v.watched()
+	}
+	s.t.Cleanup(func() { s.time.by.Store(0) })
+	what.act(v)
+	v.caughtUp()
+	return v
+}
+
+// TestStories goes through every way with all going well: what is written, and
+// that one more step, be it before the watches tell of it, writes nothing.
+func TestStories(t *testing.T) {
+	s := newStepper(t)
+	names := 0
+	for name, what := range stories {
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			names++
+			v := s.tell(fmt.Sprintf("s%d", names), what)
+			v.wire.Reset()
+			for range 2 {
+				if err := v.round(); err != nil {
+					t.Fatal(err)
+				}
+				if what.late {
+					v.caughtUp()
+				}
+			}
+			got := v.converge(func() string { return what.done(v) })
+			if diff := cmp.Diff(what.writes, got); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			v.quietNow()
+		})
+	}
+}
+
+// TestStoriesWithFailures makes each write of each story fail once, in the ways
+// it can.
+func TestStoriesWithFailures(t *testing.T) {
+	faults := map[string]apitest.Fault{
+		"a conflict":    {Status: 409, Reason: "Conflict", Message: "conflict"},
+		"a lost answer": {Err: errors.New("connection reset"), AfterServer: true},
+		"unavailable":   {Status: 503, Reason: "ServiceUnavailable", Message: "unavailable"},
+		"forbidden":     {Status: 403, Reason: "Forbidden", Message: "forbidden"},
+	}
+	s := newStepper(t)
+	names := 0
+	for name, what := range stories {
+		for fault, answer := range faults {
+			for n := range what.writes {
+				t.Run(fmt.Sprintf("%s, %s, write %d", name, fault, n+1), func(t *testing.T) {
+					s.t = t
+					names++
+					v := s.tell(fmt.Sprintf("f%d", names), what)
+					v.wire.Reset()
+					v.wire.FailNthWrite(n+1, answer)
+					v.converge(func() string { return what.done(v) })
+					v.wire.Fail(nil)
+					v.quietNow()
+				})
+			}
+		}
+	}
+}
+
+// TestAnErrorOfTheSourceTakesNothingBack: what cannot be read says nothing.
+func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
+	for name, answer := range map[string]apitest.Fault{
+		"forbidden":   {Status: 403, Reason: "Forbidden", Message: "forbidden"},
+		"unavailable": {Status: 503, Reason: "ServiceUnavailable", Message: "unavailable"},
+		"lost":        {Err: errors.New("connection reset")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t)
+			v := s.still(s.name("c"))
+			v.converge(v.there)
+			v.watched()
+			v.token = v.rotate(v.account)
+			v.caughtUp()
+			source := "/api/v1/namespaces/" + v.cluster + "/secrets/reader"
+			v.wire.Reset()
+			v.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Path == source {
+					return answer
+				}
+				return apitest.Fault{}
+			})
+			for range 3 {
+				if result, err := v.step(); err == nil && result.RequeueAfter == 0 {
+					t.Error("nothing is tried again")
+				} else if err != nil && strings.Contains(err.Error(), v.token) {
+					t.Error("the error quotes the token")
+				}
+			}
+			if got := v.wire.Writes("secrets"); len(got) > 0 {
+				t.Errorf("writes: %v", sent(got))
+			}
+			v.wire.Fail(nil)
+			if got := v.converge(v.there); slices.Contains(got, deleteSecret) {
+				t.Errorf("writes: %v", got)
+			}
+			v.quietNow()
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package credentials
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+)
+
+func TestACopyIsRepaired(t *testing.T) {
+	for name, harm := range map[string]func(s *scene, c *corev1.Secret){
+		"deleted": func(s *scene, c *corev1.Secret) { s.delete(c) },
+		"another token": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
+		},
+		"a key more": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Data["more"] = []byte("x") })
+		},
+		"no data":  func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.Data = nil }) },
+		"no owner": func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.OwnerReferences = nil }) },
+		"another expiry": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) {
+				c.Annotations["inventory.open-cluster-management.io/expires"] = "2099-01-01T00:00:00Z"
+			})
+		},
+		"no labels": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Labels = nil; c.Data = nil })
+		},
+		"another source": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Annotations["inventory.open-cluster-management.io/source-account"] = "x" })
+		},
+		"no annotations": func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.Annotations = nil }) },
+		"immutable": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") })
+		},
+		"immutable and held": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) {
+				c.Immutable = ptr.To(true)
+				c.Data = nil
+				c.Finalizers = []string{"example.com/keep"}
+			})
+		},
+		"deleted but held": func(s *scene, c *corev1.Secret) {
+			edit(s.world, c, func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
+			s.delete(c)
+		},
+		"another type in its place": func(s *scene, c *corev1.Secret) {
+			// While nobody looks, so that it stands there at the start.
+			s.stop()
+			s.delete(c)
+			s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
+			s.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			c := s.copied()
+			want := c.DeepCopy()
+			harm(s, c)
+			s.eventually(func() string {
+				got := s.world.copied(s.team, s.cluster, "reader")
+				if got == nil {
+					return "it is gone"
+				}
+				return cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields", "Generation"))
+			})
+			s.settled()
+			s.wire.Reset()
+			s.quiet()
+		})
+	}
+}
+
+func TestOthersLabelsOnACopyStay(t *testing.T) {
+	s := newScene(t)
+	edit(s.world, s.copied(), func(c *corev1.Secret) { c.Labels["theirs"] = "x"; c.Annotations["theirs"] = "y" })
+	s.token = s.rotate(s.account)
+	got := s.copied()
+	if got.Labels["theirs"] != "x" || got.Annotations["theirs"] != "y" {
+		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+	}
+}
+
+func TestNothingForeignIsTouched(t *testing.T) {
+	for name, theirs := range map[string]*corev1.Secret{
+		"without labels":  {},
+		"with the mark":   {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
+		"with our labels": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels()}},
+		"with our labels, naming another account": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels(), Annotations: map[string]string{
+			"inventory.open-cluster-management.io/source-cluster": "x", "inventory.open-cluster-management.io/source-account": "y"}}},
+		"immutable": {Immutable: ptr.To(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			team := s.world.team()
+			theirs = theirs.DeepCopy()
+			theirs.Namespace, theirs.Name, theirs.Data = team, s.cluster+"-reader", map[string][]byte{"token": []byte("theirs")}
+			s.create(theirs)
+			s.publish(team, s.cluster)
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+			s.says(s.cluster, "False", "ForeignSecret", "Account reader is not copied in "+team+": the Secret "+s.cluster+"-reader there was not made by this addon and is left alone; delete or rename it. Copied: reader to "+s.team+".")
+			s.token = s.rotate(s.account)
+			s.copied()
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+			s.lacks(s.team, s.cluster, "reader")
+			s.bound(team, targetRole, false)
+			got := s.world.copied(team, s.cluster, "reader")
+			if diff := cmp.Diff(theirs, got, cmpopts.IgnoreFields(corev1.Secret{}, "TypeMeta")); diff != "" {
+				t.Errorf("their Secret (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAForeignSecretThatGoesMakesRoom(t *testing.T) {
+	s := newScene(t)
+	team := s.world.team()
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: s.cluster + "-reader"}}
+	s.create(theirs)
+	s.publish(team, s.cluster)
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+	s.mentions(s.cluster, "ForeignSecret", team)
+	s.delete(theirs)
+	s.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does
+	s.holds(team, s.cluster, "reader", s.token)
+}

@@ -1,0 +1,111 @@
+package credentials
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
+	for name, change := range map[string]func(*rbacv1.RoleBinding){
+		"one of the manager's":         func(*rbacv1.RoleBinding) {},
+		"one that is for another":      func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "elsewhere" },
+		"one forged, to another role":  func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" },
+		"one forged, to read a source": func(b *rbacv1.RoleBinding) { b.Name, b.RoleRef.Name = sourceRole, "view" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			team := w.team()
+			binding := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+			}
+			change(binding)
+			w.create(binding)
+			w.start()
+			w.bound(team, binding.Name, false)
+		})
+	}
+}
+
+func TestRightsComeBack(t *testing.T) {
+	s := newScene(t)
+	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
+		s.delete(binding)
+		s.bound(at.Namespace, at.Name, true)
+		edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
+		s.eventually(func() string {
+			if err := s.Get(t.Context(), at, binding); err != nil {
+				return err.Error()
+			}
+			if len(binding.Subjects) != 1 {
+				return "the subject is not back"
+			}
+			return ""
+		})
+	}
+	s.token = s.rotate(s.account)
+	s.copied()
+	edit(s.world, s.copied(), func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
+	s.copied()
+}
+
+// Who may edit RoleBindings must not be able to keep a copy by it.
+func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
+	edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
+	s.eventually(func() string {
+		if err := s.mgr.GetCache().Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the manager still takes it for its own: %v", err)
+		}
+		return ""
+	})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
+	s.lacks(s.team, s.cluster, "reader")
+	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+s.team+": the cluster is out.")
+	s.delete(binding)
+}
+
+func TestAnothersRoleBindingIsReported(t *testing.T) {
+	w := newWorld(t)
+	c, team := w.cluster(w.name("c")), w.team()
+	w.publish(team, c)
+	theirs := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}
+	w.create(theirs)
+	w.start()
+	w.account(c, "reader", team)
+	w.mentions(c, "CopyFailed", "is not this addon's", "delete RoleBinding "+targetRole)
+	w.delete(theirs)
+	w.mentions(c, "Copied", team)
+}
+
+func TestAMissingClusterRoleIsReported(t *testing.T) {
+	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}}
+	w.delete(role)
+	c, team := w.cluster(w.name("c")), w.team()
+	w.publish(team, c)
+	w.start()
+	account := w.account(c, "reader", team)
+	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "forbidden")
+	w.create(managerRights()[1])
+	w.holds(team, c, "reader", w.rotate(account))
+	w.mentions(c, "Copied", team)
+}

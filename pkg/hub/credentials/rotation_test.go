@@ -1,0 +1,215 @@
+package credentials
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+func TestARotationIsOnePatchPerTarget(t *testing.T) {
+	s := newScene(t)
+	second := s.world.team()
+	s.publish(second, s.cluster)
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Annotations[targetAnnotation] = s.team + ", " + second + ","
+	})
+	s.holds(second, s.cluster, "reader", s.token)
+	s.mentions(s.cluster, "Copied", s.team, second)
+	s.lookedTwice()
+	s.followed(s.team, second)
+	for range 3 {
+		s.wire.Reset()
+		s.token = s.rotate(s.account)
+		s.copied()
+		s.holds(second, s.cluster, "reader", s.token)
+		// The token is read when the account tells of it, and once more when the
+		// second it was made in is over; its copies never.
+		twice := []string{s.source(), s.source()}
+		s.eventually(func() string { return cmp.Diff(twice, s.reads()) })
+		s.settle()
+		if diff := cmp.Diff(twice, s.reads()); diff != "" {
+			t.Errorf("Secrets read (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"PATCH secrets", "PATCH secrets"}, sent(s.wire.Writes())); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// The agent makes a Secret that was deleted anew. A look in between takes nothing
+// back.
+func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
+	s := newScene(t)
+	before := s.copied()
+	s.lookedTwice()
+	s.wire.Reset()
+	s.delete(sourceSecret(s.account, "", ""))
+	// The second look comes when it is back.
+	back, looks := make(chan struct{}), 0
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Path != s.source() {
+			return apitest.Fault{}
+		}
+		if looks++; looks == 1 {
+			return apitest.Fault{}
+		}
+		return apitest.Fault{Until: back}
+	})
+	// Altered, the copy has its source looked for.
+	edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
+	s.eventually(func() string {
+		if len(s.reads()) == 0 {
+			return "the source was not looked for"
+		}
+		return ""
+	})
+	s.token = s.rotate(s.account)
+	close(back)
+	if after := s.copied(); after.UID != before.UID {
+		t.Error("the copy was taken back and made anew")
+	}
+}
+
+// The agent makes two tokens within a second when its cache is behind; its status
+// then says the same of both.
+func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
+	s := newScene(t)
+	s.lookedTwice()
+	second, looks := newToken(time.Now().Add(time.Hour)), 0
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Path == s.source() {
+			if looks++; looks == 2 {
+				s.store(s.account, second, certificate())
+			}
+		}
+		return apitest.Fault{}
+	})
+	s.rotate(s.account)
+	s.token = second
+	s.copied()
+}
+
+func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.settle()
+	s.lookedTwice()
+	s.followed(s.team)
+	s.wire.Reset()
+	for i := range 20 {
+		editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+			a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", Message: fmt.Sprint(i), LastTransitionTime: metav1.Now()}}
+		})
+		edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
+		s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+		s.creds.enqueueEverything()
+		s.creds.enqueueGrants()
+		if err := s.creds.enqueueStatuses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.quiet()
+	for _, call := range s.wire.Calls() {
+		if call.Resource == "secrets" && !call.Query.Has("watch") {
+			t.Errorf("%s %s", call.Method, call.Path)
+		}
+	}
+}
+
+func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.settle()
+	s.wire.Reset()
+	s.start()
+	s.followed(s.team)
+	s.eventually(func() string {
+		if !s.creds.allReconciled() {
+			return "the manager has not looked at everything"
+		}
+		return ""
+	})
+	s.quiet()
+	s.wire.Reset()
+	s.token = s.rotate(s.account)
+	s.copied()
+}
+
+func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
+	scene := func(t *testing.T) *scene {
+		s := newScene(t)
+		s.opts.CheckEvery = 300 * time.Millisecond
+		s.start()
+		return s
+	}
+	t.Run("a token rotated twice in a second", func(t *testing.T) {
+		s := scene(t)
+		s.token = newToken(time.Now().Add(time.Hour))
+		s.store(s.account, s.token, certificate())
+		s.copied()
+	})
+	t.Run("a Secret that was deleted", func(t *testing.T) {
+		s := scene(t)
+		s.delete(sourceSecret(s.account, "", ""))
+		s.lacks(s.team, s.cluster, "reader")
+		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
+		// Looking again writes nothing.
+		s.bound(s.team, targetRole, false)
+		s.settle()
+		s.wire.Reset()
+		s.quiet()
+		s.store(s.account, s.token, certificate())
+		s.copied()
+	})
+	t.Run("a Secret that is another's now", func(t *testing.T) {
+		s := scene(t)
+		other := s.account.DeepCopy()
+		other.UID = "another"
+		s.store(other, s.token, certificate())
+		s.lacks(s.team, s.cluster, "reader")
+		s.mentions(s.cluster, "InvalidSource", "no owner reference has its UID")
+	})
+	t.Run("nothing", func(t *testing.T) {
+		s := scene(t)
+		s.settled()
+		s.settle()
+		s.wire.Reset()
+		s.lookedTwice()
+		s.quiet()
+	})
+}
+
+// ahead is a clock that may be put forward. Time passes by it as it does.
+type ahead struct{ by atomic.Int64 }
+
+func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
+
+func (a *ahead) Since(t time.Time) time.Duration { return a.Now().Sub(t) }
+
+func TestATokenThatExpiresIsTakenBack(t *testing.T) {
+	const validity = 10 * time.Minute
+	s, now := newScene(t), &ahead{}
+	s.opts.Clock = now
+	s.start()
+	expires := now.Now().Add(validity)
+	s.token = newToken(expires)
+	s.store(s.account, s.token, certificate())
+	s.report(s.account, "reader", expires.Add(time.Hour))
+	s.copied()
+	now.by.Store(int64(validity - time.Second))
+	s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
+	s.lacks(s.team, s.cluster, "reader")
+	s.mentions(s.cluster, "InvalidSource", "has expired")
+	s.token = s.rotate(s.account)
+	s.copied()
+}

@@ -1,0 +1,96 @@
+package credentials
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// enqueuePair enqueues every account whose copies depend on a pair of namespace and
+// cluster.
+func (c *Credentials) enqueuePair(pair types.NamespacedName) {
+	accounts, err := c.accounts.List(c.added, client.InNamespace(pair.Name))
+	if err != nil {
+		return // the cache is being shut down
+	}
+	for i := range accounts {
+		c.enqueueWithRivals(&accounts[i])
+	}
+	for _, account := range c.ledger.AccountsOf(pair.Name) {
+		c.enqueueAccount(account)
+	}
+}
+
+// enqueueAccount enqueues one account. What has copies goes first, so that a
+// revocation does not wait for many first copies.
+func (c *Credentials) enqueueAccount(account types.NamespacedName) {
+	priority := kube.PriorityLow
+	if len(c.ledger.NamespacesOf(account)) > 0 {
+		priority = kube.PriorityNormal
+	}
+	c.accountTrigger.EnqueueWithPriority(account, priority)
+}
+
+// enqueueWithRivals enqueues an account and those whose copies have the same name.
+func (c *Credentials) enqueueWithRivals(account *authv1beta1.ManagedServiceAccount) {
+	key := client.ObjectKeyFromObject(account)
+	c.enqueueAccount(key)
+	rivals, err := c.accounts.SameCopyName(c.added, key)
+	if err != nil {
+		return // the cache is being shut down
+	}
+	for i := range rivals {
+		c.enqueueAccount(client.ObjectKeyFromObject(&rivals[i]))
+	}
+}
+
+// enqueueEverything enqueues every account.
+func (c *Credentials) enqueueEverything() {
+	accounts, err := c.accounts.List(c.added)
+	if err != nil {
+		return // the cache is being shut down
+	}
+	for i := range accounts {
+		c.enqueueAccount(client.ObjectKeyFromObject(&accounts[i]))
+	}
+	for _, account := range c.ledger.Accounts() {
+		c.enqueueAccount(account)
+	}
+}
+
+func (c *Credentials) enqueueGrant(grant grants.Grant) { c.grantTrigger.Enqueue(grant.Key()) }
+
+// enqueueGrants enqueues every RoleBinding that exists.
+func (c *Credentials) enqueueGrants() {
+	bindings := &rbacv1.RoleBindingList{}
+	if err := c.mgr.GetCache().List(c.added, bindings, kube.Uncopied); err != nil {
+		return // the cache is being shut down
+	}
+	for i := range bindings.Items {
+		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
+	}
+}
+
+func (c *Credentials) enqueueStatus(cluster string) {
+	c.statusTrigger.Enqueue(types.NamespacedName{Name: cluster})
+}
+
+// enqueueStatuses enqueues every cluster's condition.
+func (c *Credentials) enqueueStatuses(ctx context.Context) error {
+	addons := &addonv1beta1.ManagedClusterAddOnList{}
+	if err := c.mgr.GetCache().List(ctx, addons, kube.Uncopied); err != nil {
+		return fmt.Errorf("listing addons: %w", err)
+	}
+	for i := range addons.Items {
+		c.statusTrigger.EnqueueWithPriority(types.NamespacedName{Name: addons.Items[i].Namespace}, kube.PriorityLow)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package credentials
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+// scene is one cluster, published to one team, with one account that is copied
+// there.
+type scene struct {
+	*world
+	cluster, team string
+	profile       *inventoryv1alpha1.ClusterProfile
+	account       *authv1beta1.ManagedServiceAccount
+	token         string
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{world: newWorld(t)}
+	s.cluster = s.world.cluster(s.name("c"))
+	s.team = s.world.team()
+	s.profile = s.publish(s.team, s.cluster)
+	s.start()
+	s.account = s.tokenless(s.cluster, "reader", s.team)
+	s.token = s.rotate(s.account)
+	s.copied()
+	return s
+}
+
+// copied waits until the copy holds the token.
+func (s *scene) copied() *corev1.Secret {
+	s.t.Helper()
+	return s.holds(s.team, s.cluster, "reader", s.token)
+}
+
+func (s *scene) settled() {
+	s.t.Helper()
+	s.says(s.cluster, "True", "Copied", "Copied: reader to "+s.team+".")
+}
+
+// withdrawn waits until the copy, and the rights to it and to its source, are gone.
+func (s *scene) withdrawn() {
+	s.t.Helper()
+	s.lacks(s.team, s.cluster, "reader")
+	s.bound(s.team, targetRole, false)
+	s.bound(s.cluster, sourceRole, false)
+}
+
+// lookedTwice waits until the token was read once more after its second was over.
+func (s *scene) lookedTwice() {
+	s.t.Helper()
+	s.eventually(func() string {
+		got := slices.DeleteFunc(s.reads(), func(path string) bool { return path != s.source() })
+		if len(got) < 2 {
+			return fmt.Sprintf("read %d times", len(got))
+		}
+		return ""
+	})
+}
+
+// source is the path of the account's Secret.
+func (s *scene) source() string { return "/api/v1/namespaces/" + s.cluster + "/secrets/reader" }
+
+// followed waits until the manager sees every change of copies in namespaces.
+func (w *world) followed(namespaces ...string) {
+	w.t.Helper()
+	w.eventually(func() string {
+		for _, namespace := range namespaces {
+			if !w.creds.followers.Synced(namespace) {
+				return namespace + " is not followed"
+			}
+		}
+		return ""
+	})
+}
+
+// reads are the paths of the Secrets that were read, but for lists and watches.
+func (s *scene) reads() []string {
+	var paths []string
+	for _, call := range s.wire.Calls() {
+		if call.Resource == "secrets" && call.Method == http.MethodGet && !call.Query.Has("watch") && !strings.Contains(call.Query.Encode(), "labelSelector") {
+			paths = append(paths, call.Path)
+		}
+	}
+	return paths
+}
+
+// settle waits until nothing has been written for a while.
+func (w *world) settle() {
+	w.t.Helper()
+	writes, since := len(w.wire.Writes()), time.Now()
+	w.eventually(func() string {
+		if now := len(w.wire.Writes()); now != writes {
+			writes, since = now, time.Now()
+		}
+		if time.Since(since) < quietly/2 {
+			return "still writing"
+		}
+		return ""
+	})
+}

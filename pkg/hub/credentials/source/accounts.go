@@ -1,0 +1,261 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// AccountCRD is the CRD of ManagedServiceAccounts, which a hub may lack.
+const AccountCRD = "managedserviceaccounts.authentication.open-cluster-management.io"
+
+// AccountKind is the kind that it defines.
+var AccountKind = authv1beta1.GroupVersion.WithKind("ManagedServiceAccount")
+
+// IndexAccountByCopyName finds ManagedServiceAccounts by the name of their copies,
+// which accounts of different clusters may share.
+const IndexAccountByCopyName = "credentials.accountByCopyName"
+
+// Accounts is a cache of the ManagedServiceAccounts that are labelled to be
+// copied. It is separate from the manager's cache, which cannot be configured for a
+// kind that the hub does not serve yet. If the kind is removed, the cache keeps its
+// content; only an account that was seen to be deleted is gone.
+type Accounts struct {
+	cfg      *rest.Config
+	http     *http.Client
+	mapper   meta.RESTMapper
+	copyName func(account types.NamespacedName) string
+
+	mu           sync.RWMutex
+	cache        cache.Cache                       // nil until it is filled
+	unreconciled map[types.NamespacedName]struct{} // nobody has reconciled these since the start
+}
+
+// NewAccounts returns a cache that is empty until Start. copyName names an
+// account's copies.
+func NewAccounts(cfg *rest.Config, http *http.Client, mapper meta.RESTMapper, copyName func(types.NamespacedName) string) *Accounts {
+	return &Accounts{cfg: cfg, http: http, mapper: mapper, copyName: copyName}
+}
+
+// Start fills the cache and keeps it up to date until the context ends. changed is
+// called for every account that is created, changed or deleted.
+func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedServiceAccount)) error {
+	filling, informer, err := a.fill(ctx)
+	if err != nil {
+		return err
+	}
+	list := &authv1beta1.ManagedServiceAccountList{}
+	if err := filling.List(ctx, list, kube.Uncopied); err != nil {
+		return err
+	}
+	a.publish(filling, list.Items)
+	// Handlers come last, so that whoever is called finds the account in the cache.
+	if _, err := informer.AddEventHandler(handlers(changed)); err != nil {
+		return err
+	}
+	// No handler is called for an account that was deleted in between.
+	for i := range list.Items {
+		account := &list.Items[i]
+		err := filling.Get(ctx, client.ObjectKeyFromObject(account), &authv1beta1.ManagedServiceAccount{}, kube.Uncopied)
+		if apierrors.IsNotFound(err) {
+			changed(account)
+		}
+	}
+	return nil
+}
+
+// fill starts a cache and waits until it has all accounts.
+func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error) {
+	scheme := runtime.NewScheme()
+	if err := authv1beta1.AddToScheme(scheme); err != nil {
+		return nil, nil, err
+	}
+	filling, err := cache.New(a.cfg, cache.Options{
+		HTTPClient: a.http,
+		Scheme:     scheme,
+		Mapper:     a.mapper,
+		ByObject: map[client.Object]cache.ByObject{
+			&authv1beta1.ManagedServiceAccount{}: {
+				Label:     labels.SelectorFromSet(labels.Set{contract.LabelSyncToProfile: "true"}),
+				Transform: trimAccount,
+			},
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a cache of ManagedServiceAccounts: %w", err)
+	}
+	byCopyName := func(obj client.Object) []string { return []string{a.copyName(client.ObjectKeyFromObject(obj))} }
+	if err := filling.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, IndexAccountByCopyName, byCopyName); err != nil {
+		return nil, nil, err
+	}
+	informer, err := filling.GetInformer(ctx, &authv1beta1.ManagedServiceAccount{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		// Start fails only when it is called twice.
+		_ = filling.Start(ctx)
+	}()
+	if !filling.WaitForCacheSync(ctx) {
+		return nil, nil, ctx.Err()
+	}
+	return filling, informer, nil
+}
+
+// publish lets others read the cache.
+func (a *Accounts) publish(filled cache.Cache, accounts []authv1beta1.ManagedServiceAccount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cache = filled
+	a.unreconciled = make(map[types.NamespacedName]struct{}, len(accounts))
+	for i := range accounts {
+		a.unreconciled[client.ObjectKeyFromObject(&accounts[i])] = struct{}{}
+	}
+}
+
+func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.ResourceEventHandler {
+	call := func(obj any) {
+		if account, ok := obj.(*authv1beta1.ManagedServiceAccount); ok {
+			changed(account)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: call,
+		UpdateFunc: func(before, after any) {
+			b, okBefore := before.(*authv1beta1.ManagedServiceAccount)
+			a, okAfter := after.(*authv1beta1.ManagedServiceAccount)
+			if !okBefore || !okAfter || accountChanged(b, a) {
+				call(after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if lost, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = lost.Obj
+			}
+			call(obj)
+		},
+	}
+}
+
+// accountChanged reports whether anything that decides about copies differs.
+// Conditions do not decide: that a token could not be reported this time says
+// nothing about the one that was.
+func accountChanged(before, after *authv1beta1.ManagedServiceAccount) bool {
+	return before.UID != after.UID ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		IsLabelled(before) != IsLabelled(after) ||
+		before.Annotations[contract.AnnotationSyncToNamespaces] != after.Annotations[contract.AnnotationSyncToNamespaces] ||
+		len(before.Annotations) != len(after.Annotations) ||
+		ReferenceOf(before) != ReferenceOf(after)
+}
+
+// filled returns the cache, or nil while it is being filled.
+func (a *Accounts) filled() cache.Cache {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cache
+}
+
+// Synced reports whether the accounts are known.
+func (a *Accounts) Synced() bool { return a.filled() != nil }
+
+// Get returns a labelled account, or nil if there is none. known is false while
+// the accounts are not known.
+func (a *Accounts) Get(ctx context.Context, key types.NamespacedName) (account *authv1beta1.ManagedServiceAccount, known bool, err error) {
+	filled := a.filled()
+	if filled == nil {
+		return nil, false, nil
+	}
+	account, err = kube.Get(ctx, filled, key, &authv1beta1.ManagedServiceAccount{})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case account == nil || !IsLabelled(account):
+		return nil, true, nil
+	default:
+		return account, true, nil
+	}
+}
+
+// List returns the labelled accounts that the options select; none while the
+// accounts are not known.
+func (a *Accounts) List(ctx context.Context, options ...client.ListOption) ([]authv1beta1.ManagedServiceAccount, error) {
+	filled := a.filled()
+	if filled == nil {
+		return nil, nil
+	}
+	found := &authv1beta1.ManagedServiceAccountList{}
+	if err := filled.List(ctx, found, append(options, kube.Uncopied)...); err != nil {
+		return nil, fmt.Errorf("listing ManagedServiceAccounts: %w", err)
+	}
+	return found.Items, nil
+}
+
+// SameCopyName returns the labelled accounts whose copies have the name that an
+// account's copies have, the account included.
+func (a *Accounts) SameCopyName(ctx context.Context, account types.NamespacedName) ([]authv1beta1.ManagedServiceAccount, error) {
+	return a.List(ctx, client.MatchingFields{IndexAccountByCopyName: a.copyName(account)})
+}
+
+// Reconciled records that an account was reconciled. last is true if it was the
+// last of those that existed at the start.
+func (a *Accounts) Reconciled(account types.NamespacedName) (last bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.unreconciled[account]; !ok {
+		return false
+	}
+	delete(a.unreconciled, account)
+	return len(a.unreconciled) == 0
+}
+
+// AllReconciled reports whether every account that existed at the start was
+// reconciled.
+func (a *Accounts) AllReconciled() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cache != nil && len(a.unreconciled) == 0
+}
+
+// trimAccount keeps only what is read of an account.
+func trimAccount(in any) (any, error) {
+	account, ok := in.(*authv1beta1.ManagedServiceAccount)
+	if !ok {
+		return in, nil
+	}
+	trimmed := &authv1beta1.ManagedServiceAccount{
+		TypeMeta: account.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         account.Namespace,
+			Name:              account.Name,
+			UID:               account.UID,
+			ResourceVersion:   account.ResourceVersion,
+			DeletionTimestamp: account.DeletionTimestamp,
+			Labels:            map[string]string{contract.LabelSyncToProfile: account.Labels[contract.LabelSyncToProfile]},
+		},
+		Status: authv1beta1.ManagedServiceAccountStatus{
+			ExpirationTimestamp: account.Status.ExpirationTimestamp,
+			TokenSecretRef:      account.Status.TokenSecretRef,
+		},
+	}
+	if targets, ok := account.Annotations[contract.AnnotationSyncToNamespaces]; ok {
+		trimmed.Annotations = map[string]string{contract.AnnotationSyncToNamespaces: targets}
+	}
+	return trimmed, nil
+}

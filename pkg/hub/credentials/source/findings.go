@@ -1,0 +1,126 @@
+package source
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// CheckEvery is about how often every Secret is read though its account's status
+	// has not changed. Each check is delayed by up to half as much again, so that
+	// they spread.
+	CheckEvery = 4 * time.Minute
+
+	// problemEvery is the same for a Secret that holds nothing to copy: somebody may
+	// be fixing it.
+	problemEvery = 20 * time.Second
+
+	// secondLook is when a new token is read once more: times in an account's status
+	// have a resolution of one second, and managed-serviceaccount's agent makes two
+	// tokens within a second when its cache is behind.
+	secondLook = 2 * time.Second
+
+	// missingLook is when a missing Secret is looked for once more before its copies
+	// are withdrawn: its agent, which may be far away, recreates a deleted Secret.
+	// The token itself is still valid meanwhile.
+	missingLook = 5 * time.Second
+
+	// justNow is how old a new token may be, by the spoke's clock.
+	justNow = time.Minute
+)
+
+// Finding is what reading an account's Secret found.
+type Finding struct {
+	Digest  Digest
+	Expires time.Time
+	Problem string    // why it cannot be copied, or ""
+	Next    time.Time // when to read again; zero means only when the account changes
+
+	reference Reference // by which it was read
+	missing   bool      // the Secret was missing at the last read
+}
+
+// At returns the finding as it is at a later time: a token may have expired.
+func (f Finding) At(now time.Time) Finding {
+	if f.Problem == "" && !now.Before(f.Expires) {
+		return Finding{Problem: hasExpired(f.Expires)}
+	}
+	return f
+}
+
+// findings remembers what the last read of each account's Secret found. It is
+// safe for concurrent use.
+type findings struct {
+	every time.Duration
+
+	mu    sync.Mutex
+	found map[types.NamespacedName]Finding // by account
+}
+
+func newFindings(every time.Duration) *findings {
+	return &findings{every: every, found: map[types.NamespacedName]Finding{}}
+}
+
+// current returns what was found by this reference. ok is false when it is time
+// to read again.
+func (s *findings) current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok = s.found[account]
+	return f, ok && f.reference == ref && now.Before(f.Next)
+}
+
+// record keeps a finding until the next check, whose time it sets.
+func (s *findings) record(account types.NamespacedName, f Finding, now time.Time) Finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	every := s.every
+	if f.Problem != "" {
+		every = min(every, problemEvery)
+	}
+	f.Next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
+	before, known := s.found[account]
+	switch first := !known || before.reference != f.reference; {
+	case first && now.Sub(f.reference.refreshed).Abs() < justNow:
+		f.Next = now.Add(min(secondLook, every))
+	case !first && now.Before(before.Next) && before.Next.Before(f.Next):
+		f.Next = before.Next // reading for another reason does not postpone the check
+	}
+	s.found[account] = f
+	return f
+}
+
+// recordMissing keeps the finding that the Secret is missing. The previous finding
+// by the same reference stays in force until the Secret was missing for a while.
+func (s *findings) recordMissing(account types.NamespacedName, f Finding, now time.Time) Finding {
+	if before, ok := s.waitForMissing(account, f.reference, now); ok {
+		return before
+	}
+	return s.record(account, f, now)
+}
+
+// waitForMissing returns the finding that stays in force while a missing Secret may
+// come back; ok is false when it does not any more.
+func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.found[account]
+	if !known || before.reference != ref || before.Problem != "" {
+		return Finding{}, false
+	}
+	if !before.missing {
+		before.missing, before.Next = true, now.Add(missingLook)
+		s.found[account] = before
+	}
+	return before, now.Before(before.Next)
+}
+
+// forget drops an account of which nothing is to be copied.
+func (s *findings) forget(account types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.found, account)
+}

@@ -1,0 +1,232 @@
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+const (
+	// labelIsToken is on every Secret that managed-serviceaccount's agent writes
+	// (managed-serviceaccount pkg/common).
+	labelIsToken = "authentication.open-cluster-management.io/is-managed-serviceaccount"
+
+	// A token is a few hundred bytes to a few kilobytes, a bundle of certificate
+	// authorities rarely more than some tens of kilobytes.
+	maxTokenBytes = 16 << 10
+	maxCABytes    = 256 << 10
+)
+
+// IsLabelled reports whether an account may be copied at all.
+func IsLabelled(account *authv1beta1.ManagedServiceAccount) bool {
+	return account.Labels[contract.LabelSyncToProfile] == "true"
+}
+
+// NamedNamespaces returns the namespaces that an account's annotation lists, which
+// may be invalid names. named is false when it has no such annotation.
+func NamedNamespaces(account *authv1beta1.ManagedServiceAccount) (namespaces []string, named bool) {
+	list, named := account.Annotations[contract.AnnotationSyncToNamespaces]
+	for _, namespace := range strings.Split(list, ",") {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), named
+}
+
+// Reference is what an account's status says of its token. A different reference
+// means a different token. Its time has a resolution of one second.
+type Reference struct {
+	name      string
+	refreshed time.Time
+	expires   time.Time // zero when the status does not say
+	account   string    // the account's UID
+}
+
+// ReferenceOf returns what an account's status says of its token.
+func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
+	ref := Reference{account: string(account.UID)}
+	if account.Status.TokenSecretRef != nil {
+		ref.name = account.Status.TokenSecretRef.Name
+		ref.refreshed = account.Status.TokenSecretRef.LastRefreshTimestamp.UTC()
+	}
+	if account.Status.ExpirationTimestamp != nil {
+		ref.expires = account.Status.ExpirationTimestamp.UTC()
+	}
+	return ref
+}
+
+// Problem says why the token of a reference must not be used whatever its Secret
+// holds, or "". The spoke's agent writes the status: a name other than the
+// account's would make a copy of any Secret in the cluster's namespace.
+func (r Reference) Problem(account string, now time.Time) string {
+	switch {
+	case r.name == "":
+		return "its status names no Secret (status.tokenSecretRef): the agent of managed-serviceaccount has not reported a token, or has withdrawn it"
+	case r.name != account:
+		return "its status names a Secret that is not its own: an account's token is in the Secret of the account's name"
+	case !r.expires.IsZero() && !now.Before(r.expires):
+		return hasExpired(r.expires) + "; see why the agent of managed-serviceaccount does not refresh it"
+	default:
+		return ""
+	}
+}
+
+func hasExpired(at time.Time) string {
+	return "its token has expired at " + at.UTC().Format(time.RFC3339)
+}
+
+// Token is what may be copied of an account's Secret. It is never kept.
+type Token struct {
+	Token   []byte
+	CA      []byte
+	Expires time.Time
+}
+
+// Digest identifies a Token without revealing it.
+type Digest = [sha256.Size]byte
+
+// Digest returns the token's digest.
+func (t Token) Digest() Digest {
+	var all bytes.Buffer
+	for _, part := range [][]byte{t.Token, t.CA, []byte(t.Expires.UTC().Format(time.RFC3339))} {
+		_ = binary.Write(&all, binary.BigEndian, uint64(len(part)))
+		all.Write(part)
+	}
+	return sha256.Sum256(all.Bytes())
+}
+
+// judge returns what may be copied of an account's own Secret, or says why nothing
+// may. The Secret is written by the spoke's agent, or by anybody with rights in
+// the cluster's namespace.
+func judge(account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time) (token Token, problem string) {
+	switch {
+	case secret.Labels[labelIsToken] != "true":
+		return Token{}, "its Secret was not made by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
+	case !isOwnedBy(secret, account):
+		return Token{}, "its Secret was not made for it: no owner reference has its UID"
+	case secret.Type != corev1.SecretTypeOpaque:
+		return Token{}, fmt.Sprintf("its Secret is of type %.60q instead of %s", secret.Type, corev1.SecretTypeOpaque)
+	}
+	token = Token{Token: secret.Data[contract.CredentialTokenKey], CA: secret.Data[contract.CredentialCAKey]}
+	switch {
+	case len(token.Token) == 0:
+		return Token{}, "its Secret holds no " + contract.CredentialTokenKey
+	case len(token.Token) > maxTokenBytes:
+		return Token{}, tooLong(contract.CredentialTokenKey, len(token.Token), maxTokenBytes)
+	case len(token.CA) == 0:
+		return Token{}, "its Secret holds no " + contract.CredentialCAKey
+	case len(token.CA) > maxCABytes:
+		return Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
+	case !isCertificates(token.CA):
+		return Token{}, "its Secret's " + contract.CredentialCAKey + " is not a list of PEM certificates and nothing else"
+	}
+	expires, ok := tokenExpiry(token.Token)
+	if !ok {
+		return Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
+	}
+	token.Expires = expires
+	if status := account.Status.ExpirationTimestamp; status != nil && status.Time.Before(expires) {
+		token.Expires = status.UTC()
+	}
+	if !now.Before(token.Expires) {
+		return Token{}, hasExpired(token.Expires) + "; see why the agent of managed-serviceaccount does not refresh it"
+	}
+	return token, ""
+}
+
+func tooLong(key string, bytes, limit int) string {
+	return fmt.Sprintf("its Secret's %s has %d bytes, and %d are allowed", key, bytes, limit)
+}
+
+func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount) bool {
+	for _, owner := range secret.OwnerReferences {
+		if owner.UID == account.UID && owner.Kind == "ManagedServiceAccount" && strings.HasPrefix(owner.APIVersion, authv1beta1.GroupVersion.Group+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenExpiry reads when a token expires. Its signature is the spoke's business.
+func tokenExpiry(token []byte) (time.Time, bool) {
+	parts := strings.Split(string(token), ".")
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+		return time.Time{}, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return time.Time{}, false
+	}
+	var claims struct {
+		Expires *float64 `json:"exp"`
+	}
+	// RFC 3339 cannot express times after the last second of the year 9999.
+	const lastSecond = 253402300799
+	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires == nil || *claims.Expires < 0 || *claims.Expires > lastSecond {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(*claims.Expires), 0).UTC(), true
+}
+
+// isCertificates reports whether data is PEM certificates only: a private key
+// among them must not be handed on.
+func isCertificates(data []byte) bool {
+	found := false
+	for rest := data; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return found && !bytes.Contains(rest, []byte("PRIVATE KEY"))
+		}
+		if block.Type != "CERTIFICATE" {
+			return false
+		}
+		found = true
+	}
+}
+
+// windowBytes is how many bytes of a token count as the token.
+const windowBytes = 12
+
+// Censor returns text, or a substitute if it quotes part of the token: an
+// admission webhook may quote what it refuses.
+func (t Token) Censor(text string) string {
+	encoded := base64.StdEncoding.EncodeToString(t.Token)
+	for i := 0; i+windowBytes <= len(text); i++ {
+		window := text[i : i+windowBytes]
+		if strings.Contains(string(t.Token), window) || strings.Contains(encoded, window) {
+			return "the API server's message is left out: it quotes the token"
+		}
+	}
+	return text
+}
+
+// encoded matches text that is long enough, in the letters of base64, to be part
+// of a token.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/=_.-]{40,}`)
+
+// WithoutTokens leaves out of a text whatever may be part of some token, for
+// errors about a token that is not at hand, as when a copy is deleted. Names of
+// objects have no capitals and stay.
+func WithoutTokens(text string) string {
+	return encoded.ReplaceAllStringFunc(text, func(found string) string {
+		if found == strings.ToLower(found) {
+			return found
+		}
+		return "(left out)"
+	})
+}

@@ -1,0 +1,307 @@
+package credentials
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// stepper runs the production reconcilers with their caches, but no controllers:
+// the test calls Reconcile. It acts as administrator, so that a new RoleBinding
+// need not be waited for.
+type stepper struct {
+	*world
+	copies, grants, status reconcile.Reconciler
+	time                   *ahead
+}
+
+func newStepper(t *testing.T) *stepper {
+	t.Helper()
+	s := &stepper{world: newWorld(t), time: &ahead{}}
+	s.opts.Clock = s.time
+	byObject := CacheOptions()
+	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", "cluster-inventory")}
+	mgr, err := manager.New(s.wire.Tap(s.srv.Config(t)), manager.Options{
+		Scheme:     testScheme(),
+		Logger:     logr.Discard(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, upstream.OverrideOff)
+	apitest.Must(t, err)
+	creds, err := Add(ctx, mgr, s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, watched := range []client.Object{&inventoryv1alpha1.ClusterProfile{}, &rbacv1.RoleBinding{}, &addonv1beta1.ManagedClusterAddOn{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, watched, cache.BlockUntilSynced(false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cached := make(chan error, 1)
+	go func() { cached <- mgr.GetCache().Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the cache was not filled")
+	}
+	s.creds, s.mgr = creds, mgr
+	led := s.lead(ctx)
+	s.stop = func() {
+		cancel()
+		<-led
+		if err := <-cached; err != nil {
+			t.Errorf("cache: %v", err)
+		}
+		s.stop = func() {}
+	}
+	return s
+}
+
+// lead starts what the elected leader runs, and makes the reconcilers.
+func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
+	s.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := (leader{s.creds}).Start(ctx); err != nil {
+			s.t.Errorf("leader: %v", err)
+		}
+	}()
+	apitest.Must(s.t, s.creds.start(ctx))
+	s.eventually(func() string {
+		if !s.opts.UpstreamSyncer.Known() {
+			return "upstream's syncer is not known"
+		}
+		return ""
+	})
+	s.copies, s.grants, s.status = s.creds.reconciler(), s.creds.grantsReconciler(), s.creds.statusReconciler()
+	return done
+}
+
+// cachedAccount is the resource version of an account in the accounts' cache.
+func (s *stepper) cachedAccount(key types.NamespacedName) string {
+	account, _, err := s.creds.accounts.Get(s.t.Context(), key)
+	if err != nil || account == nil {
+		return ""
+	}
+	return account.ResourceVersion
+}
+
+// cachedCopy is the resource version of a copy as its namespace's follower shows
+// it; known is false while the namespace is not followed.
+func (s *stepper) cachedCopy(key types.NamespacedName) (version string, known bool) {
+	if !s.creds.followers.Synced(key.Namespace) {
+		return "", false
+	}
+	return s.creds.ledger.SeenVersion(key), true
+}
+
+// still is one cluster, published to one team, whose account reader is to be
+// copied there.
+type still struct {
+	*stepper
+	cluster, team string
+	profile       *inventoryv1alpha1.ClusterProfile
+	account       *authv1beta1.ManagedServiceAccount
+	token         string
+}
+
+func (s *stepper) still(name string) *still {
+	s.t.Helper()
+	v := &still{stepper: s, cluster: s.cluster(name), team: s.team()}
+	v.profile = s.publish(v.team, v.cluster)
+	v.account = s.tokenless(v.cluster, "reader", v.team)
+	v.token = s.rotate(v.account)
+	v.caughtUp()
+	return v
+}
+
+func (v *still) accountKey() types.NamespacedName { return client.ObjectKeyFromObject(v.account) }
+
+func (v *still) copyKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: v.team, Name: v.cluster + "-reader"}
+}
+
+// step reconciles the account once.
+func (v *still) step() (reconcile.Result, error) {
+	v.t.Helper()
+	return v.copies.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: v.accountKey()})
+}
+
+// round reconciles everything that concerns the account once.
+func (v *still) round() error {
+	v.t.Helper()
+	_, err := v.step()
+	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+		if _, failed := v.grants.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: at}); err == nil {
+			err = failed
+		}
+	}
+	if _, failed := v.status.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: v.cluster}}); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// converge does rounds until one writes nothing, fails nothing and leaves things
+// as they should be. It returns what was written on the way.
+func (v *still) converge(done func() string) []string {
+	v.t.Helper()
+	var all []string
+	v.eventually(func() string {
+		before := len(v.wire.Writes())
+		err := v.round()
+		all = sent(v.wire.Writes())
+		v.caughtUp()
+		switch {
+		case err != nil:
+			return err.Error()
+		case len(v.wire.Writes()) > before:
+			return fmt.Sprintf("still writing: %v", all)
+		default:
+			return done()
+		}
+	})
+	return all
+}
+
+// quietNow checks that one more round writes nothing.
+func (v *still) quietNow() {
+	v.t.Helper()
+	v.wire.Reset()
+	if err := v.round(); err != nil {
+		v.t.Errorf("one more round: %v", err)
+	}
+	if diff := cmp.Diff([]string{}, sent(v.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+		v.t.Errorf("one more round writes (-want +got):\n%s", diff)
+	}
+}
+
+// caughtUp waits until the caches have what the API server has.
+func (v *still) caughtUp() {
+	v.t.Helper()
+	live := func(key types.NamespacedName, obj client.Object) string {
+		if err := v.Get(v.t.Context(), key, obj); err != nil {
+			if !apierrors.IsNotFound(err) {
+				v.t.Fatal(err)
+			}
+			return ""
+		}
+		return obj.GetResourceVersion()
+	}
+	behind := func(what string, cached, live string) string {
+		if cached != live {
+			return fmt.Sprintf("the cache has %s at version %q, not %q", what, cached, live)
+		}
+		return ""
+	}
+	inCache := func(key types.NamespacedName, obj client.Object) string {
+		if err := v.mgr.GetCache().Get(v.t.Context(), key, obj); err != nil {
+			return ""
+		}
+		return obj.GetResourceVersion()
+	}
+	v.eventually(func() string {
+		account := &authv1beta1.ManagedServiceAccount{}
+		version := live(v.accountKey(), account)
+		if account.Labels[syncLabel] != "true" {
+			version = ""
+		}
+		if missing := behind("the account", v.cachedAccount(v.accountKey()), version); missing != "" {
+			return missing
+		}
+		for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+			binding := &rbacv1.RoleBinding{}
+			version := live(at, binding)
+			if binding.Labels["inventory.open-cluster-management.io/credential"] != "true" {
+				version = ""
+			}
+			if missing := behind("RoleBinding "+at.String(), inCache(at, &rbacv1.RoleBinding{}), version); missing != "" {
+				return missing
+			}
+		}
+		profile := types.NamespacedName{Namespace: v.team, Name: v.cluster}
+		if missing := behind("the profile", inCache(profile, &inventoryv1alpha1.ClusterProfile{}), live(profile, &inventoryv1alpha1.ClusterProfile{})); missing != "" {
+			return missing
+		}
+		addon := types.NamespacedName{Namespace: v.cluster, Name: "cluster-inventory"}
+		if missing := behind("the addon", inCache(addon, &addonv1beta1.ManagedClusterAddOn{}), live(addon, &addonv1beta1.ManagedClusterAddOn{})); missing != "" {
+			return missing
+		}
+		secret := &corev1.Secret{}
+		version = live(v.copyKey(), secret)
+		if secret.Labels["inventory.open-cluster-management.io/credential"] != "true" || secret.Annotations["inventory.open-cluster-management.io/source-account"] != "reader" {
+			version = ""
+		}
+		if cached, watched := v.cachedCopy(v.copyKey()); watched {
+			return behind("the copy", cached, version)
+		}
+		return ""
+	})
+}
+
+// watched waits until the copies of the team's namespace are watched.
+func (v *still) watched() {
+	v.t.Helper()
+	v.followed(v.team)
+	v.caughtUp()
+}
+
+// there says what is wrong with the copy, if anything.
+func (v *still) there() string {
+	got := v.copied(v.team, v.cluster, "reader")
+	switch {
+	case got == nil:
+		return "there is no copy"
+	case string(got.Data["token"]) != v.token || string(got.Data["ca.crt"]) != certificate() || len(got.Data) != 2:
+		return "the copy holds something else"
+	case len(got.OwnerReferences) != 1 || got.OwnerReferences[0].Name != v.cluster:
+		return "the copy has another owner"
+	case v.condition(v.cluster).Reason != "Copied":
+		return fmt.Sprintf("condition %+v", v.condition(v.cluster))
+	}
+	return ""
+}
+
+// gone says what is left of the copy and of the rights to it, if anything.
+func (v *still) gone() string {
+	if v.copied(v.team, v.cluster, "reader") != nil {
+		return "the copy is there"
+	}
+	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+		if err := v.Get(v.t.Context(), at, &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("RoleBinding %s: %v", at, err)
+		}
+	}
+	return ""
+}
+
+// later is when a token's validity is over.
+func later() time.Time { return time.Now().Add(time.Hour) }

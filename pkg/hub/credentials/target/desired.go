@@ -1,0 +1,183 @@
+package target
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// MaxNameBytes is the longest name of a Secret.
+const MaxNameBytes = 253
+
+// Name returns the name of an account's copies: what an exec plugin that knows
+// cluster and account asks for.
+func Name(account types.NamespacedName) string { return account.Namespace + "-" + account.Name }
+
+// Key returns the key of an account's copy in one namespace.
+func Key(account types.NamespacedName, namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: Name(account)}
+}
+
+// Owner is the ClusterProfile that owns a copy. The zero value is unknown.
+type Owner struct {
+	UID  types.UID
+	Name string
+}
+
+// Digest identifies a Content without revealing it.
+type Digest = [sha256.Size]byte
+
+// Content is what is copied. It is never kept.
+type Content struct {
+	Token   []byte
+	CA      []byte
+	Expires time.Time
+	Digest  Digest
+}
+
+// Want describes an account's copy in one namespace.
+type Want struct {
+	Account   types.NamespacedName
+	Namespace string
+	Content   Content
+
+	// Owner of the copy; while it is unknown, the copy's owner is left as it is.
+	Owner Owner
+
+	// Create allows a copy that is not there to be made.
+	Create bool
+}
+
+func (w Want) key() types.NamespacedName { return Key(w.Account, w.Namespace) }
+
+func (w Want) data() map[string][]byte {
+	return map[string][]byte{contract.CredentialTokenKey: w.Content.Token, contract.CredentialCAKey: w.Content.CA}
+}
+
+func (w Want) annotations() map[string]string {
+	return map[string]string{
+		contract.AnnotationSourceCluster: w.Account.Namespace,
+		contract.AnnotationSourceAccount: w.Account.Name,
+		contract.AnnotationExpires:       w.Content.Expires.UTC().Format(time.RFC3339),
+	}
+}
+
+func (w Want) owners() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: inventoryv1alpha1.GroupVersion.String(),
+		Kind:       "ClusterProfile",
+		Name:       w.Owner.Name,
+		UID:        w.Owner.UID,
+	}}
+}
+
+// Labels are on every copy, and select copies.
+func Labels() map[string]string {
+	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
+}
+
+// SourceOf returns the account that a Secret says it is a copy of. ok is false
+// unless it says so in every way a copy does.
+func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
+	labels, annotations := meta.GetLabels(), meta.GetAnnotations()
+	account = types.NamespacedName{Namespace: annotations[contract.AnnotationSourceCluster], Name: annotations[contract.AnnotationSourceAccount]}
+	ok = contains(labels, Labels()) && account.Namespace != "" && account.Name != "" && meta.GetName() == Name(account)
+	return account, ok
+}
+
+// DesiredCopy is a copy as it is created.
+func DesiredCopy(w Want) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       w.Namespace,
+			Name:            Name(w.Account),
+			Labels:          Labels(),
+			Annotations:     w.annotations(),
+			OwnerReferences: w.owners(),
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: w.data(),
+	}
+}
+
+// step is what is done about the Secret in a copy's place.
+type step int
+
+const (
+	leaveForeign step = iota // it is no copy
+	keep                     // it is as it should be
+	patch                    // it differs
+	replace                  // it cannot be changed into what it should be
+)
+
+// nextStep compares the Secret that is there with the copy that should be. isCopy
+// is whether it is the account's copy.
+func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
+	switch {
+	case !isCopy:
+		return leaveForeign
+	case have.Type != corev1.SecretTypeOpaque, have.Immutable != nil && *have.Immutable, have.DeletionTimestamp != nil:
+		return replace
+	case matches(have, w):
+		return keep
+	default:
+		return patch
+	}
+}
+
+// matches reports whether a copy is as it should be. Other labels and annotations
+// do not matter.
+func matches(have *corev1.Secret, w Want) bool {
+	return apiequality.Semantic.DeepEqual(have.Data, w.data()) &&
+		contains(have.Labels, Labels()) && contains(have.Annotations, w.annotations()) &&
+		(w.Owner.UID == "" || apiequality.Semantic.DeepEqual(have.OwnerReferences, w.owners()))
+}
+
+func contains(have, want map[string]string) bool {
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// ownerOf returns the UID of the one profile that owns a copy, or "".
+func ownerOf(secret *corev1.Secret) types.UID {
+	if len(secret.OwnerReferences) == 1 && secret.OwnerReferences[0].Kind == "ClusterProfile" {
+		return secret.OwnerReferences[0].UID
+	}
+	return ""
+}
+
+// copyPatch is the JSON merge patch that makes a copy what it should be. have is
+// the data that is there, of which other keys are removed. The API server refuses
+// the patch with a conflict unless the copy is still at that version.
+func copyPatch(resourceVersion string, have map[string][]byte, w Want) ([]byte, error) {
+	data := map[string]any{}
+	for key := range have {
+		data[key] = nil
+	}
+	for key, value := range w.data() {
+		data[key] = value
+	}
+	metadata := map[string]any{"resourceVersion": resourceVersion, "labels": Labels(), "annotations": w.annotations()}
+	if w.Owner.UID != "" {
+		metadata["ownerReferences"] = w.owners()
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, "data": data})
+}
+
+// releasePatch is the JSON merge patch that removes every finalizer of a copy, so
+// that it goes when it is deleted.
+func releasePatch(resourceVersion string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion, "finalizers": nil}})
+}

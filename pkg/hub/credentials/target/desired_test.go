@@ -1,0 +1,128 @@
+package target
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+func TestSourceOf(t *testing.T) {
+	secret := func(change func(*corev1.Secret)) *corev1.Secret {
+		s := DesiredCopy(Want{Account: types.NamespacedName{Namespace: "a", Name: "b-c"}, Namespace: "team"})
+		change(s)
+		return s
+	}
+	for name, test := range map[string]struct {
+		secret *corev1.Secret
+		want   bool
+	}{
+		"a copy":                       {secret(func(*corev1.Secret) {}), true},
+		"of another name":              {secret(func(s *corev1.Secret) { s.Name = "x" }), false},
+		"without the mark":             {secret(func(s *corev1.Secret) { delete(s.Labels, "app.kubernetes.io/managed-by") }), false},
+		"not labelled a credential":    {secret(func(s *corev1.Secret) { s.Labels["inventory.open-cluster-management.io/credential"] = "false" }), false},
+		"without cluster":              {secret(func(s *corev1.Secret) { delete(s.Annotations, "inventory.open-cluster-management.io/source-cluster") }), false},
+		"without account":              {secret(func(s *corev1.Secret) { delete(s.Annotations, "inventory.open-cluster-management.io/source-account") }), false},
+		"of another that is called so": {secret(func(s *corev1.Secret) { s.Annotations["inventory.open-cluster-management.io/source-cluster"] = "z" }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			account, ok := SourceOf(test.secret)
+			if ok != test.want || ok && account != (types.NamespacedName{Namespace: "a", Name: "b-c"}) {
+				t.Errorf("got %v, %t", account, ok)
+			}
+		})
+	}
+	// Two accounts of one name are told apart by what the copy says.
+	other := DesiredCopy(Want{Account: types.NamespacedName{Namespace: "a-b", Name: "c"}, Namespace: "team"})
+	if account, ok := SourceOf(other); !ok || account.Namespace != "a-b" || other.Name != "a-b-c" {
+		t.Errorf("got %v, %t", account, ok)
+	}
+}
+
+func TestCopyPatch(t *testing.T) {
+	w := Want{
+		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
+		Content: Content{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+	}
+	const (
+		annotations = `"annotations":{"inventory.open-cluster-management.io/expires":"1970-01-01T00:00:00Z",` +
+			`"inventory.open-cluster-management.io/source-account":"a","inventory.open-cluster-management.io/source-cluster":"c1"}`
+		labels = `"labels":{"app.kubernetes.io/managed-by":"cluster-inventory-addon","inventory.open-cluster-management.io/credential":"true"}`
+		owners = `"ownerReferences":[{"apiVersion":"multicluster.x-k8s.io/v1alpha1","kind":"ClusterProfile","name":"c1","uid":"uid"}]`
+	)
+	unowned := w
+	unowned.Owner = Owner{}
+	for name, test := range map[string]struct {
+		want  Want
+		have  map[string][]byte
+		patch string
+	}{
+		"what this process wrote": {
+			want:  w,
+			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
+		},
+		"other keys are removed": {
+			want: w, have: map[string][]byte{"token": []byte("x"), "more": []byte("y")},
+			patch: `{"data":{"ca.crt":"Yw==","more":null,"token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
+		},
+		"the owner of an unknown profile stays": {
+			want:  unowned,
+			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` + labels + `,"resourceVersion":"7"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := copyPatch("7", test.have, test.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.patch, string(got)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNextStep(t *testing.T) {
+	w := Want{
+		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
+		Content: Content{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+	}
+	for name, test := range map[string]struct {
+		change  func(*corev1.Secret)
+		foreign bool
+		unowned bool
+		want    step
+	}{
+		"as it should be":                       {want: keep},
+		"with labels of others":                 {change: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, want: keep},
+		"with another owner":                    {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, want: patch},
+		"with another owner, of no known owner": {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, unowned: true, want: keep},
+		"with another token":                    {change: func(s *corev1.Secret) { s.Data["token"] = []byte("x") }, want: patch},
+		"with another key":                      {change: func(s *corev1.Secret) { s.Data["more"] = []byte("x") }, want: patch},
+		"with another expiry": {change: func(s *corev1.Secret) {
+			s.Annotations["inventory.open-cluster-management.io/expires"] = "x"
+		}, want: patch},
+		"immutable":       {change: func(s *corev1.Secret) { s.Immutable = ptr.To(true) }, want: replace},
+		"not immutable":   {change: func(s *corev1.Secret) { s.Immutable = ptr.To(false) }, want: keep},
+		"of another type": {change: func(s *corev1.Secret) { s.Type = "example.com/other" }, want: replace},
+		"being deleted":   {change: func(s *corev1.Secret) { s.DeletionTimestamp = ptr.To(metav1.Now()) }, want: replace},
+		"foreign":         {foreign: true, want: leaveForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have, want := DesiredCopy(w), w
+			if test.change != nil {
+				test.change(have)
+			}
+			if test.unowned {
+				want.Owner = Owner{}
+			}
+			if got := nextStep(have, !test.foreign, want); got != test.want {
+				t.Errorf("got step %d, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package target
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Followers watches the metadata of the copies in each target namespace, and
+// records in the ledger what it shows. It holds nothing of a token.
+type Followers struct {
+	client client.WithWatch
+	ledger *Ledger
+
+	// touched is called for accounts whose copies changed, emptied for a namespace
+	// that a copy has left or whose copies have become known.
+	touched func(account types.NamespacedName)
+	emptied func(namespace string)
+
+	mu      sync.Mutex
+	ctx     context.Context // while this process leads
+	running map[string]*following
+}
+
+// following is the follower of one namespace.
+type following struct {
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when it has
+	synced chan struct{} // closed when all copies of the namespace are in the ledger
+}
+
+// NewFollowers returns one that follows nothing before Start.
+func NewFollowers(c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string)) *Followers {
+	return &Followers{client: c, ledger: ledger, touched: touched, emptied: emptied, running: map[string]*following{}}
+}
+
+// Start lets followers run until the context ends.
+func (f *Followers) Start(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ctx = ctx
+}
+
+// Follow has a namespace followed. restart starts a follower over that may have
+// been refused and would wait long before it tries again.
+func (f *Followers) Follow(namespace string, restart bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.running[namespace]
+	if f.ctx == nil || f.ctx.Err() != nil || before != nil && !restart {
+		return
+	}
+	if before != nil {
+		before.cancel()
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	now := &following{cancel: cancel, ended: make(chan struct{}), synced: make(chan struct{})}
+	f.running[namespace] = now
+	go func() {
+		defer close(now.ended)
+		if before != nil {
+			<-before.ended
+		}
+		if f.waitForPermission(ctx, namespace) {
+			f.run(ctx, namespace, now.synced)
+		}
+	}()
+}
+
+// Unfollow stops following a namespace, and returns when it has.
+func (f *Followers) Unfollow(namespace string) {
+	f.mu.Lock()
+	found := f.running[namespace]
+	delete(f.running, namespace)
+	f.mu.Unlock()
+	if found != nil {
+		found.cancel()
+		<-found.ended
+	}
+}
+
+// Synced reports whether all copies in a namespace are in the ledger.
+func (f *Followers) Synced(namespace string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.running[namespace]
+	if found == nil {
+		return false
+	}
+	select {
+	case <-found.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait returns when every follower has ended, after the context of Start has.
+func (f *Followers) Wait() {
+	f.mu.Lock()
+	all := f.running
+	f.running = map[string]*following{}
+	f.mu.Unlock()
+	for _, each := range all {
+		each.cancel()
+		<-each.ended
+	}
+}
+
+// permissionBackoff is how often a namespace is asked for its copies until that is
+// allowed. A follower that was refused once would wait for a second or longer.
+var permissionBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Steps: 12, Cap: time.Second}
+
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// waitForPermission returns true when the namespace's copies may be listed, and
+// false when the context ends before that.
+func (f *Followers) waitForPermission(ctx context.Context, namespace string) bool {
+	backoff := permissionBackoff
+	for {
+		err := f.client.List(ctx, kube.PartialList(secretKind), client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1))
+		if err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(max(backoff.Step(), permissionBackoff.Duration)):
+		}
+	}
+}
+
+// run follows a namespace until the context ends.
+func (f *Followers) run(ctx context.Context, namespace string, synced chan<- struct{}) {
+	var follower *kube.Follower
+	follower = kube.NewFollower(f.client, kube.Follow{
+		Object: kube.Partial(secretKind),
+		List:   kube.PartialList(secretKind),
+		Select: []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels())},
+		Trim:   trimCopy,
+		Changed: func(before, after client.Object) {
+			if after == nil {
+				f.tell(f.ledger.vanish, before)
+				f.emptied(namespace)
+				return
+			}
+			f.tell(f.ledger.see, after)
+		},
+		Synced: func() {
+			f.dropUnseen(namespace, follower.Objects())
+			close(synced)
+			f.emptied(namespace)
+		},
+	})
+	follower.Run(ctx)
+}
+
+// dropUnseen removes from the ledger what an earlier follower showed and this one
+// does not.
+func (f *Followers) dropUnseen(namespace string, copies []client.Object) {
+	shown := make(map[types.NamespacedName]struct{}, len(copies))
+	for _, obj := range copies {
+		shown[client.ObjectKeyFromObject(obj)] = struct{}{}
+	}
+	for _, account := range f.ledger.keepOnly(namespace, shown) {
+		f.touched(account)
+	}
+}
+
+func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.NamespacedName, obj client.Object) {
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	for _, account := range record(meta) {
+		f.touched(account)
+	}
+}
+
+// trimCopy keeps of a copy's metadata what tells whose it is and whether it
+// changed.
+func trimCopy(in any) (any, error) {
+	meta, ok := in.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return in, nil
+	}
+	full := meta.ObjectMeta
+	annotations := map[string]string{}
+	for _, key := range []string{contract.AnnotationSourceCluster, contract.AnnotationSourceAccount} {
+		annotations[key] = full.Annotations[key]
+	}
+	meta.ObjectMeta = metav1.ObjectMeta{
+		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
+		DeletionTimestamp: full.DeletionTimestamp, Finalizers: full.Finalizers,
+		Labels: Labels(), Annotations: annotations,
+	}
+	return meta, nil
+}

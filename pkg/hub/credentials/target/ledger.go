@@ -1,0 +1,337 @@
+package target
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Ledger says where copies are, and which of them are known to hold what was
+// written. It joins what the followers of target namespaces show, which is metadata
+// only, with what this process read or wrote. It is safe for concurrent use.
+type Ledger struct {
+	mu          sync.Mutex
+	states      map[types.NamespacedName]*copyState                       // by the copy
+	byAccount   kube.SetIndex[types.NamespacedName, types.NamespacedName] // copies by account
+	byCluster   kube.SetIndex[string, types.NamespacedName]               // accounts by cluster
+	byNamespace kube.SetIndex[string, types.NamespacedName]               // copies by namespace
+}
+
+// copyState is what is known of one copy.
+type copyState struct {
+	account types.NamespacedName
+
+	seen *metav1.PartialObjectMetadata // by the follower; nil if it shows none
+
+	own version   // what this process wrote, or read and found right
+	at  time.Time // when it last wrote, read or deleted
+
+	deleted types.UID // of the copy that this process deleted last
+	unsure  bool      // a copy may have been made by a request whose answer was lost
+}
+
+// version is one version of a copy. Without a resourceVersion, the copy of that
+// UID has been changed by somebody, or deleted.
+type version struct {
+	uid             types.UID
+	resourceVersion string
+	digest          Digest
+	owner           types.UID // of the profile
+}
+
+// knowledge is how much is known of the Secret in a copy's place.
+type knowledge int
+
+const (
+	absent  knowledge = iota // there is no copy
+	trusted                  // the copy is what this process wrote or read
+	unread                   // there is a copy, or may be, that must be read
+)
+
+// NewLedger returns an empty one.
+func NewLedger() *Ledger {
+	return &Ledger{
+		states:      map[types.NamespacedName]*copyState{},
+		byAccount:   kube.SetIndex[types.NamespacedName, types.NamespacedName]{},
+		byCluster:   kube.SetIndex[string, types.NamespacedName]{},
+		byNamespace: kube.SetIndex[string, types.NamespacedName]{},
+	}
+}
+
+// Known is what the ledger says of one copy at one moment. The zero value is that
+// there is none.
+type Known struct {
+	// Present is true when there is, or may be, a copy.
+	Present bool
+
+	trusted bool
+	own     version
+}
+
+// Holds reports whether the copy is known to hold the content and to belong to
+// the owner, which may be unknown.
+func (k Known) Holds(content Digest, owner Owner) bool {
+	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
+}
+
+// Known returns what is known of an account's copy in a namespace.
+func (l *Ledger) Known(account types.NamespacedName, namespace string, now time.Time) Known {
+	known, own := l.look(Key(account, namespace), now)
+	return Known{Present: known != absent, trusted: known == trusted, own: own}
+}
+
+// look returns what is known of the Secret in a copy's place, and the version to
+// rely on if it is trusted.
+func (l *Ledger) look(secret types.NamespacedName, now time.Time) (knowledge, version) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.states[secret]
+	if s == nil {
+		return absent, version{}
+	}
+	return s.known(now), s.own
+}
+
+func (s *copyState) known(now time.Time) knowledge {
+	recent := now.Sub(s.at) < kube.StaleAfter
+	switch {
+	case s.unsure:
+		return unread
+	case s.deleted != "" && (s.seen == nil || s.seen.UID == s.deleted && recent && !isHeld(s.seen)):
+		return absent
+	case s.own.uid == "" && s.seen == nil:
+		return absent
+	case s.own.resourceVersion == "" || s.deleted != "":
+		return unread
+	case s.seen == nil && !recent:
+		return unread // never seen, so perhaps deleted while nobody watched
+	case s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, s.own.resourceVersion):
+		return unread
+	default:
+		return trusted
+	}
+}
+
+// isHeld reports whether finalizers keep a copy when it is deleted.
+func isHeld(meta *metav1.PartialObjectMetadata) bool { return len(meta.Finalizers) > 0 }
+
+// wrote records what this process wrote, or read and found right.
+func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state(account, secret)
+	s.own, s.at, s.deleted, s.unsure = v, now, "", false
+}
+
+// mayHaveWritten records that a copy may have been made by a request that failed.
+func (l *Ledger) mayHaveWritten(account, secret types.NamespacedName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state(account, secret)
+	s.at, s.unsure = now, true
+}
+
+// deleted records that this process deleted the copy of a UID.
+func (l *Ledger) deleted(secret types.NamespacedName, uid types.UID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil {
+		s.own, s.at, s.deleted, s.unsure = version{}, now, uid, false
+		l.tidy(secret)
+	}
+}
+
+// doubts records that a copy is not at the version it was thought to be.
+func (l *Ledger) doubts(secret types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil {
+		s.own.resourceVersion = ""
+	}
+}
+
+// gone records that a read found no copy.
+func (l *Ledger) gone(secret types.NamespacedName, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil {
+		s.own, s.at, s.unsure = version{}, now, false
+		if s.seen != nil {
+			s.deleted = s.seen.UID
+		}
+		l.tidy(secret)
+	}
+}
+
+// held reports whether finalizers keep a copy, as far as followers show.
+func (l *Ledger) held(secret types.NamespacedName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.states[secret]
+	return s != nil && s.seen != nil && isHeld(s.seen)
+}
+
+// isOwn reports whether a UID is of the copy that this process wrote or read last,
+// whatever has become of the copy since.
+func (l *Ledger) isOwn(secret types.NamespacedName, uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.states[secret]
+	return s != nil && s.own.uid == uid
+}
+
+// see records a copy that a follower shows, and returns the accounts to reconcile:
+// none when it is what this process wrote.
+func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
+	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
+	account, ok := SourceOf(meta)
+	if !ok {
+		return l.vanish(meta) // it may have been a copy until somebody changed it
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.states[secret]
+	expected := s != nil && s.account == account &&
+		(s.own.resourceVersion != "" && !kube.IsNewer(meta.ResourceVersion, s.own.resourceVersion) || s.deleted == meta.UID && !isHeld(meta))
+	if expected && s.seen != nil && isHeld(s.seen) && !isHeld(meta) {
+		expected = false // it counted as present until now
+	}
+	var touched []types.NamespacedName
+	if s != nil && s.account != account {
+		touched = append(touched, s.account)
+	}
+	l.state(account, secret).seen = meta
+	if expected {
+		return nil
+	}
+	return append(touched, account)
+}
+
+// vanish records that a follower no longer shows a copy, and returns the accounts
+// to reconcile.
+func (l *Ledger) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
+	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.states[secret]
+	if s == nil {
+		return nil
+	}
+	account := s.account
+	held := s.seen != nil && isHeld(s.seen)
+	if s.seen != nil && s.seen.UID == meta.UID {
+		s.seen = nil
+	}
+	if s.deleted == meta.UID {
+		l.tidy(secret)
+		if held {
+			return []types.NamespacedName{account} // it counted as present until now
+		}
+		return nil
+	}
+	if s.own.uid == meta.UID {
+		// Deleted, or no longer labelled: only a read can tell.
+		s.own.resourceVersion = ""
+	}
+	l.tidy(secret)
+	return []types.NamespacedName{account}
+}
+
+// keepOnly forgets what followers showed in a namespace except for the given
+// copies, and returns the accounts to reconcile.
+func (l *Ledger) keepOnly(namespace string, shown map[types.NamespacedName]struct{}) []types.NamespacedName {
+	l.mu.Lock()
+	var lost []*metav1.PartialObjectMetadata
+	for secret := range l.byNamespace[namespace] {
+		if _, ok := shown[secret]; !ok && l.states[secret].seen != nil {
+			lost = append(lost, l.states[secret].seen)
+		}
+	}
+	l.mu.Unlock()
+	var accounts []types.NamespacedName
+	for _, meta := range lost {
+		accounts = append(accounts, l.vanish(meta)...)
+	}
+	return accounts
+}
+
+// SeenVersion returns the resource version at which a follower shows a copy; ""
+// means that it shows none. It lets tests wait until a follower has caught up.
+func (l *Ledger) SeenVersion(secret types.NamespacedName) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil && s.seen != nil {
+		return s.seen.ResourceVersion
+	}
+	return ""
+}
+
+// Count returns how many copies are, or may be, in a namespace. One that a
+// follower still shows counts.
+func (l *Ledger) Count(namespace string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byNamespace[namespace])
+}
+
+// NamespacesOf returns where copies of an account are or may be.
+func (l *Ledger) NamespacesOf(account types.NamespacedName) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var namespaces []string
+	for secret := range l.byAccount[account] {
+		namespaces = append(namespaces, secret.Namespace)
+	}
+	return namespaces
+}
+
+// AccountsOf returns the accounts of a cluster that have copies.
+func (l *Ledger) AccountsOf(cluster string) []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byCluster.Members(cluster)
+}
+
+// Accounts returns every account that has copies.
+func (l *Ledger) Accounts() []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byAccount.Keys()
+}
+
+// state returns the state of a copy as one of the account. The lock is held.
+func (l *Ledger) state(account, secret types.NamespacedName) *copyState {
+	s := l.states[secret]
+	if s != nil && s.account == account {
+		return s
+	}
+	if s != nil {
+		l.drop(secret)
+	}
+	s = &copyState{account: account}
+	l.states[secret] = s
+	l.byAccount.Insert(account, secret)
+	l.byCluster.Insert(account.Namespace, account)
+	l.byNamespace.Insert(secret.Namespace, secret)
+	return s
+}
+
+// tidy drops a state that says nothing. The lock is held.
+func (l *Ledger) tidy(secret types.NamespacedName) {
+	if s := l.states[secret]; s.seen == nil && s.own.uid == "" && !s.unsure {
+		l.drop(secret)
+	}
+}
+
+func (l *Ledger) drop(secret types.NamespacedName) {
+	account := l.states[secret].account
+	delete(l.states, secret)
+	l.byNamespace.Delete(secret.Namespace, secret)
+	if l.byAccount.Delete(account, secret) {
+		l.byCluster.Delete(account.Namespace, account)
+	}
+}

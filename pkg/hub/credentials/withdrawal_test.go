@@ -1,0 +1,233 @@
+package credentials
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
+	for name, take := range map[string]func(s *scene){
+		"the label is taken off": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+		},
+		"the label says otherwise": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
+		},
+		"another namespace is named": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" })
+		},
+		"no namespace is named": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
+		},
+		"the account is deleted": func(s *scene) { s.delete(s.account) },
+		"the rule says no": func(s *scene) {
+			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
+		},
+		"the token is taken back": func(s *scene) {
+			editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
+		},
+		"the status says the token expired": func(s *scene) { s.report(s.account, "reader", time.Now().Add(-time.Second)) },
+		"the status names another Secret":   func(s *scene) { s.report(s.account, "other", time.Now().Add(time.Hour)) },
+		"the profile is another manager's": func(s *scene) {
+			s.delete(s.profile)
+			other := profileOf(s.team, s.cluster)
+			other.Spec.ClusterManager.Name = "somebody-else"
+			s.create(other)
+			s.lacks(s.team, s.cluster, "reader")
+		},
+		"the account is deleted but held by a finalizer": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
+			s.delete(s.account)
+		},
+		"the profile is deleted but held by a finalizer": func(s *scene) {
+			edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
+			s.delete(s.profile)
+			s.lacks(s.team, s.cluster, "reader")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			// Whoever wants to keep the copy holds it too.
+			edit(s.world, s.copied(), func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
+			take(s)
+			s.withdrawn()
+		})
+	}
+}
+
+func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
+	s := newScene(t)
+	another := s.world.team()
+	s.create(profileOf(another, s.cluster))
+	s.rule.say(another, s.cluster, selection.Result{Why: "is not decided for yet"})
+	s.rule.say(s.team, s.cluster, selection.Result{Why: "is not decided for yet"})
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
+	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster is not decided for yet")
+
+	// What is there is kept true.
+	s.token = s.rotate(s.account)
+	s.copied()
+	s.stays(func() string {
+		if s.world.copied(another, s.cluster, "reader") != nil {
+			return "a copy was made though nothing is known"
+		}
+		return ""
+	})
+	s.bound(another, targetRole, false)
+
+	// An error is no answer either.
+	s.delete(s.copied())
+	s.stays(func() string {
+		if s.world.copied(s.team, s.cluster, "reader") != nil {
+			return "a copy was made anew though nothing is known"
+		}
+		return ""
+	})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.Yes})
+	s.copied()
+}
+
+func TestTransientErrorsOfTheAccountsAgentTakeNothingBack(t *testing.T) {
+	s := newScene(t)
+	editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", LastTransitionTime: metav1.Now()}}
+	})
+	before := s.copied()
+	s.stays(func() string {
+		if got := s.world.copied(s.team, s.cluster, "reader"); got == nil || got.UID != before.UID {
+			return "the copy was taken back"
+		}
+		return ""
+	})
+}
+
+// TestARevocationDoesNotWaitForFirstCopies takes one copy back while many others are
+// still to be made.
+func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
+	s := newScene(t)
+	s.stop()
+	// A few are made, and then all workers are at it, until the manager has heard
+	// that one is to be taken back.
+	const few, many = 20, 2 * (20 + workers)
+	for i := range many {
+		c := s.world.cluster(s.name(fmt.Sprintf("d%d", i)))
+		s.publish(s.team, c)
+		s.world.account(c, "reader", s.team)
+	}
+	var posts atomic.Int64
+	heard := make(chan struct{})
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodPost && call.Resource == "secrets" && posts.Add(1) > few {
+			return apitest.Fault{Until: heard}
+		}
+		return apitest.Fault{}
+	})
+	s.start()
+	s.eventually(func() string {
+		if posts.Load() < few+workers {
+			return "there are idle workers"
+		}
+		return ""
+	})
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	s.eventually(func() string {
+		if account, known, err := s.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
+			return fmt.Sprintf("the manager has not heard of it: %t, %v", known, err)
+		}
+		return ""
+	})
+	close(heard)
+	s.lacks(s.team, s.cluster, "reader")
+	s.eventually(func() string {
+		if got := s.creds.ledger.Count(s.team); got != many {
+			return fmt.Sprintf("%d copies of %d", got, many)
+		}
+		return ""
+	})
+	calls := s.wire.Writes("secrets")
+	before := slices.IndexFunc(calls, func(call apitest.Call) bool { return call.Method == http.MethodDelete })
+	t.Logf("withdrawn after %d of %d writes", before, len(calls))
+	if before > few+workers+few {
+		t.Errorf("withdrawn after %d of %d writes", before, len(calls))
+	}
+}
+
+func TestLeftoversAreFoundAfterARestart(t *testing.T) {
+	for name, change := range map[string]func(s *scene){
+		"of an account that went": func(s *scene) { s.delete(s.account) },
+		"of an account that is off": func(s *scene) {
+			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
+		},
+		"of a rule that says no": func(s *scene) {
+			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = selection.Result{Answer: selection.No, Why: "is out"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.settled()
+			s.stop()
+			change(s)
+			s.start()
+			s.withdrawn()
+		})
+	}
+}
+
+// A manager that runs as another service account than the one before finds what
+// that one left.
+func TestLeftoversOfAnotherServiceAccountAreFound(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.stop()
+	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
+	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
+		edit(s.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Namespace = "elsewhere"
+		})
+	}
+	s.start()
+	s.withdrawn()
+}
+
+func TestADraining(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.stop()
+	disabled := s.opts
+	disabled.Mode = ModeDisabled
+	_, err := Add(t.Context(), s.mgr, disabled)
+	if err == nil || !strings.Contains(err.Error(), s.team) || !strings.Contains(err.Error(), "set the mode to draining") {
+		t.Errorf("disabled with a copy about: %v", err)
+	}
+	s.opts.Mode = ModeDraining
+	s.start()
+	s.withdrawn()
+	s.says(s.cluster, "False", "Draining", "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
+	s.rotate(s.account)
+	s.stays(func() string {
+		if s.world.copied(s.team, s.cluster, "reader") != nil {
+			return "a copy was made"
+		}
+		return ""
+	})
+	s.stop()
+	if _, err := Add(t.Context(), s.mgr, disabled); err != nil {
+		t.Errorf("disabled with nothing about: %v", err)
+	}
+}
