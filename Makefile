@@ -14,7 +14,7 @@ export FLEET SPOKES WITH HELM_ARGS
 export CGO_ENABLED ?= 0
 
 TOOLS := hack/tools
-FLEET_CLI := go -C test/e2e run ./cmd/fleet
+FLEET_CLI := go -C test/fleet run ./cmd/fleet
 
 ##@ Build
 

@@ -1,8 +1,8 @@
 package charts
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,25 +15,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 const (
@@ -47,38 +40,23 @@ const (
 // TestTheManagerFindsClusterProxy with the rights that the chart gives it, and may
 // read no other Secret.
 func TestTheManagerFindsClusterProxy(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedProxyConfiguration())
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1beta1.Install, clusterv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(server.Config(t), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	create := func(objects ...client.Object) {
-		t.Helper()
-		for _, object := range objects {
-			if err := c.Create(t.Context(), object); err != nil {
-				t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
-			}
-		}
-	}
+	h := install(t)
 	ca := certtest.NewCA(t, "ca", time.Now().Add(time.Hour))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-user-serving-cert"}}
-	secret.Data = map[string][]byte{"tls.crt": certtest.Chain(certtest.NewLeaf(t, ca, "cluster-proxy-addon-user."+proxyNamespace), ca)}
-	create(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: proxyNamespace}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "cluster-proxy"}},
+	chain := certtest.Chain(certtest.NewLeaf(t, ca, "cluster-proxy-addon-user."+proxyNamespace), ca)
+	secret.Data = map[string][]byte{"tls.crt": chain}
+	set, team := h.ExclusiveSet("set"), h.Namespace("team", nil)
+	cluster := h.Cluster("cluster", ocmtest.InSet(set.Name))
+	objects := []client.Object{
+		&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Name, Name: "cluster-proxy"}},
 		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "proxy.open-cluster-management.io/v1alpha1", "kind": "ManagedProxyConfiguration", "metadata": map[string]any{"name": "cluster-proxy"},
+			"apiVersion": "proxy.open-cluster-management.io/v1alpha1", "kind": "ManagedProxyConfiguration",
+			"metadata": map[string]any{"name": "cluster-proxy"},
 			"spec": map[string]any{
-				"authentication": map[string]any{"signer": map[string]any{"type": "SelfSigned"}}, "userServer": map[string]any{},
-				"proxyServer": map[string]any{"image": "p", "namespace": proxyNamespace}, "proxyAgent": map[string]any{"image": "a"},
+				"authentication": map[string]any{"signer": map[string]any{"type": "SelfSigned"}},
+				"userServer":     map[string]any{},
+				"proxyServer":    map[string]any{"image": "p", "namespace": proxyNamespace},
+				"proxyAgent":     map[string]any{"image": "a"},
 			},
 		}},
 		&corev1.Service{
@@ -86,82 +64,49 @@ func TestTheManagerFindsClusterProxy(t *testing.T) {
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 9092}}},
 		},
 		secret,
-	)
-	for _, object := range mustRender(t, "") {
-		if slices.Contains([]string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap"}, object.GetKind()) {
-			create(object)
-		}
 	}
+	h.MustCreate(objects...)
+	h.CleanUp(append(objects,
+		set, h.Bind(team, set.Name), cluster, ocmtest.Addon(cluster.Name), ocmtest.OurProfile(team, cluster.Name))...)
 
-	cfg := server.User(t, serviceAccount)
-	mgr, err := manager.New(cfg, manager.Options{Scheme: scheme, Logger: klog.Background(), Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	manager, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	named := func(name string) client.ListOption { return client.MatchingFields{"metadata.name": name} }
 	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
-	// The API server learns of the roles a moment after they are made. What is refused
-	// before counts as known.
-	var refused error
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		refused = errors.Join(
-			manager.List(ctx, definitions),
-			manager.List(ctx, &addonv1beta1.ManagedClusterAddOnList{}, named("cluster-proxy")),
-			manager.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace)),
-			manager.List(ctx, &corev1.SecretList{}, client.InNamespace(proxyNamespace), named(secret.Name)),
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
+	})
+	// The API server learns of the roles a moment after they are created, and the
+	// manager takes a refusal for an answer.
+	h.Eventually("the manager has its rights", apitest.Succeeds(func() error {
+		return errors.Join(
+			h.manager.List(t.Context(), definitions),
+			h.manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}, named("cluster-proxy")),
+			h.manager.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(hubtest.Namespace)),
+			h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace), named(secret.Name)),
 		)
-		return refused == nil, nil
-	})
-	if err != nil {
-		t.Fatal(refused)
-	}
-	gate, err := upstream.AddProxyGate(mgr, proxyNamespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ways, err := access.Add(mgr, access.Options{
-		Namespace:    namespace,
-		ClusterProxy: access.ClusterProxyOptions{Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy", Gate: gate},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("manager: %v", err)
+	}))
+	hubtest.Start(t, server.User(t, hubtest.User))
+	h.Eventually("the profile has the provider", func() string {
+		profile := h.Profile(team, cluster.Name)
+		if profile == nil || len(profile.Status.AccessProviders) != 1 {
+			return fmt.Sprintf("profile %+v; condition %+v", profile, h.AddonCondition(cluster.Name, "ProfilesSynced"))
 		}
-	}()
-	if err := ways.WaitForSync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	decision := ways.Of("c1")
-	if decision.Proxy.Provider == nil || len(decision.Problems) > 0 {
-		t.Fatalf("decision %+v", decision)
-	}
-	// The chart's ConfigMap without data is what it remembers in.
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		state := &corev1.ConfigMap{}
-		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster-inventory-access-ca"}, state)
-		return state.Data[proxyNamespace] == string(ca.PEM()), err
+		provider := profile.Status.AccessProviders[0]
+		return cmp.Diff([]string{"open-cluster-management", string(ca.PEM())},
+			[]string{provider.Name, string(provider.Cluster.CertificateAuthorityData)})
 	})
-	if err != nil {
-		t.Errorf("the CA is not remembered: %v", err)
-	}
+	h.EventuallyAddonCondition(cluster.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+team+".")
+	// The manager remembers the CA in the chart's ConfigMap, which has no data at first.
+	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-access-ca"}}
+	h.Eventually("the CA is remembered", func() string {
+		h.MustGet(state)
+		return cmp.Diff(string(ca.PEM()), state.Data[proxyNamespace])
+	})
 
 	forbidden := map[string]error{
-		"list Secrets there":                manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace)),
-		"list the Secret's namesakes":       manager.List(t.Context(), &corev1.SecretList{}, named(secret.Name)),
-		"list Secrets of its own namespace": manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace)),
-		"list addons":                       manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}),
+		"list Secrets there":                h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace)),
+		"list the Secret's namesakes":       h.manager.List(t.Context(), &corev1.SecretList{}, named(secret.Name)),
+		"list Secrets of its own namespace": h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(hubtest.Namespace)),
+		"list addons":                       h.manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}),
 	}
 	for what, err := range forbidden {
 		if !apierrors.IsForbidden(err) {
@@ -170,8 +115,8 @@ func TestTheManagerFindsClusterProxy(t *testing.T) {
 	}
 }
 
-// TestRightsAtClusterProxy: the manager may read single objects there, and of
-// these only those it needs.
+// TestRightsAtClusterProxy: the manager may read single objects there, and only
+// those it needs.
 func TestRightsAtClusterProxy(t *testing.T) {
 	one := func(group, resource, name string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"list", "watch"}}
@@ -192,27 +137,27 @@ func TestRightsAtClusterProxy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			role := manifesttest.Find[rbacv1.Role](t, mustRender(t, test.values), "Role", roleAtProxy)
+			role := manifesttest.Find[rbacv1.Role](t, hubtest.MustRender(t, test.values), "Role", roleAtProxy)
 			if diff := cmp.Diff(test.want, role.Rules); diff != "" || role.Namespace != proxyNamespace {
 				t.Errorf("rules in namespace %s (-want +got):\n%s", role.Namespace, diff)
 			}
 		})
 	}
-	for _, identity := range identifyAll(mustRender(t, "access: {clusterProxy: {enabled: false}}")) {
+	for _, identity := range identifyAll(hubtest.MustRender(t, "access: {clusterProxy: {enabled: false}}")) {
 		if slices.Contains([]string{
 			"Role " + proxyNamespace + "/" + roleAtProxy, "RoleBinding " + proxyNamespace + "/" + roleAtProxy,
 			"ClusterRole /open-cluster-management:cluster-inventory:access", "ConfigMap inventory-system/cluster-inventory-access-ca",
 		}, identity) {
-			t.Errorf("%s is there though cluster-proxy is not looked at", identity)
+			t.Errorf("%s exists though the manager does not use cluster-proxy", identity)
 		}
 	}
 }
 
-// TestTheBundleReachesTheManager as a file, and a new one as a new Pod: the
-// manager reads it when it starts.
+// TestTheBundleReachesTheManager as a file, and a new one restarts it: the manager
+// reads it when it starts.
 func TestTheBundleReachesTheManager(t *testing.T) {
 	annotation := func(bundle string) string {
-		objects := mustRender(t, `access: {clusterProxy: {caBundle: "`+bundle+`"}}`)
+		objects := hubtest.MustRender(t, `access: {clusterProxy: {caBundle: "`+bundle+`"}}`)
 		pod := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 		config := manifesttest.Find[corev1.ConfigMap](t, objects, "ConfigMap", "cluster-inventory-access-bundle")
 		if config.Data["ca.crt"] != bundle {
@@ -232,35 +177,28 @@ func TestTheBundleReachesTheManager(t *testing.T) {
 	}
 }
 
-// TestInstallingBeforeClusterProxy: Helm cannot make a Role in a namespace that is
-// not there, so it is left out then, and said.
+// TestInstallingBeforeClusterProxy: Helm cannot create a Role in a namespace that
+// does not exist, so the chart leaves it out and its notes say so.
 func TestInstallingBeforeClusterProxy(t *testing.T) {
-	c, err := client.New(hub.Config(t), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A namespace of the test's own: it can be made on this hub, but not removed.
-	const there = "proxy-of-access-test"
+	w := server.World(t, ocmtest.Scheme())
+	there := w.Name("proxy")
 	render := func() (hasRole bool, notes string) {
-		chart := load(t)
-		values, err := chartutil.ToRenderValues(chart, map[string]any{"access": map[string]any{"clusterProxy": map[string]any{"namespace": there}}},
-			chartutil.ReleaseOptions{Name: "ci", Namespace: namespace}, chartutil.DefaultCapabilities)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, err := engine.RenderWithClient(chart, values, hub.Config(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(files["cluster-inventory/templates/access-rbac.yaml"], "namespace: "+there), files["cluster-inventory/templates/NOTES.txt"]
+		chart := hubtest.Load(t)
+		given := map[string]any{"access": map[string]any{"clusterProxy": map[string]any{"namespace": there}}}
+		values, err := chartutil.ToRenderValues(chart, given,
+			chartutil.ReleaseOptions{Name: "ci", Namespace: hubtest.Namespace}, chartutil.DefaultCapabilities)
+		apitest.Must(t, err)
+		files, err := engine.RenderWithClient(chart, values, server.Config(t))
+		apitest.Must(t, err)
+		const templates = "cluster-inventory/templates/"
+		return strings.Contains(files[templates+"access-rbac.yaml"], "namespace: "+there), files[templates+"NOTES.txt"]
 	}
-	if hasRole, notes := render(); hasRole || !strings.Contains(notes, "namespace "+there+" is not there") || !strings.Contains(notes, "helm upgrade ci CHART -n "+namespace) {
+	if hasRole, notes := render(); hasRole || !strings.Contains(notes, "namespace "+there+" does not exist") ||
+		!strings.Contains(notes, "helm upgrade ci CHART -n "+hubtest.Namespace) {
 		t.Errorf("without the namespace: has the Role: %t; notes:\n%s", hasRole, notes)
 	}
-	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	if hasRole, notes := render(); !hasRole || strings.Contains(notes, "is not there") {
+	w.MustCreateIn(there)
+	if hasRole, notes := render(); !hasRole || strings.Contains(notes, "does not exist") {
 		t.Errorf("with the namespace: has the Role: %t; notes:\n%s", hasRole, notes)
 	}
 }

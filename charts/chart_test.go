@@ -1,11 +1,9 @@
-// Package charts holds the chart to what its users are told: what it installs,
-// what it grants, and what its schema rejects.
+// Package charts tests what the chart installs, what it grants and what its schema
+// rejects.
 package charts
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,93 +17,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	"sigs.k8s.io/yaml"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
-const (
-	chartDir  = "cluster-inventory"
-	namespace = "inventory-system"
-)
-
-func load(t *testing.T) *chart.Chart {
-	t.Helper()
-	c, err := loader.Load(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// render returns what Helm makes of the chart with values given as YAML, or the
-// error it shows.
-func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
-	t.Helper()
-	return renderOn(t, values)
-}
-
-// renderOn does it for a hub that serves the given versions, too.
-func renderOn(t *testing.T, values string, versions ...string) ([]*unstructured.Unstructured, error) {
-	t.Helper()
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, versions)
-	given := map[string]any{}
-	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
-		t.Fatal(err)
-	}
-	c := load(t)
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: namespace}, capabilities)
-	if err != nil {
-		return nil, err
-	}
-	files, err := engine.Render(c, all)
-	if err != nil {
-		return nil, err
-	}
-	var objects []*unstructured.Unstructured
-	for name, content := range files {
-		if filepath.Ext(name) != ".yaml" {
-			continue
-		}
-		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(content), 4096)
-		for {
-			object := &unstructured.Unstructured{}
-			err := decoder.Decode(&object.Object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if len(object.Object) > 0 {
-				objects = append(objects, object)
-			}
-		}
-	}
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return strings.Compare(manifesttest.Identify(a), manifesttest.Identify(b))
-	})
-	return objects, nil
-}
-
-func mustRender(t *testing.T, values string) []*unstructured.Unstructured {
-	t.Helper()
-	objects, err := render(t, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
-}
+const chartDir = "cluster-inventory"
 
 func identifyAll(objects []*unstructured.Unstructured) []string {
 	var all []string
@@ -174,7 +94,7 @@ func TestWhatIsInstalled(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := slices.Sorted(slices.Values(append(slices.Clone(always), test.also...)))
-			if diff := cmp.Diff(want, identifyAll(mustRender(t, test.values))); diff != "" {
+			if diff := cmp.Diff(want, identifyAll(hubtest.MustRender(t, test.values))); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 		})
@@ -198,7 +118,7 @@ func TestInstallStrategy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, mustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
+			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, hubtest.MustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
 			if diff := cmp.Diff(test.want, addon.Spec.InstallStrategy); diff != "" {
 				t.Errorf("install strategy (-want +got):\n%s", diff)
 			}
@@ -225,7 +145,7 @@ func placed(namespace, name string) addonv1beta1.PlacementStrategy {
 // TestPlacementKeepsUnreachableClusters holds the Placement to tolerating what
 // OCM taints a cluster with that goes away: otherwise it would lose the addon.
 func TestPlacementKeepsUnreachableClusters(t *testing.T) {
-	objects := mustRender(t, placements)
+	objects := hubtest.MustRender(t, placements)
 	placement := manifesttest.Find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
 	var tolerated []string
 	for _, toleration := range placement.Spec.Tolerations {
@@ -262,7 +182,7 @@ logLevel: 4
 uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
 `
-	objects := mustRender(t, values)
+	objects := hubtest.MustRender(t, values)
 	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 	want := []string{
 		"--agent-image=example.com/inventory:v9",
@@ -307,15 +227,15 @@ podAnnotations: {a: b}
 }
 
 func TestDefaultImageIsTheChartsVersion(t *testing.T) {
-	manager := manifesttest.Find[appsv1.Deployment](t, mustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
-	if want := "quay.io/open-cluster-management/cluster-inventory-addon:" + load(t).Metadata.AppVersion; manager.Image != want {
+	manager := manifesttest.Find[appsv1.Deployment](t, hubtest.MustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	if want := "quay.io/open-cluster-management/cluster-inventory-addon:" + hubtest.Load(t).Metadata.AppVersion; manager.Image != want {
 		t.Errorf("image %s, want %s", manager.Image, want)
 	}
 }
 
 // TestGatesOffWithoutQuotes: YAML reads a bare off as false.
 func TestGatesOffWithoutQuotes(t *testing.T) {
-	manager := manifesttest.Find[appsv1.Deployment](t, mustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	manager := manifesttest.Find[appsv1.Deployment](t, hubtest.MustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
 	if !slices.Contains(manager.Args, "--upstream-gates=off") {
 		t.Errorf("arguments %v", manager.Args)
 	}
@@ -355,7 +275,7 @@ func TestSchemaRejects(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := render(t, test.values)
+			_, err := hubtest.Render(t, test.values)
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -377,7 +297,7 @@ func TestOldHubIsTold(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := renderOn(t, "", test.versions...)
+			_, err := hubtest.Render(t, "", test.versions...)
 			if (err != nil) != (test.want != "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q in it", err, test.want)
 			}
@@ -389,7 +309,7 @@ func TestOldHubIsTold(t *testing.T) {
 // wildcards, no Secrets, no way to give or take more, but for what
 // TestRightsOnSecrets looks at.
 func TestRights(t *testing.T) {
-	for _, object := range mustRender(t, placements) {
+	for _, object := range hubtest.MustRender(t, placements) {
 		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || slices.Contains(ofCredentials, object.GetName()) || object.GetName() == roleAtProxy {
 			continue
 		}
@@ -406,7 +326,7 @@ func TestRights(t *testing.T) {
 
 // TestPodsAreRestricted holds the pods to the Pod Security Standard "restricted".
 func TestPodsAreRestricted(t *testing.T) {
-	objects := mustRender(t, "")
+	objects := hubtest.MustRender(t, "")
 	pods := map[string]corev1.PodSpec{
 		"manager":   manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec,
 		"uninstall": manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
@@ -421,7 +341,7 @@ func TestPodsAreRestricted(t *testing.T) {
 // TestUninstallHookBringsItsOwnRights: Helm deletes hooks apart from the rest,
 // so everything the Job needs must be a hook, and be there before it.
 func TestUninstallHookBringsItsOwnRights(t *testing.T) {
-	for _, object := range mustRender(t, "") {
+	for _, object := range hubtest.MustRender(t, "") {
 		isHook := object.GetAnnotations()["helm.sh/hook"] == "pre-delete"
 		if belongs := strings.HasSuffix(object.GetName(), "uninstall"); belongs != isHook {
 			t.Errorf("%s: is a hook: %t, want %t", manifesttest.Identify(object), isHook, belongs)
@@ -442,12 +362,12 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 // TestCRDsAreNotTemplates: what is in crds/ Helm installs where it is missing,
 // and never changes or deletes; what is a template it owns.
 func TestCRDsAreNotTemplates(t *testing.T) {
-	for _, object := range mustRender(t, placements) {
+	for _, object := range hubtest.MustRender(t, placements) {
 		if object.GetKind() == "CustomResourceDefinition" {
 			t.Errorf("%s is a template", manifesttest.Identify(object))
 		}
 	}
-	crds := load(t).CRDObjects()
+	crds := hubtest.Load(t).CRDObjects()
 	if len(crds) != 1 {
 		t.Fatalf("%d CRD files", len(crds))
 	}
@@ -485,7 +405,7 @@ func TestEveryValueIsDocumented(t *testing.T) {
 		}
 	}
 	values := map[string]bool{}
-	flatten("", load(t).Values, values)
+	flatten("", hubtest.Load(t).Values, values)
 	if diff := cmp.Diff(values, documented); diff != "" {
 		t.Errorf("values (-in values.yaml +in README.md):\n%s", diff)
 	}

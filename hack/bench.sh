@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 what=${1:?"usage: hack/bench.sh latency|credentials"}
 export FLEET=bench SPOKES=2 HELM_ARGS= WITH=
 [ "$what" = latency ] || WITH=access
-fleet="go -C test/e2e run ./cmd/fleet"
+fleet="go -C test/fleet run ./cmd/fleet"
 trap '$fleet down' EXIT
 $fleet up
 $fleet deploy

@@ -8,12 +8,14 @@ config=$PWD/.golangci.yaml
 echo "lint: the addon"
 $tool run --config "$config" ./...
 echo "lint: the fleet"
+(cd test/fleet && $tool run --config "$config" ./...)
+echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
 echo "lint: the programs the fleet is built from"
-# Analysing them means analysing all of Kubernetes; building them is check enough.
-[ -z "$(gofmt -l test/e2e/tools)" ] || { gofmt -d test/e2e/tools; exit 1; }
+# Analysing them means analysing all of Kubernetes; that they build is enough.
+[ -z "$(gofmt -l test/fleet/tools)" ] || { gofmt -d test/fleet/tools; exit 1; }
 echo "lint: the chart"
-go -C test/e2e run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"
+go -C test/fleet run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"
 echo "lint: scripts"
 for script in hack/*.sh .ci/run; do
 	bash -n "$script"

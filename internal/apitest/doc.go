@@ -2,7 +2,7 @@
 // kube-apiserver as processes, with the custom resources of Open Cluster Management
 // and SIG-Multicluster taken from their Go modules. No controllers run in it, so
 // nothing is garbage collected, no quota is counted and a deleted namespace stays
-// Terminating: tests that need more belong to the local fleet.
+// Terminating: tests that need more belong to the fleet in test/fleet.
 //
 // The binaries are found through KUBEBUILDER_ASSETS, which "make test" sets;
 // without it a test fails, it is never skipped.

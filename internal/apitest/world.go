@@ -175,7 +175,7 @@ func (w *World) CleanUp(objs ...client.Object) {
 	w.T.Cleanup(func() {
 		w.T.Helper()
 		for _, obj := range objs {
-			w.remove(obj)
+			w.Remove(obj)
 		}
 	})
 }
@@ -193,7 +193,7 @@ func (w *World) Clear(list client.ObjectList, opts ...client.ListOption) {
 		return
 	}
 	err = apimeta.EachListItem(list, func(item runtime.Object) error {
-		w.remove(item.(client.Object))
+		w.Remove(item.(client.Object))
 		return nil
 	})
 	if err != nil {
@@ -201,8 +201,9 @@ func (w *World) Clear(list client.ObjectList, opts ...client.ListOption) {
 	}
 }
 
-// remove deletes an object that may hold finalizers or be gone.
-func (w *World) remove(obj client.Object) {
+// Remove deletes an object, which may hold finalizers or be gone already. It may be
+// called from a Cleanup.
+func (w *World) Remove(obj client.Object) {
 	w.T.Helper()
 	obj = obj.DeepCopyObject().(client.Object)
 	err := w.Delete(w.ctx(), obj)

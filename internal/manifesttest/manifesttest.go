@@ -1,5 +1,5 @@
-// Package manifesttest reads rendered manifests in tests and holds them to what
-// every Pod of the addon keeps to, on hub and spoke alike.
+// Package manifesttest reads rendered manifests in tests and checks what every Pod
+// of the addon must keep to, on hub and spoke alike.
 package manifesttest
 
 import (
@@ -16,28 +16,30 @@ func Identify(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// Find decodes the one object of that kind and name, and fails on a field that
-// its API does not know.
-func Find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
-	t.Helper()
+// Find decodes the one object of that kind and name, and rejects fields that its
+// API does not know.
+func Find[T any](tb testing.TB, objects []*unstructured.Unstructured, kind, name string) *T {
+	tb.Helper()
 	for _, object := range objects {
 		if object.GetKind() == kind && object.GetName() == name {
 			typed := new(T)
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-				t.Fatalf("%s: %v", Identify(object), err)
+			err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true)
+			if err != nil {
+				tb.Fatalf("%s: %v", Identify(object), err)
 			}
 			return typed
 		}
 	}
-	t.Fatalf("no %s %s", kind, name)
+	tb.Fatalf("no %s %s", kind, name)
 	return nil
 }
 
-// CheckRestricted holds a Pod to the Pod Security Standard "restricted", a
-// read-only root file system, and resources that are asked for and limited.
+// CheckRestricted checks that a Pod meets the Pod Security Standard "restricted",
+// has a read-only root file system, and requests and limits its resources.
 func CheckRestricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
-	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	profile := pod.SecurityContext.SeccompProfile.Type
+	if !*pod.SecurityContext.RunAsNonRoot || profile != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod security context %+v", pod.SecurityContext)
 	}
 	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
@@ -45,7 +47,8 @@ func CheckRestricted(t *testing.T, pod corev1.PodSpec) {
 	}
 	for _, container := range pod.Containers {
 		security := container.SecurityContext
-		if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
+			!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 			t.Errorf("container security context %+v", security)
 		}
 		if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {

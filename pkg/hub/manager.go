@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -34,10 +33,26 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// run runs the manager until the context ends.
+// run waits for the hub and runs the manager, with its health probes, until the
+// context ends.
 func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = userAgent
+	health, err := newHealth(opts.HealthProbeBindAddress)
+	if err != nil {
+		return err
+	}
+	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health) })
+}
+
+// runManager runs the manager once the hub serves what it cannot work without.
+func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *health) error {
+	if err := waitForOCM(ctx, cfg, health.setNotReady); err != nil {
+		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	mgr, err := newManager(ctx, cfg, opts)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
@@ -45,11 +60,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	if err := addControllers(ctx, mgr, opts); err != nil {
 		return err
 	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return err
-		}
-	}
+	health.setReady()
 	return mgr.Start(ctx)
 }
 
@@ -70,7 +81,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    byObject,
 		},
-		HealthProbeBindAddress:        opts.HealthProbeBindAddress,
+		HealthProbeBindAddress:        "0", // served by health, which begins earlier
 		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
 		LeaderElection:                opts.LeaderElect,
 		LeaderElectionID:              contract.LeaseName,

@@ -12,9 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
@@ -28,7 +30,7 @@ func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
 	w.eventuallyCondition("True Published There are no properties.")
 
 	location := spoketest.Property("v1beta1", "location.example.com", "eu", nil)
-	w.create(location)
+	w.spoke.MustCreate(location)
 	w.eventuallyClaims(map[string]string{"location.example.com*": "eu"})
 	want := &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,19 +49,19 @@ func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
 	}
 	w.eventuallyCondition("True Published 1 property published.")
 
-	before := w.settled()
+	w.settle()
 	w.edit("v1beta1", "location.example.com", `{"spec":{"value":"us"}}`)
 	w.eventuallyClaims(map[string]string{"location.example.com*": "us"})
-	w.wrote("one edit is one write", before, 1)
+	w.wrote("one edit is one write", "PATCH clusterclaims")
 
 	w.edit("v1beta1", "location.example.com", `{"metadata":{"labels":{"team":"a"}}}`)
-	w.wrote("a label of others is no write", before, 1)
+	w.wrote("a label of others is no write", "PATCH clusterclaims")
 
-	before = w.writes()
-	w.delete(location)
+	w.wire.Reset()
+	w.spoke.MustDelete(location)
 	w.eventuallyClaims(map[string]string{})
 	w.eventuallyCondition("True Published There are no properties.")
-	w.wrote("a deletion is one delete and one report", before, 2)
+	w.wrote("a deletion is one delete and one report", "DELETE clusterclaims", "PATCH managedclusteraddons/status")
 }
 
 func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
@@ -68,9 +70,9 @@ func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "taken", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
 		Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "theirs"},
 	}
-	w.create(theirs)
+	w.spoke.MustCreate(theirs)
 	for _, name := range []string{"fine", "long", "private", "taken"} {
-		w.create(spoketest.Property("v1beta1", name, "v", nil))
+		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 	}
 	w.start()
 	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": "v", "private*": "v", "taken": "theirs"})
@@ -84,7 +86,7 @@ func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1024)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":null}}}`)
-	w.delete(theirs)
+	w.spoke.MustDelete(theirs)
 	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": strings.Repeat("x", 1024), "private*": "v", "taken*": "v"})
 	w.eventuallyCondition("True Published 4 properties published.")
 }
@@ -92,7 +94,7 @@ func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
 func TestAlteredClaimsAreRepairedAndForeignPartsStay(t *testing.T) {
 	w := newWorld(t, allVersions)
 	location := spoketest.Property("v1beta1", "location", "eu", nil)
-	w.create(location)
+	w.spoke.MustCreate(location)
 	w.start()
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 
@@ -102,7 +104,7 @@ func TestAlteredClaimsAreRepairedAndForeignPartsStay(t *testing.T) {
 	altered.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}
 	altered.Labels["team"] = "a"
 	altered.Annotations = map[string]string{"note": "b"}
-	must(t, w.spoke.Patch(t.Context(), altered, client.MergeFrom(claim)))
+	apitest.Must(t, w.spoke.Patch(t.Context(), altered, client.MergeFrom(claim)))
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 
 	want := altered.DeepCopy()
@@ -112,7 +114,7 @@ func TestAlteredClaimsAreRepairedAndForeignPartsStay(t *testing.T) {
 		t.Errorf("repaired claim (-want +got):\n%s", diff)
 	}
 
-	w.delete(w.claim("location"))
+	w.spoke.MustDelete(w.claim("location"))
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 }
 
@@ -121,43 +123,43 @@ func TestRestartWritesNothing(t *testing.T) {
 	claims := map[string]string{}
 	for i := range 15 {
 		name := fmt.Sprintf("p%02d", i)
-		w.create(spoketest.Property("v1beta1", name, "v", nil))
+		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 		claims[name+"*"] = "v"
 	}
-	w.create(spoketest.Property("v1beta1", "private", "v", spokeOnly))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "private", "v", spokeOnly))
 	stop := w.start()
 	// Claims that are yet to come are reported as published.
 	w.eventuallyClaims(claims)
 	w.eventuallyCondition("True Published 15 of 16 properties published. Kept on the spoke by label: private.")
-	before := w.settled()
+	w.settle()
 	stop()
 
 	w.start()
-	w.wrote("no writes after a restart", before, 0)
+	w.wrote("no writes after a restart")
 }
 
 func TestLeftoversOfAnAgentThatWasDownAreDeleted(t *testing.T) {
 	w := newWorld(t, allVersions)
 	gone, kept := spoketest.Property("v1beta1", "gone", "v", nil), spoketest.Property("v1beta1", "kept", "v", nil)
-	w.create(gone)
-	w.create(kept)
+	w.spoke.MustCreate(gone)
+	w.spoke.MustCreate(kept)
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"gone*": "v", "kept*": "v"})
 	stop()
 
-	w.delete(gone)
-	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustDelete(gone)
+	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
 	w.start()
 	w.eventuallyClaims(map[string]string{"kept*": "v", "theirs": "v"})
-	w.staysSo("the claims", func() string { return cmp.Diff(map[string]string{"kept*": "v", "theirs": "v"}, w.claims()) })
+	w.claimsStay(map[string]string{"kept*": "v", "theirs": "v"})
 }
 
 func TestClaimLimit(t *testing.T) {
 	w := newWorld(t, allVersions)
 	w.opts.ClaimLimit = 2
-	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
 	for _, name := range []string{"a", "b", "c"} {
-		w.create(spoketest.Property("v1beta1", name, "v", nil))
+		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 	}
 	w.start()
 	w.eventuallyCondition("False ClaimLimitExceeded 3 properties published. The klusterlet reports 2 custom claims, which cuts off c: " +
@@ -170,7 +172,7 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
 
 	w.serve("v1alpha1")
-	w.create(spoketest.Property("v1alpha1", "location", "eu", nil))
+	w.spoke.MustCreate(spoketest.Property("v1alpha1", "location", "eu", nil))
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 	w.eventuallyCondition("True Published 1 property published.")
 	first := w.claim("location")
@@ -180,17 +182,17 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 			return cmp.Diff([]string{string(first.UID), "about.k8s.io/" + version}, []string{string(claim.UID), claim.OwnerReferences[0].APIVersion})
 		}
 	}
-	w.eventually("the claim is owned at v1alpha1", ownedAt("v1alpha1"))
+	w.spoke.Eventually("the claim is owned at v1alpha1", ownedAt("v1alpha1"))
 
-	before := w.settled()
+	w.settle()
 	w.serve(allVersions)
-	w.eventually("the same claim is owned at v1beta1", ownedAt("v1beta1"))
-	w.wrote("one write for the new version", before, 1)
+	w.spoke.Eventually("the same claim is owned at v1beta1", ownedAt("v1beta1"))
+	w.wrote("one write for the new version", "PATCH clusterclaims")
 	w.edit("v1alpha1", "location", `{"spec":{"value":"us"}}`)
 	w.eventuallyClaims(map[string]string{"location*": "us"})
 
 	w.serve("v1alpha1")
-	w.eventually("the same claim is owned at v1alpha1 again", ownedAt("v1alpha1"))
+	w.spoke.Eventually("the same claim is owned at v1alpha1 again", ownedAt("v1alpha1"))
 	w.edit("v1alpha1", "location", `{"spec":{"value":"asia"}}`)
 	w.eventuallyClaims(map[string]string{"location*": "asia"})
 
@@ -199,7 +201,7 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
 
 	w.serve("v1beta1")
-	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 	w.eventuallyCondition("True Published 1 property published.")
 	if complaint := w.probe("readyz"); complaint != "" {
@@ -209,7 +211,7 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 
 func TestDefinitionDeletedWhileTheAgentWasDownTakesItsClaims(t *testing.T) {
 	w := newWorld(t, allVersions)
-	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 	stop()
@@ -221,7 +223,7 @@ func TestDefinitionDeletedWhileTheAgentWasDownTakesItsClaims(t *testing.T) {
 
 func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
 	w := newWorld(t, allVersions)
-	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	w.start()
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
 	w.eventuallyCondition("True Published 1 property published.")
@@ -229,28 +231,24 @@ func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
 	w.serveUnreadable()
 	w.eventuallyCondition("False ClusterPropertyAPIMissing CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; " +
 		"published claims stay as they are until it does.")
-	w.staysSo("the claims", func() string { return cmp.Diff(map[string]string{"location*": "eu"}, w.claims()) })
+	w.claimsStay(map[string]string{"location*": "eu"})
 
-	before := w.writes()
+	w.wire.Reset()
 	w.serveOnly("v1beta1")
 	w.eventuallyCondition("True Published 1 property published.")
-	w.wrote("only the report is written", before, 1)
+	w.wrote("only the report is written", "PATCH managedclusteraddons/status")
 }
 
 func TestReportIsRestoredAndOthersConditionsStay(t *testing.T) {
 	w := newWorld(t, allVersions)
 	theirs := metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0))}
 	setConditions := func(conditions ...metav1.Condition) {
-		addon := w.addon.DeepCopy()
-		must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
-		before := addon.DeepCopy()
-		addon.Status.Conditions = conditions
-		must(t, w.hub.Status().Patch(t.Context(), addon, client.MergeFrom(before)))
+		apitest.EditStatus(w.hub, w.addon.DeepCopy(), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = conditions })
 	}
 	setConditions(theirs)
 	w.start()
 	w.eventuallyCondition("True Published There are no properties.")
-	must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(w.addon), w.addon))
+	w.hub.MustGet(w.addon)
 	if diff := cmp.Diff(theirs, w.addon.Status.Conditions[0]); diff != "" {
 		t.Errorf("somebody else's condition changed:\n%s", diff)
 	}
@@ -261,79 +259,81 @@ func TestReportIsRestoredAndOthersConditionsStay(t *testing.T) {
 func TestAddonOfAnotherUIDIsNotReportedOn(t *testing.T) {
 	w := newWorld(t, allVersions)
 	w.opts.AddonUID = "another"
-	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	w.start()
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
-	w.staysSo("no report", func() string { return cmp.Diff("none", w.condition()) })
+	w.hub.Stays(quiet, "no report", func() string { return cmp.Diff("none", w.condition()) })
 }
 
 func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
 	w := newWorld(t, allVersions)
 	good, err := os.ReadFile(w.opts.HubKubeconfig)
-	must(t, err)
+	apitest.Must(t, err)
 	nowhere := hubServer.Config(t)
 	nowhere.Host = "https://" + freeAddress(t)
-	must(t, os.WriteFile(w.opts.HubKubeconfig, spoketest.Kubeconfig(t, nowhere), 0o600))
-	w.create(spoketest.Property("v1beta1", "location", "eu", nil))
-	before := countWrites(t, spokeServer.Config(t), "clusterclaims")
+	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, apitest.Kubeconfig(t, nowhere, ""), 0o600))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	counted := func(want int) func() string {
-		return func() string { return cmp.Diff(want, countWrites(t, spokeServer.Config(t), "clusterclaims")-before) }
+		return func() string { return cmp.Diff(want, len(w.wire.Writes("clusterclaims"))) }
 	}
 	w.start()
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
-	w.eventually("one write for a new property", counted(1))
-	must(t, os.WriteFile(w.opts.HubKubeconfig, []byte("no kubeconfig"), 0o600))
+	w.spoke.Eventually("one write for a new property", counted(1))
+	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, []byte("no kubeconfig"), 0o600))
 	w.edit("v1beta1", "location", `{"spec":{"value":"us"}}`)
 	w.eventuallyClaims(map[string]string{"location*": "us"})
 
-	must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
+	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
 	w.eventuallyCondition("True Published 1 property published.")
-	w.eventually("one write more for one edit and a new way to the hub", counted(2))
-	w.staysSo("one write more for one edit and a new way to the hub", counted(2))
+	w.spoke.Eventually("one write more for one edit and a new way to the hub", counted(2))
+	w.spoke.Stays(quiet, "one write more for one edit and a new way to the hub", counted(2))
 }
 
 func TestCleanup(t *testing.T) {
 	w := newWorld(t, allVersions)
 	for _, name := range []string{"a", "b"} {
-		w.create(spoketest.Property("v1beta1", name, "v", nil))
+		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 	}
-	w.create(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
 	opts := w.hookOptions()
 	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"}}
-	must(t, w.spoke.Patch(t.Context(), marker, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"addonUID":"earlier","stopped":"earlier"}}`))))
+	w.spoke.MustMerge(marker, `{"data":{"addonUID":"earlier","stopped":"earlier"}}`)
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"a*": "v", "b*": "v", "theirs": "v"})
 
-	must(t, Cleanup(t.Context(), opts))
+	apitest.Must(t, Cleanup(t.Context(), opts))
 	left := map[string]string{"theirs": "v"}
 	if diff := cmp.Diff(left, w.claims()); diff != "" {
 		t.Fatalf("claims after the clean-up (-want +got):\n%s", diff)
 	}
-	must(t, w.spoke.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
+	w.spoke.MustGet(marker)
 	if diff := cmp.Diff(map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data); diff != "" {
 		t.Errorf("marker (-want +got):\n%s", diff)
 	}
 	w.eventuallyCondition("False PublishingStopped The addon is being removed; its ClusterClaims are deleted.")
 
 	w.edit("v1beta1", "a", `{"spec":{"value":"edited"}}`)
-	w.staysSo("nothing is published any more", func() string { return cmp.Diff(left, w.claims()) })
+	w.claimsStay(left)
 	stop()
-	before := w.writes()
+	w.wire.Reset()
 	w.start()
-	w.staysSo("nor by an agent that starts now", func() string { return cmp.Diff(left, w.claims()) + cmp.Diff(0, w.writes()-before) })
-	must(t, Cleanup(t.Context(), opts))
+	w.wire.Quiet(t, quiet, "of an agent that starts on a cleaned-up spoke")
+	if diff := cmp.Diff(left, w.claims()); diff != "" {
+		t.Errorf("claims after a restart (-want +got):\n%s", diff)
+	}
+	apitest.Must(t, Cleanup(t.Context(), opts))
 }
 
 func TestCleanupWithoutAgent(t *testing.T) {
 	w := newWorld(t, allVersions)
-	w.create(spoketest.Property("v1beta1", "a", "v", nil))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "a", "v", nil))
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"a*": "v"})
 	stop()
 
 	opts := w.hookOptions()
 	opts.Timeout = 100 * time.Millisecond
-	must(t, Cleanup(t.Context(), opts))
+	apitest.Must(t, Cleanup(t.Context(), opts))
 	if diff := cmp.Diff(map[string]string{}, w.claims()); diff != "" {
 		t.Errorf("claims after the clean-up (-want +got):\n%s", diff)
 	}
@@ -342,13 +342,13 @@ func TestCleanupWithoutAgent(t *testing.T) {
 // hookOptions are those of the hook with its own service account's rights.
 func (w *world) hookOptions() CleanupOptions {
 	w.t.Helper()
-	spoketest.Grant(w.t, w.spoke, "50-cleanup.yaml", w.opts.InstallNamespace)
+	spoketest.Grant(w.spoke, "50-cleanup.yaml", w.opts.InstallNamespace)
 	cfg := spokeServer.User(w.t, "system:serviceaccount:"+w.opts.InstallNamespace+":cluster-inventory-cleanup")
 	return CleanupOptions{
-		Kubeconfig:       w.file("hook.kubeconfig", spoketest.Kubeconfig(w.t, cfg)),
+		Kubeconfig:       w.spoke.File("hook.kubeconfig", apitest.Kubeconfig(w.t, cfg, "")),
 		AddonUID:         w.opts.AddonUID,
 		InstallNamespace: w.opts.InstallNamespace,
-		Timeout:          soon,
+		Timeout:          apitest.Patience,
 	}
 }
 
@@ -357,14 +357,14 @@ func (w *world) hookOptions() CleanupOptions {
 func (w *world) serveUnreadable() {
 	w.t.Helper()
 	crd := spoketest.CRD(w.t, "v1beta1", "v1alpha1")
-	must(w.t, w.spoke.Get(w.t.Context(), client.ObjectKeyFromObject(crd), crd))
+	w.spoke.MustGet(crd)
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Served = false
 	}
 	later := crd.Spec.Versions[0].DeepCopy()
 	later.Name, later.Served, later.Storage = "v1", true, false
 	crd.Spec.Versions = append(crd.Spec.Versions, *later)
-	must(w.t, w.spoke.Update(context.Background(), crd))
+	apitest.Must(w.t, w.spoke.Update(context.Background(), crd))
 }
 
 // serveOnly serves one of the definition's versions again. With two, the API server
@@ -373,12 +373,12 @@ func (w *world) serveOnly(version string) {
 	w.t.Helper()
 	crd := spoketest.CRD(w.t, "v1beta1", "v1alpha1")
 	now := crd.DeepCopy()
-	must(w.t, w.spoke.Get(w.t.Context(), client.ObjectKeyFromObject(crd), now))
+	w.spoke.MustGet(now)
 	crd.ResourceVersion = now.ResourceVersion
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Served = crd.Spec.Versions[i].Name == version
 	}
-	must(w.t, w.spoke.Update(context.Background(), crd))
+	apitest.Must(w.t, w.spoke.Update(context.Background(), crd))
 }
 
 // A version that is gone before it was ever read must not keep the session for
@@ -386,9 +386,9 @@ func (w *world) serveOnly(version string) {
 func TestSessionEndsThoughItsCachesWereNeverFilled(t *testing.T) {
 	w := newWorld(t, "")
 	cfg, err := kube.Config(w.opts.Kubeconfig)
-	must(t, err)
+	apitest.Must(t, err)
 	hub, err := kube.Config(w.opts.HubKubeconfig)
-	must(t, err)
+	apitest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -404,8 +404,8 @@ func TestSessionEndsThoughItsCachesWereNeverFilled(t *testing.T) {
 	cancel()
 	select {
 	case err := <-ended:
-		must(t, err)
-	case <-time.After(soon):
+		apitest.Must(t, err)
+	case <-time.After(apitest.Patience):
 		t.Fatal("it does not end")
 	}
 }

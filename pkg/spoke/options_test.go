@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
-	must(t, os.WriteFile(broken, []byte("{"), 0o600))
+	apitest.Must(t, os.WriteFile(broken, []byte("{"), 0o600))
 	good := filepath.Join(dir, "good")
-	must(t, os.WriteFile(good, spoketest.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}), 0o600))
+	apitest.Must(t, os.WriteFile(good, apitest.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, ""), 0o600))
 	missing := filepath.Join(dir, "missing")
 	run := func(more ...string) []string {
 		return append([]string{"run", "--cluster-name=c", "--addon-uid=u", "--install-namespace=n"}, more...)
@@ -93,7 +93,7 @@ func TestDefaultsNeedOnlyWhoTheAgentIs(t *testing.T) {
 	opts := newOptions()
 	opts.ClusterName, opts.AddonUID, opts.InstallNamespace = "c", "u", "n"
 	opts.complete()
-	must(t, opts.Validate())
+	apitest.Must(t, opts.Validate())
 	want := &Options{
 		HubKubeconfig: "/var/run/hub/kubeconfig", ClusterName: "c", AddonUID: "u", InstallNamespace: "n", ClaimLimit: 20,
 		HealthProbeBindAddress: ":8081", MetricsBindAddress: "0",
@@ -108,7 +108,7 @@ func TestAddressOfAnIPv6PodIsValid(t *testing.T) {
 	opts.ClusterName, opts.AddonUID, opts.InstallNamespace = "c", "u", "n"
 	opts.HealthProbeBindAddress = "fd00::17:8081"
 	opts.complete()
-	must(t, opts.Validate())
+	apitest.Must(t, opts.Validate())
 	if opts.HealthProbeBindAddress != "[fd00::17]:8081" {
 		t.Errorf("address = %s", opts.HealthProbeBindAddress)
 	}
@@ -117,7 +117,7 @@ func TestAddressOfAnIPv6PodIsValid(t *testing.T) {
 func TestHubAccessFollowsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(host string) {
-		must(t, os.WriteFile(path, spoketest.Kubeconfig(t, &rest.Config{Host: host}), 0o600))
+		apitest.Must(t, os.WriteFile(path, apitest.Kubeconfig(t, &rest.Config{Host: host}, ""), 0o600))
 	}
 	hub := &hubAccess{path: path}
 	if cfg, err := hub.current(); err == nil || cfg != nil {
@@ -125,22 +125,22 @@ func TestHubAccessFollowsTheFile(t *testing.T) {
 	}
 	write("https://one")
 	one, err := hub.current()
-	must(t, err)
+	apitest.Must(t, err)
 	write("https://one")
 	if again, err := hub.current(); err != nil || again != one {
 		t.Errorf("the same content is another way to the hub: %v", err)
 	}
-	must(t, os.WriteFile(path, []byte("{"), 0o600))
+	apitest.Must(t, os.WriteFile(path, []byte("{"), 0o600))
 	if kept, err := hub.current(); err == nil || kept != one {
 		t.Errorf("broken content: %p, %v; want %p and an error", kept, err, one)
 	}
-	must(t, os.Remove(path))
+	apitest.Must(t, os.Remove(path))
 	if kept, err := hub.current(); err == nil || kept != one {
 		t.Errorf("no file: %p, %v; want %p and an error", kept, err, one)
 	}
 	write("https://two")
 	two, err := hub.current()
-	must(t, err)
+	apitest.Must(t, err)
 	if two == one || !strings.HasSuffix(two.Host, "two") {
 		t.Errorf("new content is not followed: %s", two.Host)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -184,13 +185,13 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 		s.lastWrite = 3 * time.Second
 		s.start()
 		begin := time.Now()
-		must(t, s.all.StopPublishing(t.Context()))
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
 		if took := time.Since(begin); took != s.lastWrite {
 			t.Errorf("stopped after %s, want %s", took, s.lastWrite)
 		}
 		synctest.Wait()
 		s.expect("begin v1beta1 absent=false removed=false hub=one", "end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
-		must(t, s.all.StopPublishing(t.Context()))
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
 
 		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })
 		s.passes(time.Hour)

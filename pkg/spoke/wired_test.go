@@ -1,44 +1,33 @@
 package spoke
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// The whole agent against two real API servers, as the service account and with
-// the rights that are shipped. No controllers run there, so what goes is deleted by the agent,
-// not by garbage collection.
+// The whole agent runs against two real API servers, as the service account and
+// with the rights that are shipped. No controllers run there, so it is the agent
+// that deletes claims, not garbage collection.
 var (
 	spokeServer = apitest.New(apitest.Spoke())
 	hubServer   = apitest.New(apitest.Hub())
@@ -46,23 +35,17 @@ var (
 
 func TestMain(m *testing.M) { apitest.Main(m, spokeServer, hubServer) }
 
-const (
-	// soon bounds what happens by itself.
-	soon = 30 * time.Second
-
-	// quiet is how long nothing may happen where nothing is to happen; it is
-	// longer than the time reports settle.
-	quiet = 1500 * time.Millisecond
-
-	pollEvery = 10 * time.Millisecond
-)
+// quiet is how long nothing may happen where nothing should: twice the time for
+// which reports are held back.
+const quiet = time.Second
 
 const allVersions = "v1beta1,v1alpha1"
 
 // world is one spoke and its hub namespace, for one test.
 type world struct {
 	t          *testing.T
-	spoke, hub client.Client
+	spoke, hub *apitest.World
+	wire       *apitest.Wire // what the agent sends, to both
 	addon      *addonv1beta1.ManagedClusterAddOn
 	opts       Options
 }
@@ -71,17 +54,22 @@ type world struct {
 // (none for no definition at all) and the hub it belongs to.
 func newWorld(t *testing.T, versions string) *world {
 	t.Helper()
-	w := &world{t: t, spoke: newClient(t, spokeServer.Config(t)), hub: newClient(t, hubServer.Config(t))}
+	w := &world{
+		t:     t,
+		spoke: spokeServer.World(t, ocmtest.Scheme()),
+		hub:   hubServer.World(t, ocmtest.Scheme()),
+		wire:  &apitest.Wire{},
+	}
 	t.Cleanup(w.clean)
 	if versions != "" {
 		w.serve(versions)
 	}
-	cluster, namespace := hubServer.Namespace(t, nil), spokeServer.Namespace(t, nil)
-	w.addon = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
-	must(t, w.hub.Create(t.Context(), w.addon))
+	cluster, namespace := w.hub.Namespace("cluster", nil), w.spoke.Namespace("agent", nil)
+	w.addon = ocmtest.Addon(cluster)
+	w.hub.MustCreate(w.addon)
 	w.opts = Options{
-		Kubeconfig:             w.file("spoke.kubeconfig", spoketest.Kubeconfig(t, w.agentOnSpoke(namespace))),
-		HubKubeconfig:          w.file("hub.kubeconfig", spoketest.Kubeconfig(t, w.agentOnHub(cluster))),
+		Kubeconfig:             w.spoke.File("spoke.kubeconfig", w.kubeconfig(w.agentOnSpoke(namespace))),
+		HubKubeconfig:          w.spoke.File("hub.kubeconfig", w.kubeconfig(w.agentOnHub(cluster))),
 		ClusterName:            cluster,
 		AddonUID:               string(w.addon.UID),
 		InstallNamespace:       namespace,
@@ -92,8 +80,13 @@ func newWorld(t *testing.T, versions string) *world {
 	return w
 }
 
+// kubeconfig returns a kubeconfig whose requests the wire records.
+func (w *world) kubeconfig(cfg *rest.Config) []byte {
+	return apitest.Kubeconfig(w.t, w.wire.Proxy(w.t, cfg), "")
+}
+
 func (w *world) agentOnSpoke(namespace string) *rest.Config {
-	spoketest.Grant(w.t, w.spoke, "30-agent-rbac.yaml", namespace)
+	spoketest.Grant(w.spoke, "30-agent-rbac.yaml", namespace)
 	return spokeServer.User(w.t, "system:serviceaccount:"+namespace+":cluster-inventory-agent")
 }
 
@@ -106,38 +99,23 @@ func (w *world) agentOnHub(cluster string) *rest.Config {
 		}
 	}
 	name := metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}
-	must(w.t, w.hub.Create(w.t.Context(), &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-		rule("managedclusteraddons", "get", "list", "watch"), rule("managedclusteraddons/status", "patch"),
-	}}))
-	must(w.t, w.hub.Create(w.t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: name,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-	}))
+	w.hub.MustCreate(
+		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+			rule("managedclusteraddons", "get", "list", "watch"), rule("managedclusteraddons/status", "patch"),
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: name,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		})
 	return hubServer.User(w.t, user)
 }
 
 // start runs the agent until the returned function is called or the test ends.
 func (w *world) start() (stop func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	logged := &logBuffer{}
-	w.t.Cleanup(func() { logged.show(w.t) })
-	go func() { ended <- Run(logr.NewContext(ctx, logged.logger()), w.opts) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the agent ended with: %v", err)
-		}
-	}
-	w.t.Cleanup(stop)
-	w.eventually("the agent is ready", func() string { return w.probe("readyz") })
+	stop = apitest.Run(w.t, func(ctx context.Context) error { return Run(ctx, w.opts) })
+	w.spoke.Eventually("the agent is ready", func() string { return w.probe("readyz") })
 	return stop
 }
 
@@ -153,10 +131,10 @@ func (w *world) probe(path string) string {
 	return ""
 }
 
-// clean takes the spoke back to where the test found it. The agent has stopped.
+// clean returns the spoke to the state in which the test found it. The agent has
+// stopped.
 func (w *world) clean() {
-	ctx := context.Background()
-	must(w.t, w.spoke.DeleteAllOf(ctx, &clusterv1alpha1.ClusterClaim{}))
+	w.spoke.Clear(&clusterv1alpha1.ClusterClaimList{})
 	w.unserve()
 }
 
@@ -164,39 +142,26 @@ func (w *world) clean() {
 func (w *world) serve(versions string) {
 	w.t.Helper()
 	want := spoketest.CRD(w.t, strings.Split(versions, ",")...)
-	have := &apiextensionsv1.CustomResourceDefinition{}
-	err := w.spoke.Get(w.t.Context(), client.ObjectKey{Name: want.Name}, have)
-	if apierrors.IsNotFound(err) {
-		must(w.t, w.spoke.Create(w.t.Context(), want))
-	} else {
-		must(w.t, err)
+	have := want.DeepCopy()
+	if w.spoke.Find(have) {
 		have.Spec.Versions = want.Spec.Versions
-		must(w.t, w.spoke.Update(w.t.Context(), have))
+		apitest.Must(w.t, w.spoke.Update(w.t.Context(), have))
+	} else {
+		w.spoke.MustCreate(want)
 	}
 	for _, version := range want.Spec.Versions {
-		w.eventually("about.k8s.io/"+version.Name+" is served", func() string {
-			return text(w.spoke.List(w.t.Context(), property.NewList(version.Name)))
-		})
+		w.spoke.Eventually("about.k8s.io/"+version.Name+" is served", apitest.Succeeds(func() error {
+			return w.spoke.List(w.t.Context(), property.NewList(version.Name))
+		}))
 	}
 }
 
 // unserve deletes the definition and waits until it is gone.
 func (w *world) unserve() {
 	w.t.Helper()
-	ctx := context.Background()
 	crd := spoketest.CRD(w.t, "v1alpha1")
-	must(w.t, client.IgnoreNotFound(w.spoke.Delete(ctx, crd)))
-	w.eventually("the definition is gone", func() string {
-		if err := w.spoke.Get(ctx, client.ObjectKeyFromObject(crd), crd); !apierrors.IsNotFound(err) {
-			return "it is still there: " + text(err)
-		}
-		return ""
-	})
-}
-
-func (w *world) create(obj client.Object) {
-	w.t.Helper()
-	must(w.t, w.spoke.Create(w.t.Context(), obj))
+	w.spoke.Remove(crd)
+	w.spoke.EventuallyGone(crd)
 }
 
 // edit changes a property with a merge patch.
@@ -204,19 +169,14 @@ func (w *world) edit(version, name, patch string) {
 	w.t.Helper()
 	obj := property.New(version)
 	obj.SetName(name)
-	must(w.t, w.spoke.Patch(w.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	w.spoke.MustMerge(obj, patch)
 }
 
-func (w *world) delete(obj client.Object) {
-	w.t.Helper()
-	must(w.t, w.spoke.Delete(w.t.Context(), obj))
-}
-
-// claims returns what is claimed, as name=value, ours with a star.
+// claims returns all claims as name and value, ours with a star after the name.
 func (w *world) claims() map[string]string {
 	w.t.Helper()
 	list := &clusterv1alpha1.ClusterClaimList{}
-	must(w.t, w.spoke.List(context.Background(), list))
+	w.spoke.MustList(list)
 	claims := map[string]string{}
 	for _, c := range list.Items {
 		name := c.Name
@@ -230,22 +190,30 @@ func (w *world) claims() map[string]string {
 
 func (w *world) claim(name string) *clusterv1alpha1.ClusterClaim {
 	w.t.Helper()
-	claim := &clusterv1alpha1.ClusterClaim{}
-	must(w.t, w.spoke.Get(w.t.Context(), client.ObjectKey{Name: name}, claim))
+	claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.spoke.MustGet(claim)
 	return claim
 }
 
 func (w *world) eventuallyClaims(want map[string]string) {
 	w.t.Helper()
-	w.eventually("the claims are as they should be", func() string { return cmp.Diff(want, w.claims()) })
+	w.spoke.Eventually("the claims are right", w.claimsAre(want))
+}
+
+func (w *world) claimsStay(want map[string]string) {
+	w.t.Helper()
+	w.spoke.Stays(quiet, "the claims", w.claimsAre(want))
+}
+
+func (w *world) claimsAre(want map[string]string) func() string {
+	return func() string { return cmp.Diff(want, w.claims()) }
 }
 
 // condition returns the report as "status reason message".
 func (w *world) condition() string {
-	addon := &addonv1beta1.ManagedClusterAddOn{}
-	if err := w.hub.Get(w.t.Context(), client.ObjectKeyFromObject(w.addon), addon); err != nil {
-		return err.Error()
-	}
+	w.t.Helper()
+	addon := ocmtest.Addon(w.addon.Namespace)
+	w.hub.MustGet(addon)
 	c := meta.FindStatusCondition(addon.Status.Conditions, "PropertiesPublished")
 	if c == nil {
 		return "none"
@@ -255,159 +223,39 @@ func (w *world) condition() string {
 
 func (w *world) eventuallyCondition(want string) {
 	w.t.Helper()
-	w.eventually("the report is right", func() string { return cmp.Diff(want, w.condition()) })
+	w.hub.Eventually("the report is right", func() string { return cmp.Diff(want, w.condition()) })
 }
 
-// writes returns how often claims and addon were written so far, successfully or
-// not, from the API servers' own metrics.
-func (w *world) writes() int {
+// settle waits until the agent writes nothing any more and forgets what it wrote.
+func (w *world) settle() {
 	w.t.Helper()
-	return countWrites(w.t, spokeServer.Config(w.t), "clusterclaims") + countWrites(w.t, hubServer.Config(w.t), "managedclusteraddons")
+	w.wire.Settle(w.t, apitest.Patience, quiet)
+	w.wire.Reset()
 }
 
-// settled waits until nothing is written any more and returns what writes does: an
-// API server counts a write a moment after others can see it.
-func (w *world) settled() int {
+// wrote waits until the agent has sent these writes since the last settle, in any
+// order, and then no more.
+func (w *world) wrote(what string, want ...string) {
 	w.t.Helper()
-	var before int
-	w.eventually("nothing is written any more", func() string {
-		before = w.writes()
-		err := wait.PollUntilContextTimeout(w.t.Context(), pollEvery, quiet, false, func(context.Context) (bool, error) {
-			return w.writes() != before, nil
-		})
-		if err == nil {
-			return "something was"
-		}
-		return ""
-	})
-	return before
-}
-
-// wrote fails unless there have been so many writes since before, and no more
-// follow.
-func (w *world) wrote(what string, before, want int) {
-	w.t.Helper()
-	check := func() string { return cmp.Diff(want, w.writes()-before) }
-	w.eventually(what, check)
-	w.staysSo(what, check)
-}
-
-// eventually waits until check has no complaint.
-func (w *world) eventually(what string, check func() string) {
-	w.t.Helper()
-	var complaint string
-	err := wait.PollUntilContextTimeout(context.Background(), pollEvery, soon, true, func(context.Context) (bool, error) {
-		complaint = check()
-		return complaint == "", nil
-	})
-	if err != nil {
-		w.t.Fatalf("not within %s: %s: %s", soon, what, complaint)
+	check := func() string {
+		sent := w.wire.Sent()
+		slices.Sort(sent)
+		return cmp.Diff(append([]string{}, want...), sent)
+	}
+	w.spoke.Eventually(what, check)
+	w.wire.Settle(w.t, apitest.Patience, quiet)
+	if diff := check(); diff != "" {
+		w.t.Fatalf("%s: writes (-want +got):\n%s", what, diff)
 	}
 }
 
-// staysSo fails if check complains at any time while it is quiet.
-func (w *world) staysSo(what string, check func() string) {
-	w.t.Helper()
-	_ = wait.PollUntilContextTimeout(w.t.Context(), pollEvery, quiet, true, func(context.Context) (bool, error) {
-		if complaint := check(); complaint != "" {
-			w.t.Fatalf("did not stay: %s: %s", what, complaint)
-		}
-		return false, nil
-	})
-}
-
-func (w *world) file(name string, content []byte) string {
-	path := filepath.Join(w.t.TempDir(), name)
-	must(w.t, os.WriteFile(path, content, 0o600))
-	return path
-}
-
-func newClient(t *testing.T, cfg *rest.Config) client.Client {
-	t.Helper()
-	scheme := newScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		must(t, add(scheme))
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	must(t, err)
-	return c
-}
-
-func countWrites(t *testing.T, cfg *rest.Config, resource string) int {
-	t.Helper()
-	c, err := rest.UnversionedRESTClientFor(withCodec(cfg))
-	must(t, err)
-	metrics, err := c.Get().AbsPath("/metrics").DoRaw(t.Context())
-	must(t, err)
-	total := 0
-	lines := bufio.NewScanner(bytes.NewReader(metrics))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `resource="`+resource+`"`) {
-			continue
-		}
-		for _, verb := range []string{"POST", "PUT", "PATCH", "APPLY", "DELETE"} {
-			if strings.Contains(line, `verb="`+verb+`"`) {
-				n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
-				must(t, err)
-				total += n
-			}
-		}
-	}
-	must(t, lines.Err())
-	return total
-}
-
-func withCodec(cfg *rest.Config) *rest.Config {
-	cfg.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	return cfg
-}
-
-// logBuffer keeps what an agent logs, to be shown if its test fails.
-type logBuffer struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (b *logBuffer) logger() logr.Logger {
-	return funcr.New(func(prefix, args string) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.lines = append(b.lines, prefix+" "+args)
-	}, funcr.Options{Verbosity: 2, LogTimestamp: true})
-}
-
-func (b *logBuffer) show(t *testing.T) {
-	if !t.Failed() {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t.Logf("the agent's log:\n%s", strings.Join(b.lines, "\n"))
-}
-
-// freeAddress is of this process's own part of loopback, so that nobody takes it
-// before it is bound.
+// freeAddress is in this process's own part of loopback, so that nobody else binds
+// it first.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	pid := os.Getpid()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 240+pid>>16&7, pid>>8&255, pid&255))
-	must(t, err)
-	defer func() { must(t, listener.Close()) }()
+	apitest.Must(t, err)
+	defer func() { apitest.Must(t, listener.Close()) }()
 	return listener.Addr().String()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

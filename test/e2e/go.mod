@@ -4,11 +4,10 @@ go 1.26.3
 
 require (
 	github.com/go-logr/logr v1.4.3
-	github.com/prometheus/common v0.67.5
-	github.com/spf13/cobra v1.10.2
-	github.com/virtual-kubelet/virtual-kubelet v1.12.0
-	github.com/vishvananda/netlink v1.3.1
-	golang.org/x/sys v0.49.0
+	github.com/prometheus/common v0.67.5 // indirect
+	github.com/virtual-kubelet/virtual-kubelet v1.12.0 // indirect
+	github.com/vishvananda/netlink v1.3.1 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	k8s.io/api v0.36.6
 	k8s.io/apiextensions-apiserver v0.36.0
 	k8s.io/apimachinery v0.36.6
@@ -21,7 +20,6 @@ require (
 
 require (
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
-	github.com/kr/text v0.2.0 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
@@ -51,7 +49,6 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
@@ -82,3 +79,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+require open-cluster-management.io/cluster-inventory-addon/test/fleet v0.0.0
+
+// The fleet is part of this repository.
+replace open-cluster-management.io/cluster-inventory-addon/test/fleet => ../fleet

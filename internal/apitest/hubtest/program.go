@@ -7,12 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
 // Manager is the manager's program while it runs.
@@ -24,21 +27,22 @@ type Manager struct {
 	once  sync.Once
 }
 
-// Start runs the manager as the user of a configuration, with what the chart gives
-// it on its command line and more, until Stop is called or the test ends. Later
-// arguments override earlier ones. Its log is shown if the test fails.
+// Start runs the manager as the user of a configuration, with the command line of
+// the chart's Deployment, until Stop is called or the test ends. It does not elect
+// a leader and serves neither probes nor metrics. More arguments override those of
+// the chart. Its log is shown if the test fails.
 func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
 	tb.Helper()
-	kubeconfig := apitest.File(tb, "kubeconfig", apitest.Kubeconfig(tb, cfg, ""))
-	m := &Manager{tb: tb, ended: make(chan error, 1)}
-	m.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), append([]string{
-		"--kubeconfig=" + kubeconfig,
-		"--agent-image=example.com/inventory:v1",
+	deployment := manifesttest.Find[appsv1.Deployment](tb, MustRender(tb, ""), "Deployment", "cluster-inventory-manager")
+	args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args, []string{
+		"--kubeconfig=" + apitest.File(tb, "kubeconfig", apitest.Kubeconfig(tb, cfg, "")),
 		"--leader-elect=false",
 		"--health-probe-bind-address=0",
 		"--metrics-bind-address=0",
-		"--credentials-service-account=" + Namespace + "/" + Account,
-	}, more...)...)
+	}, more)
+	m := &Manager{tb: tb, ended: make(chan error, 1)}
+	m.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), args...)
+	m.cmd.Env = append(os.Environ(), "POD_NAMESPACE="+Namespace)
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	apitest.Must(tb, m.cmd.Start())
 	go func() { m.ended <- m.cmd.Wait() }()

@@ -13,13 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 var server = apitest.New(apitest.Spoke())
@@ -29,15 +28,14 @@ func TestMain(m *testing.M) { apitest.Main(m, server) }
 // bench is a spoke with claims and, unless a test says otherwise, an agent that
 // answers the marker of addon u1.
 type bench struct {
-	t     *testing.T
-	admin client.Client
+	admin *apitest.World
 	wire  *apitest.Wire
 	agent *Reconciler
 	hook  *Hook
 	stops int
 }
 
-// hasty is a clock by which nobody waits: whoever would finds the time passed.
+// hasty is a clock on which every wait is over at once, with the time passed.
 type hasty struct{ *testingclock.FakeClock }
 
 func (c hasty) After(d time.Duration) <-chan time.Time {
@@ -48,51 +46,33 @@ func (c hasty) After(d time.Duration) <-chan time.Time {
 
 func newBench(t *testing.T, server *apitest.Server) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.Install, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := &bench{t: t, wire: &apitest.Wire{}}
-	var err error
-	b.admin, err = client.New(server.Config(t), client.Options{Scheme: scheme})
-	b.must(err)
-	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme})
-	b.must(err)
-	namespace := server.Namespace(t, nil)
+	b := &bench{admin: server.World(t, ocmtest.Scheme()), wire: &apitest.Wire{}}
+	wired := apitest.NewClient(t, b.wire.Tap(server.Config(t)), ocmtest.Scheme())
 	b.agent = &Reconciler{addon: "u1", reader: b.admin, writer: wired, stop: func(context.Context) error {
 		b.stops++
 		return nil
 	}}
 	b.hook = &Hook{
-		Client: wired, InstallNamespace: namespace, Addon: "u1", AgentTimeout: 10 * time.Second, Timeout: 20 * time.Second, Settle: time.Minute,
+		Client: wired, InstallNamespace: b.admin.Namespace("agent", nil), Addon: "u1",
+		AgentTimeout: 10 * time.Second, Timeout: 20 * time.Second, Settle: time.Minute,
 		Clock: hasty{testingclock.NewFakeClock(time.Now())},
 	}
 	return b
 }
 
-func (b *bench) must(err error) {
-	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 func (b *bench) claim(name string, labels map[string]string) {
-	b.t.Helper()
-	b.must(b.admin.Create(b.t.Context(), &clusterv1alpha1.ClusterClaim{
+	b.admin.T.Helper()
+	claim := &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"},
-	}))
-	b.t.Cleanup(func() {
-		b.must(client.IgnoreNotFound(b.admin.Delete(context.Background(), &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	})
+	}
+	b.admin.MustCreate(claim)
+	b.admin.CleanUp(claim)
 }
 
 func (b *bench) claims() []string {
-	b.t.Helper()
+	b.admin.T.Helper()
 	list := &clusterv1alpha1.ClusterClaimList{}
-	b.must(b.admin.List(b.t.Context(), list))
+	b.admin.MustList(list)
 	names := []string{}
 	for _, c := range list.Items {
 		names = append(names, c.Name)
@@ -101,30 +81,25 @@ func (b *bench) claims() []string {
 }
 
 func (b *bench) mark(data map[string]string) {
-	b.t.Helper()
-	b.must(b.admin.Create(b.t.Context(), &corev1.ConfigMap{
+	b.admin.T.Helper()
+	b.admin.MustCreate(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.hook.InstallNamespace, Name: "cluster-inventory-cleanup"}, Data: data,
-	}))
+	})
 }
 
 func (b *bench) marker() map[string]string {
-	b.t.Helper()
-	marker := &corev1.ConfigMap{}
-	b.must(client.IgnoreNotFound(b.admin.Get(b.t.Context(), MarkerKey(b.hook.InstallNamespace), marker)))
+	b.admin.T.Helper()
+	key := MarkerKey(b.hook.InstallNamespace)
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if !b.admin.Find(marker) {
+		return nil
+	}
 	return marker.Data
 }
 
 func (b *bench) reconcileAgent() error {
-	_, err := b.agent.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
+	_, err := b.agent.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
 	return err
-}
-
-func (b *bench) writes() []string {
-	var writes []string
-	for _, call := range b.wire.Writes() {
-		writes = append(writes, call.Method+" "+call.Resource)
-	}
-	return writes
 }
 
 func marked() map[string]string {
@@ -152,10 +127,10 @@ func TestAgentAcknowledgesOnceAndOnlyItsOwnRemoval(t *testing.T) {
 			if tc.before != nil {
 				b.mark(tc.before)
 			}
-			b.must(b.reconcileAgent())
+			apitest.Must(b.admin.T, b.reconcileAgent())
 			b.wire.Reset()
-			b.must(b.reconcileAgent())
-			if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+			apitest.Must(b.admin.T, b.reconcileAgent())
+			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 				t.Errorf("writes of a second pass:\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.after, b.marker()); diff != "" {
@@ -189,7 +164,7 @@ func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
 	b.claim("helm", map[string]string{"app.kubernetes.io/managed-by": "Helm"})
 	b.claim("theirs", nil)
 
-	b.must(b.hook.Run(t.Context()))
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 	if diff := cmp.Diff([]string{"helm", "theirs"}, b.claims()); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
@@ -197,10 +172,10 @@ func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
 		t.Errorf("marker (-want +got):\n%s", diff)
 	}
 
-	b.must(b.reconcileAgent())
+	apitest.Must(b.admin.T, b.reconcileAgent())
 	b.wire.Reset()
-	b.must(b.hook.Run(t.Context()))
-	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
+	if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 		t.Errorf("writes of a second run:\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"addonUID": "u1", "stopped": "u1"}, b.marker()); diff != "" {
@@ -210,23 +185,23 @@ func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
 
 func TestHookWaitsForTheAgent(t *testing.T) {
 	b := newBench(t, server)
-	b.hook.AgentTimeout = time.Hour // by its clock, for which nobody waits
+	b.hook.AgentTimeout = time.Hour // on its clock
 	b.mark(map[string]string{"addonUID": "u1"})
 	b.claim("a", marked())
-	// The agent answers before the third look at the marker; had the hook deleted
-	// a claim by then it would not have waited.
+	// The agent answers before the hook reads the marker for the third time. A claim
+	// deleted by then was deleted too early.
 	looks := 0
 	var early []string
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Method == http.MethodGet && call.Resource == "configmaps" {
 			if looks++; looks == 3 {
 				early = b.claims()
-				b.must(b.reconcileAgentUnwired())
+				apitest.Must(b.admin.T, b.reconcileAgentUnwired())
 			}
 		}
 		return apitest.Fault{}
 	})
-	b.must(b.hook.Run(t.Context()))
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 	if diff := cmp.Diff([]string{"a"}, early); diff != "" {
 		t.Errorf("claims before the agent answered (-want +got):\n%s", diff)
 	}
@@ -235,16 +210,16 @@ func TestHookWaitsForTheAgent(t *testing.T) {
 	}
 }
 
-// reconcileAgentUnwired is the agent's turn in the middle of a request of the
-// hook.
+// reconcileAgentUnwired reconciles the agent during a request of the hook, past the
+// wire.
 func (b *bench) reconcileAgentUnwired() error {
 	agent := *b.agent
 	agent.writer = b.admin
-	_, err := agent.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
+	_, err := agent.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: MarkerKey(b.hook.InstallNamespace)})
 	return err
 }
 
-func TestHookGetsOverAFailedRequest(t *testing.T) {
+func TestHookRecoversFromAFailedRequest(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for name, fault := range map[string]apitest.Fault{
 			"overtaxed":          {Status: http.StatusTooManyRequests, Reason: "TooManyRequests"},
@@ -257,7 +232,7 @@ func TestHookGetsOverAFailedRequest(t *testing.T) {
 				b.claim("a", marked())
 				b.claim("b", marked())
 				b.wire.FailNthWrite(n, fault)
-				b.must(b.hook.Run(t.Context()))
+				apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 				if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
 					t.Errorf("claims (-want +got):\n%s", diff)
 				}
@@ -274,7 +249,7 @@ func TestHookFailsWhileAnAgentDoesNotStop(t *testing.T) {
 	b.claim("a", marked())
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Resource == "clusterclaims" && call.Method == http.MethodGet && len(b.claims()) == 0 {
-			b.must(b.admin.Create(t.Context(), &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: marked()}}))
+			b.admin.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: marked()}})
 		}
 		return apitest.Fault{}
 	})
@@ -324,19 +299,19 @@ func TestHookDeletesWhatALateAgentMade(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	b.must(b.hook.Run(t.Context()))
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
-	if !slices.Contains(b.writes(), "DELETE clusterclaims") {
-		t.Error("nobody looked again")
+	if !slices.Contains(b.wire.Sent(), "DELETE clusterclaims") {
+		t.Error("the hook did not look again")
 	}
 }
 
 func TestHookEndsWellWithoutMarker(t *testing.T) {
 	b := newBench(t, server)
 	b.claim("a", marked())
-	b.must(b.hook.Run(t.Context()))
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
@@ -344,5 +319,5 @@ func TestHookEndsWellWithoutMarker(t *testing.T) {
 
 func TestHookEndsWellWithoutClusterClaimAPI(t *testing.T) {
 	b := newBench(t, apitest.Start(t))
-	b.must(b.hook.Run(t.Context()))
+	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
@@ -26,11 +27,10 @@ var server = apitest.New(apitest.Spoke(), spoketest.Shipped())
 
 func TestMain(m *testing.M) { apitest.Main(m, server) }
 
-// bench is a reconciler on a real API server, reconciled by the test, which sees
-// every request it sends. It reads from the API server instead of a cache.
+// bench is a reconciler that the test calls, on a real API server from which it
+// reads instead of a cache.
 type bench struct {
-	t          *testing.T
-	admin      client.Client
+	admin      *apitest.World
 	wire       *apitest.Wire
 	reconciler *Reconciler
 }
@@ -38,93 +38,67 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clusterv1alpha1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
-	// As in the agent, no kind is asked of discovery: what is not served answers
-	// 404.
+	apitest.Must(t, clusterv1alpha1.Install(scheme))
+	// As in the agent, kinds are not looked up in discovery: what is not served
+	// answers 404.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersion(clusterv1alpha1.GroupVersion).WithKind("ClusterClaim"), meta.RESTScopeRoot)
 	for _, version := range []string{"v1beta1", "v9"} {
 		mapper.Add(property.GroupVersionKind(version), meta.RESTScopeRoot)
 	}
-	wire := &apitest.Wire{}
-	newClient := func(wired bool) client.Client {
-		cfg := server.Config(t)
-		if wired {
-			cfg = wire.Tap(cfg)
-		}
-		c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	b := &bench{t: t, admin: newClient(false), wire: wire}
-	wired := newClient(true)
+	b := &bench{admin: server.World(t, ocmtest.Scheme()), wire: &apitest.Wire{}}
+	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme, Mapper: mapper})
+	apitest.Must(t, err)
 	b.reconciler = &Reconciler{api: property.API{Version: "v1beta1"}, cached: wired, live: wired, writer: wired}
 	t.Cleanup(func() {
-		for _, obj := range []client.Object{&clusterv1alpha1.ClusterClaim{}, property.New("v1beta1")} {
-			if err := b.admin.DeleteAllOf(context.Background(), obj); err != nil {
-				t.Error(err)
-			}
-		}
+		b.admin.Clear(&clusterv1alpha1.ClusterClaimList{})
+		b.admin.Clear(property.NewList("v1beta1"))
 	})
 	return b
 }
 
 func (b *bench) reconcile() error {
-	_, err := b.reconciler.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "location"}})
+	_, err := b.reconciler.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "location"}})
 	return err
 }
 
-// settle reconciles until there is no error.
-func (b *bench) settle() {
-	b.t.Helper()
+func (b *bench) mustReconcile() {
+	b.admin.T.Helper()
+	apitest.Must(b.admin.T, b.reconcile())
+}
+
+// converge reconciles until there is no error.
+func (b *bench) converge() {
+	b.admin.T.Helper()
 	var err error
 	for range 5 {
 		if err = b.reconcile(); err == nil {
 			return
 		}
 	}
-	b.t.Fatalf("does not settle: %v", err)
-}
-
-func (b *bench) writes() []string {
-	var writes []string
-	for _, call := range b.wire.Writes() {
-		writes = append(writes, call.Method+" "+call.Resource)
-	}
-	return writes
-}
-
-func (b *bench) must(err error) {
-	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.admin.T.Fatalf("does not converge: %v", err)
 }
 
 func (b *bench) property(value string) {
-	b.t.Helper()
-	b.must(b.admin.Create(b.t.Context(), spoketest.Property("v1beta1", "location", value, nil)))
+	b.admin.T.Helper()
+	b.admin.MustCreate(spoketest.Property("v1beta1", "location", value, nil))
 }
 
 func (b *bench) edit(value string) {
-	b.t.Helper()
+	b.admin.T.Helper()
 	obj := spoketest.Property("v1beta1", "location", "", nil)
-	b.must(b.admin.Patch(b.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"value":"`+value+`"}}`))))
+	b.admin.MustMerge(obj, `{"spec":{"value":"`+value+`"}}`)
 }
 
 func (b *bench) removeProperty() {
-	b.t.Helper()
-	b.must(b.admin.Delete(b.t.Context(), spoketest.Property("v1beta1", "location", "", nil)))
+	b.admin.T.Helper()
+	b.admin.MustDelete(spoketest.Property("v1beta1", "location", "", nil))
 }
 
 func (b *bench) claims() map[string]string {
-	b.t.Helper()
+	b.admin.T.Helper()
 	list := &clusterv1alpha1.ClusterClaimList{}
-	b.must(b.admin.List(b.t.Context(), list))
+	b.admin.MustList(list)
 	claims := map[string]string{}
 	for _, c := range list.Items {
 		claims[c.Name] = c.Spec.Value
@@ -132,8 +106,7 @@ func (b *bench) claims() map[string]string {
 	return claims
 }
 
-// situations are the ways to a write: what is there before, and what should be
-// there after.
+// situations are all ways to a write, and those to none.
 var situations = map[string]struct {
 	arrange    func(*bench)
 	wantWrites []string
@@ -147,7 +120,7 @@ var situations = map[string]struct {
 	"edited property: changed": {
 		arrange: func(b *bench) {
 			b.property("eu")
-			b.settle()
+			b.converge()
 			b.edit("us")
 		},
 		wantWrites: []string{"PATCH clusterclaims"},
@@ -156,7 +129,7 @@ var situations = map[string]struct {
 	"property made anew: its owner reference changed": {
 		arrange: func(b *bench) {
 			b.property("eu")
-			b.settle()
+			b.converge()
 			b.removeProperty()
 			b.property("eu")
 		},
@@ -166,7 +139,7 @@ var situations = map[string]struct {
 	"deleted property: deleted": {
 		arrange: func(b *bench) {
 			b.property("eu")
-			b.settle()
+			b.converge()
 			b.removeProperty()
 		},
 		wantWrites: []string{"DELETE clusterclaims"},
@@ -175,7 +148,7 @@ var situations = map[string]struct {
 	"property grown too long: deleted": {
 		arrange: func(b *bench) {
 			b.property("eu")
-			b.settle()
+			b.converge()
 			b.edit(strings.Repeat("x", 1025))
 		},
 		wantWrites: []string{"DELETE clusterclaims"},
@@ -183,18 +156,18 @@ var situations = map[string]struct {
 	},
 	"foreign claim: nothing": {
 		arrange: func(b *bench) {
-			b.must(b.admin.Create(b.t.Context(), &clusterv1alpha1.ClusterClaim{
+			b.admin.MustCreate(&clusterv1alpha1.ClusterClaim{
 				ObjectMeta: metav1.ObjectMeta{Name: "location"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "theirs"},
-			}))
+			})
 			b.property("eu")
 		},
 		want: map[string]string{"location": "theirs"},
 	},
 	"foreign claim without a property: nothing": {
 		arrange: func(b *bench) {
-			b.must(b.admin.Create(b.t.Context(), &clusterv1alpha1.ClusterClaim{
+			b.admin.MustCreate(&clusterv1alpha1.ClusterClaim{
 				ObjectMeta: metav1.ObjectMeta{Name: "location"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "theirs"},
-			}))
+			})
 		},
 		want: map[string]string{"location": "theirs"},
 	},
@@ -206,16 +179,16 @@ func TestReconcileWritesOnceAndThenNothing(t *testing.T) {
 			b := newBench(t)
 			tc.arrange(b)
 			b.wire.Reset()
-			b.must(b.reconcile())
-			if diff := cmp.Diff(tc.wantWrites, b.writes()); diff != "" {
+			b.mustReconcile()
+			if diff := cmp.Diff(append([]string{}, tc.wantWrites...), b.wire.Sent()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.want, b.claims()); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
 			}
 			b.wire.Reset()
-			b.must(b.reconcile())
-			if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+			b.mustReconcile()
+			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 				t.Errorf("writes of a second pass:\n%s", diff)
 			}
 		})
@@ -241,7 +214,7 @@ func TestReconcileConvergesAfterAFailedWrite(t *testing.T) {
 				if err := b.reconcile(); err == nil {
 					t.Error("a failed write is no error")
 				}
-				b.settle()
+				b.converge()
 				if diff := cmp.Diff(tc.want, b.claims()); diff != "" {
 					t.Errorf("claims (-want +got):\n%s", diff)
 				}
@@ -263,11 +236,11 @@ func (l lagging) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 func TestClaimOfAPropertyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
 	b := newBench(t)
 	b.property("eu")
-	b.settle()
+	b.converge()
 	b.reconciler.cached = lagging{b.reconciler.cached}
 	b.wire.Reset()
-	b.must(b.reconcile())
-	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+	b.mustReconcile()
+	if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 		t.Errorf("writes:\n%s", diff)
 	}
 }
@@ -275,14 +248,14 @@ func TestClaimOfAPropertyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
 func TestClaimStaysWhenItsPropertysVersionIsNotServed(t *testing.T) {
 	b := newBench(t)
 	b.property("eu")
-	b.settle()
+	b.converge()
 	b.reconciler.api = property.API{Version: "v9"}
 	b.reconciler.cached = lagging{b.reconciler.cached}
 	b.wire.Reset()
 	if err := b.reconcile(); err == nil {
-		t.Error("an absence that is no answer is no error")
+		t.Error("an absence that proves nothing is no error")
 	}
-	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+	if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 		t.Errorf("writes:\n%s", diff)
 	}
 }
@@ -309,11 +282,11 @@ func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.property("eu")
-			b.settle()
-			claim := &clusterv1alpha1.ClusterClaim{}
-			b.must(b.admin.Get(t.Context(), client.ObjectKey{Name: "location"}, claim))
+			b.converge()
+			claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}}
+			b.admin.MustGet(claim)
 			b.reconciler.cached = stale{b.reconciler.cached, claim}
-			b.must(b.admin.Patch(t.Context(), claim.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))))
+			b.admin.MustMerge(claim.DeepCopy(), `{"metadata":{"labels":null}}`)
 			arrange(b)
 			if err := b.reconcile(); err == nil {
 				t.Error("no conflict")

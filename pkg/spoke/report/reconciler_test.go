@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
@@ -32,8 +32,7 @@ var (
 )
 
 type bench struct {
-	t          *testing.T
-	admin      client.Client
+	admin      *apitest.World
 	wire       *apitest.Wire
 	addon      *addonv1beta1.ManagedClusterAddOn
 	clock      *testingclock.FakePassiveClock
@@ -42,51 +41,36 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.Install, addonv1beta1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	b := &bench{
+		admin: server.World(t, ocmtest.Scheme()),
+		wire:  &apitest.Wire{},
+		clock: testingclock.NewFakePassiveClock(start.Time),
 	}
-	b := &bench{t: t, wire: &apitest.Wire{}, clock: testingclock.NewFakePassiveClock(start.Time)}
-	var err error
-	b.admin, err = client.New(server.Config(t), client.Options{Scheme: scheme})
-	b.must(err)
-	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme})
-	b.must(err)
-	b.addon = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t, nil), Name: "cluster-inventory"}}
-	b.must(b.admin.Create(t.Context(), b.addon))
+	wired := apitest.NewClient(t, b.wire.Tap(server.Config(t)), ocmtest.Scheme())
+	b.addon = ocmtest.Addon(b.admin.Namespace("cluster", nil))
+	b.admin.MustCreate(b.addon)
 	b.reconciler = &Reconciler{
-		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID, clock: b.clock, awaited: awaited{},
+		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID,
+		clock: b.clock, awaited: awaited{},
 		spoke: wired, hub: wired, status: wired.Status(),
 	}
 	return b
 }
 
-func (b *bench) must(err error) {
-	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 func (b *bench) reconcile() error {
-	_, err := b.reconciler.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
+	_, err := b.reconciler.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
 	return err
 }
 
-func (b *bench) conditions() []metav1.Condition {
-	b.t.Helper()
-	b.must(b.admin.Get(b.t.Context(), client.ObjectKeyFromObject(b.addon), b.addon))
-	return b.addon.Status.Conditions
+func (b *bench) mustReconcile() {
+	b.admin.T.Helper()
+	apitest.Must(b.admin.T, b.reconcile())
 }
 
-func (b *bench) writes() []string {
-	var writes []string
-	for _, call := range b.wire.Writes() {
-		writes = append(writes, call.Method+" "+call.Resource)
-	}
-	return writes
+func (b *bench) conditions() []metav1.Condition {
+	b.admin.T.Helper()
+	b.admin.MustGet(b.addon)
+	return b.addon.Status.Conditions
 }
 
 var (
@@ -97,21 +81,22 @@ var (
 
 func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {
 	b := newBench(t)
-	b.addon.Status.Conditions = []metav1.Condition{available}
-	b.must(b.admin.Status().Update(t.Context(), b.addon))
+	apitest.EditStatus(b.admin, b.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = []metav1.Condition{available}
+	})
 
-	b.must(b.reconcile())
+	b.mustReconcile()
 	if diff := cmp.Diff([]metav1.Condition{available, empty}, b.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	b.clock.SetTime(later.Time)
-	b.must(b.reconcile())
-	if diff := cmp.Diff([]string{"PATCH managedclusteraddons/status"}, b.writes()); diff != "" {
+	b.mustReconcile()
+	if diff := cmp.Diff([]string{"PATCH managedclusteraddons/status"}, b.wire.Sent()); diff != "" {
 		t.Errorf("writes of two passes (-want +got):\n%s", diff)
 	}
 
 	b.reconciler.stopped = true
-	b.must(b.reconcile())
+	b.mustReconcile()
 	if diff := cmp.Diff([]metav1.Condition{available, stopped}, b.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -125,11 +110,9 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
 		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
 	}
-	for _, obj := range objects {
-		b.must(b.admin.Create(t.Context(), obj))
-		defer func() { b.must(b.admin.Delete(t.Context(), obj)) }()
-	}
-	b.must(b.reconcile())
+	b.admin.MustCreate(objects...)
+	b.admin.CleanUp(objects...)
+	b.mustReconcile()
 	want := metav1.Condition{
 		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: start,
 		Message: "1 of 2 properties published. Left out: b (a ClusterClaim of that name was made by someone else).",
@@ -143,15 +126,15 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 // whose claim never comes does.
 func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	b := newBench(t)
-	b.must(b.reconcile())
+	b.mustReconcile()
 	slow := spoketest.Property("v1alpha1", "slow", "v", nil)
-	b.must(b.admin.Create(t.Context(), slow))
-	defer func() { b.must(b.admin.Delete(t.Context(), slow)) }()
+	b.admin.MustCreate(slow)
+	b.admin.CleanUp(slow)
 
 	result, err := b.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
-	b.must(err)
+	apitest.Must(t, err)
 	if result.RequeueAfter != 5*time.Second {
-		t.Errorf("looks again after %s", result.RequeueAfter)
+		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
 	want := empty
 	want.Message = "1 property published."
@@ -160,7 +143,7 @@ func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	}
 
 	b.clock.SetTime(later.Time)
-	b.must(b.reconcile())
+	b.mustReconcile()
 	want = metav1.Condition{
 		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: later,
 		Message: "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; the agent's log says why).",
@@ -183,7 +166,7 @@ func TestFailedReportIsAnErrorAndComesLater(t *testing.T) {
 			if err := b.reconcile(); err == nil {
 				t.Error("a failed write is no error")
 			}
-			b.must(b.reconcile())
+			b.mustReconcile()
 			if diff := cmp.Diff([]metav1.Condition{empty}, b.conditions()); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -194,11 +177,11 @@ func TestFailedReportIsAnErrorAndComesLater(t *testing.T) {
 func TestAddonThatIsNotOursIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	b.reconciler.addonUID = types.UID("another")
-	b.must(b.reconcile())
-	b.must(b.admin.Delete(t.Context(), b.addon))
+	b.mustReconcile()
+	b.admin.MustDelete(b.addon)
 	b.reconciler.addonUID = b.addon.UID
-	b.must(b.reconcile())
-	if diff := cmp.Diff([]string(nil), b.writes()); diff != "" {
+	b.mustReconcile()
+	if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
 		t.Errorf("writes:\n%s", diff)
 	}
 }

@@ -98,7 +98,7 @@ func (w *world) serve(t *testing.T, name string) *server {
 	t.Helper()
 	binary, set := os.LookupEnv(kubeBinary)
 	if !set {
-		t.Fatalf("%s is not set: it must name the multi-call binary that test/e2e/tools/kube builds", kubeBinary)
+		t.Fatalf("%s is not set: it must name the multi-call binary that test/fleet/tools/kube builds", kubeBinary)
 	}
 	assets := filepath.Join(w.dir, name)
 	must(t, os.Mkdir(assets, 0o755))

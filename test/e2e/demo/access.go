@@ -21,7 +21,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 // invite gives the consumer an account on cluster1 and the rights it needs.
 func (d *Demo) invite(ctx context.Context) error {
 	d.title("A way in: the consumer gets an account on cluster1, and its token a way to the consumer")
-	if err := d.fleet.BuildConsumers(ctx, d.out); err != nil {
+	if err := consumers.BuildImage(ctx, d.fleet, d.out); err != nil {
 		return err
 	}
 	rights := []client.Object{

@@ -16,8 +16,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
 const (

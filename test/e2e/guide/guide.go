@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 // Step is something a reader does: applies objects, or types a command.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 const (

@@ -25,8 +25,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 )
 
 var buildConsumers = sync.OnceValue(func() error {
-	return world.BuildConsumers(context.Background(), os.Stderr)
+	return consumers.BuildImage(context.Background(), world, os.Stderr)
 })
 
 // consumer is a namespace with a program's rights, a provider file that

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
 const (

@@ -2,17 +2,11 @@ package spoketest
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -22,30 +16,27 @@ import (
 
 const crdFile = "spoke/10-clusterproperty-crd.yaml"
 
-// CRD returns the shipped CRD of ClusterProperty, changed to serve only the given
-// versions and to store the last of them. With both versions, v1beta1 first, it is
-// the shipped one.
+// CRD returns the shipped definition of ClusterProperty, changed to serve only
+// the given versions and to store the last of them. With both versions, v1beta1
+// first, it is the shipped one.
 func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	shipped, err := Shipped()()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	apitest.Must(tb, err)
 	crd := shipped[0]
-	type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
-	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version crdVersion) bool {
+	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !slices.Contains(served, version.Name)
 	})
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == served[len(served)-1]
 	}
 	if len(crd.Spec.Versions) != len(served) {
-		tb.Fatalf("the shipped CRD lacks some of the versions %v", served)
+		tb.Fatalf("the shipped definition lacks one of the versions %v", served)
 	}
 	return crd
 }
 
-// Shipped returns the CRD of ClusterProperty as it is shipped.
+// Shipped is the definition of ClusterProperty as it is shipped.
 func Shipped() apitest.CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		text, err := manifests.Spoke.ReadFile(crdFile)
@@ -56,7 +47,7 @@ func Shipped() apitest.CRDs {
 	}
 }
 
-// Property returns a ClusterProperty of an API version.
+// Property returns a property of a version.
 func Property(version, name, value string, labels map[string]string) *unstructured.Unstructured {
 	obj := property.New(version)
 	obj.SetName(name)
@@ -65,85 +56,45 @@ func Property(version, name, value string, labels map[string]string) *unstructur
 	return obj
 }
 
-// Kubeconfig returns the content of a kubeconfig file for a configuration with
-// inline certificates.
-func Kubeconfig(tb testing.TB, cfg *rest.Config) []byte {
-	tb.Helper()
-	const name = "test"
-	cluster := &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	user := &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
-	content, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: cluster},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: user},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return content
-}
-
 // manifest returns the objects of one file of the shipped manifests.
 func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 	tb.Helper()
 	text, err := manifests.Spoke.ReadFile("spoke/" + file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	apitest.Must(tb, err)
 	var objects []*unstructured.Unstructured
 	for _, document := range bytes.Split(text, []byte("\n---\n")) {
 		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
-			tb.Fatal(err)
-		}
+		apitest.Must(tb, yaml.Unmarshal(document, &obj.Object))
 		objects = append(objects, obj)
 	}
 	return objects
 }
 
-// Grant creates the RBAC objects of a shipped manifest, and whatever else the file
-// contains, for service accounts in the given namespace. Cluster-scoped objects
-// get names of their own. Clients of the user
-// system:serviceaccount:<namespace>:<account> then have these rights.
-func Grant(tb testing.TB, c client.Client, file, namespace string) {
-	tb.Helper()
-	for _, obj := range manifest(tb, file) {
+// Grant creates the objects of a shipped file in a namespace of the test, with
+// cluster-wide ones renamed after it. Clients of the user
+// system:serviceaccount:<namespace>:<account> then have the rights that the file
+// gives to the account of that name.
+func Grant(w *apitest.World, file, namespace string) {
+	w.T.Helper()
+	for _, obj := range manifest(w.T, file) {
 		switch obj.GetKind() {
 		case "ConfigMap", "ServiceAccount", "Role", "RoleBinding":
 			obj.SetNamespace(namespace)
 		case "ClusterRole", "ClusterRoleBinding":
 			obj.SetName(obj.GetName() + ":" + namespace)
 			if name, ok, _ := unstructured.NestedString(obj.Object, "roleRef", "name"); ok {
-				set(tb, obj, name+":"+namespace, "roleRef", "name")
+				apitest.Must(w.T, unstructured.SetNestedField(obj.Object, name+":"+namespace, "roleRef", "name"))
 			}
+			w.CleanUp(obj)
 		default:
-			tb.Fatalf("%s: unexpected kind %s", file, obj.GetKind())
+			w.T.Fatalf("%s: %s is no right", file, obj.GetKind())
 		}
 		if subjects, ok, _ := unstructured.NestedSlice(obj.Object, "subjects"); ok {
 			for _, subject := range subjects {
 				subject.(map[string]any)["namespace"] = namespace
 			}
-			if err := unstructured.SetNestedSlice(obj.Object, subjects, "subjects"); err != nil {
-				tb.Fatal(err)
-			}
+			apitest.Must(w.T, unstructured.SetNestedSlice(obj.Object, subjects, "subjects"))
 		}
-		if err := c.Create(tb.Context(), obj); err != nil {
-			tb.Fatal(fmt.Errorf("%s: %w", file, err))
-		}
-		if obj.GetNamespace() == "" {
-			tb.Cleanup(func() {
-				if err := c.Delete(context.Background(), obj); err != nil {
-					tb.Error(err)
-				}
-			})
-		}
-	}
-}
-
-func set(tb testing.TB, obj *unstructured.Unstructured, value string, path ...string) {
-	tb.Helper()
-	if err := unstructured.SetNestedField(obj.Object, value, path...); err != nil {
-		tb.Fatal(err)
+		w.MustCreate(obj)
 	}
 }

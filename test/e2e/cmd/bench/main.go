@@ -12,7 +12,7 @@ import (
 	"os/signal"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 func main() {

@@ -24,10 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/fleet"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/guide"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/node"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
 const (
@@ -112,7 +113,7 @@ func start(t *testing.T) *fleet.Fleet {
 			t.Error(err)
 		}
 	})
-	must(t, f.BuildConsumers(t.Context(), os.Stderr))
+	must(t, consumers.BuildImage(t.Context(), f, os.Stderr))
 	// All that is ever said: no token may be in it.
 	must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}

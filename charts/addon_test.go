@@ -1,0 +1,383 @@
+package charts
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// shell is a hub on which the manager runs with the rights that the chart gives
+// it. The test plays the spokes and OCM's controllers.
+type shell struct {
+	*installed
+	wire    *apitest.Wire // what the manager sends
+	program *hubtest.Manager
+
+	image string // of the agent
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{installed: install(t), image: "example.com/inventory:v1"}
+	s.start()
+	return s
+}
+
+// start runs a manager anew, as after a restart.
+func (s *shell) start() {
+	s.T.Helper()
+	if s.program != nil {
+		s.program.Stop()
+	}
+	s.wire = &apitest.Wire{}
+	s.program = hubtest.Start(s.T, s.wire.Proxy(s.T, server.User(s.T, hubtest.User)),
+		"--agent-image="+s.image, "--agent-install-namespace=agents", "--cleanup-timeout=1s")
+}
+
+// join creates a cluster, available or not, with the addon as OCM's addon manager
+// leaves it.
+func (s *shell) join(available metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
+	s.T.Helper()
+	name := s.Namespace("cluster", nil)
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
+	s.MustCreate(cluster)
+	apitest.EditStatus(s, cluster, func(c *clusterv1.ManagedCluster) {
+		c.Status.Conditions = []metav1.Condition{
+			ocmtest.Condition(clusterv1.ManagedClusterConditionAvailable, string(available), "Test", ""),
+		}
+	})
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	s.MustGet(definition)
+	a := ocmtest.Addon(name)
+	a.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn",
+		Name: definition.Name, UID: definition.UID, Controller: ptr.To(true),
+	}}
+	s.MustCreate(a)
+	s.CleanUp(cluster, a)
+	return a
+}
+
+// condition waits until the addon's condition has this status.
+func (s *shell) condition(a *addonv1beta1.ManagedClusterAddOn, conditionType string, status metav1.ConditionStatus) {
+	s.T.Helper()
+	s.Eventually(fmt.Sprintf("%s is %s", conditionType, status), func() string {
+		s.MustGet(a)
+		if got := apimeta.FindStatusCondition(a.Status.Conditions, conditionType); got == nil || got.Status != status {
+			return fmt.Sprintf("it is %+v", got)
+		}
+		return ""
+	})
+}
+
+// work waits for a ManifestWork of the addon.
+func (s *shell) work(a *addonv1beta1.ManagedClusterAddOn, name string) *workv1.ManifestWork {
+	s.T.Helper()
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: name}}
+	s.EventuallyExists(work)
+	return work
+}
+
+// reportApplied plays the klusterlet's work agent, which reports a work as applied
+// with one value of feedback.
+func (s *shell) reportApplied(work *workv1.ManifestWork, resource workv1.ManifestResourceMeta, value workv1.FeedbackValue) {
+	s.T.Helper()
+	apitest.EditStatus(s, work, func(work *workv1.ManifestWork) {
+		work.Status.Conditions = []metav1.Condition{
+			ocmtest.Condition(workv1.WorkApplied, "True", "Test", ""),
+			ocmtest.Condition(workv1.WorkAvailable, "True", "Test", ""),
+		}
+		work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
+			ResourceMeta:    resource,
+			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{value}},
+			Conditions:      []metav1.Condition{},
+		}}
+	})
+}
+
+// reportReady reports so many ready Pods of the agent.
+func (s *shell) reportReady(a *addonv1beta1.ManagedClusterAddOn, pods int64) {
+	s.T.Helper()
+	s.reportApplied(s.work(a, "addon-cluster-inventory-deploy-0"),
+		workv1.ManifestResourceMeta{
+			Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
+			Namespace: "agents", Name: "cluster-inventory-agent",
+		},
+		workv1.FeedbackValue{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: ptr.To(pods)}})
+}
+
+func TestAddonShell(t *testing.T) {
+	s := newShell(t)
+	a := s.join(metav1.ConditionTrue)
+
+	s.condition(a, "RegistrationApplied", metav1.ConditionTrue)
+	if a.Status.Namespace != "agents" {
+		t.Errorf("install namespace %q", a.Status.Namespace)
+	}
+	user := "system:open-cluster-management:cluster:" + a.Namespace + ":addon:cluster-inventory:agent:cluster-inventory"
+	if len(a.Status.Registrations) != 1 || a.Status.Registrations[0].KubeClient.Subject.User != user {
+		t.Errorf("registrations %+v", a.Status.Registrations)
+	}
+	s.checkRights(a, user)
+	s.checkWork(s.work(a, "addon-cluster-inventory-deploy-0"))
+	s.checkApproval(a, user)
+
+	s.reportReady(a, 0)
+	s.condition(a, "Available", metav1.ConditionFalse)
+	s.reportReady(a, 1)
+	s.condition(a, "Available", metav1.ConditionTrue)
+
+	s.condition(a, "ManifestApplied", metav1.ConditionTrue)
+	s.wire.Settle(t, patience, settled)
+	s.start()
+	s.Eventually("the manager reads works again", func() string {
+		if !slices.ContainsFunc(s.wire.Calls(), func(call apitest.Call) bool { return call.Resource == "manifestworks" }) {
+			return fmt.Sprint("calls: ", s.wire.Calls())
+		}
+		return ""
+	})
+	s.wire.Quiet(t, settled, "after a restart")
+
+	s.checkUpgrade(a)
+	s.checkRepair(a)
+	s.checkRemoval(a)
+
+	s.checkAbandoned(s.join(metav1.ConditionUnknown))
+}
+
+// checkRights tries what the agent may and may not do.
+func (s *shell) checkRights(a *addonv1beta1.ManagedClusterAddOn, user string) {
+	s.T.Helper()
+	agent := apitest.NewClient(s.T, server.User(s.T, user), ocmtest.Scheme())
+	s.Eventually("the agent reads its addon", apitest.Succeeds(func() error {
+		return agent.Get(s.T.Context(), client.ObjectKeyFromObject(a), &addonv1beta1.ManagedClusterAddOn{})
+	}))
+	own := &addonv1beta1.ManagedClusterAddOnList{}
+	named := client.MatchingFields{"metadata.name": "cluster-inventory"}
+	if err := agent.List(s.T.Context(), own, client.InNamespace(a.Namespace), named); err != nil {
+		s.T.Errorf("the agent may not list its addon: %v", err)
+	}
+	another := client.ObjectKey{Namespace: a.Namespace, Name: "another"}
+	relabel := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	forbidden := map[string]error{
+		"list addons":              agent.List(s.T.Context(), own, client.InNamespace(a.Namespace)),
+		"list addons of all":       agent.List(s.T.Context(), own, named),
+		"read secrets":             agent.List(s.T.Context(), &corev1.SecretList{}, client.InNamespace(a.Namespace)),
+		"change its addon":         agent.Patch(s.T.Context(), a.DeepCopy(), relabel),
+		"delete its addon":         agent.Delete(s.T.Context(), a.DeepCopy()),
+		"read another addon of it": agent.Get(s.T.Context(), another, &addonv1beta1.ManagedClusterAddOn{}),
+	}
+	for what, err := range forbidden {
+		if !apierrors.IsForbidden(err) {
+			s.T.Errorf("the agent may %s: %v", what, err)
+		}
+	}
+}
+
+// checkWork checks that the work ships everything, owns only what is ours, and
+// watches the agent.
+func (s *shell) checkWork(work *workv1.ManifestWork) {
+	s.T.Helper()
+	wantOrphans := []workv1.OrphaningRule{
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io"},
+		{Resource: "namespaces", Name: "agents"},
+	}
+	if diff := cmp.Diff(wantOrphans, work.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules); diff != "" {
+		s.T.Errorf("left on the spoke (-want +got):\n%s", diff)
+	}
+	crd := workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io"}
+	agent := workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent"}
+	marker := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "agents", Name: "cluster-inventory-cleanup"}
+	var createOnly, watched []workv1.ResourceIdentifier
+	for _, config := range work.Spec.ManifestConfigs {
+		if config.UpdateStrategy != nil && config.UpdateStrategy.Type == workv1.UpdateStrategyTypeCreateOnly {
+			createOnly = append(createOnly, config.ResourceIdentifier)
+		}
+		if config.FeedbackScrapeType == workv1.FeedbackWatchType {
+			watched = append(watched, config.ResourceIdentifier)
+		}
+	}
+	if diff := cmp.Diff([]workv1.ResourceIdentifier{crd, marker}, createOnly); diff != "" {
+		s.T.Errorf("never changed once created (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]workv1.ResourceIdentifier{agent}, watched); diff != "" {
+		s.T.Errorf("watched (-want +got):\n%s", diff)
+	}
+	var kinds []string
+	for _, manifest := range work.Spec.Workload.Manifests {
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(manifest.Raw, &object); err != nil {
+			s.T.Fatal(err)
+		}
+		kinds = append(kinds, object.Kind)
+		if object.Kind == "Deployment" && !bytes.Contains(manifest.Raw, []byte("--addon-uid="+string(work.OwnerReferences[0].UID))) {
+			s.T.Errorf("the agent does not know the UID of its addon: %s", manifest.Raw)
+		}
+	}
+	slices.Sort(kinds)
+	want := []string{
+		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "Deployment", "Namespace",
+		"Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ServiceAccount",
+	}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		s.T.Errorf("shipped (-want +got):\n%s", diff)
+	}
+}
+
+// checkApproval requests certificates as the klusterlet and as somebody else.
+func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) {
+	s.T.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name("request")}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}},
+	}}
+	s.MustCreate(role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "klusterlets"}},
+	})
+	stranger := s.request(a, user, "system:open-cluster-management:another:agent")
+	klusterlet := s.request(a, user, "system:open-cluster-management:"+a.Namespace+":agent")
+	s.Eventually("the klusterlet's request is approved", func() string {
+		s.MustGet(klusterlet)
+		if len(klusterlet.Status.Conditions) == 0 || klusterlet.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
+			return fmt.Sprintf("conditions %v", klusterlet.Status.Conditions)
+		}
+		return ""
+	})
+	if s.MustGet(stranger); len(stranger.Status.Conditions) > 0 {
+		s.T.Errorf("the stranger's request: %v", stranger.Status.Conditions)
+	}
+}
+
+// request requests the certificate of the agent's user.
+func (s *shell) request(a *addonv1beta1.ManagedClusterAddOn, user, requester string) *certificatesv1.CertificateSigningRequest {
+	s.T.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	apitest.Must(s.T, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: user,
+		Organization: []string{
+			"system:open-cluster-management:cluster:" + a.Namespace + ":addon:cluster-inventory",
+			"system:open-cluster-management:addon:cluster-inventory",
+		},
+	}}, key)
+	apitest.Must(s.T, err)
+	requesting := server.User(s.T, requester, "klusterlets")
+	s.EventuallyAllowed(requesting, true, authorizationv1.ResourceAttributes{
+		Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Verb: "create",
+	})
+	request := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-", Labels: map[string]string{
+			"open-cluster-management.io/cluster-name": a.Namespace, "open-cluster-management.io/addon-name": "cluster-inventory",
+		}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		},
+	}
+	apitest.Must(s.T, apitest.NewClient(s.T, requesting, ocmtest.Scheme()).Create(s.T.Context(), request))
+	return request
+}
+
+// checkUpgrade starts a manager of another version.
+func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	s.image = "example.com/inventory:v2"
+	s.start()
+	s.Eventually("the agent is upgraded", func() string {
+		for _, manifest := range s.work(a, "addon-cluster-inventory-deploy-0").Spec.Workload.Manifests {
+			if bytes.Contains(manifest.Raw, []byte(`"Deployment"`)) && bytes.Contains(manifest.Raw, []byte(s.image)) {
+				return ""
+			}
+		}
+		return "no Deployment with image " + s.image
+	})
+	if writes := s.wire.Writes("manifestworks"); len(writes) != 1 {
+		s.T.Errorf("%d writes of works, want one", len(writes))
+	}
+}
+
+// checkRepair removes the agent's rights behind the manager's back.
+func (s *shell) checkRepair(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "cluster-inventory-agent"}}
+	s.MustDelete(binding)
+	s.EventuallyExists(binding)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "cluster-inventory-agent"}}
+	apitest.Edit(s, role, func(role *rbacv1.Role) { role.Rules = nil })
+	s.Eventually("the role is complete again", func() string {
+		if s.MustGet(role); len(role.Rules) != 2 {
+			return fmt.Sprintf("rules %v", role.Rules)
+		}
+		return ""
+	})
+}
+
+// checkRemoval deletes the addon and plays the spoke that cleans up.
+func (s *shell) checkRemoval(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	s.MustDelete(a)
+	hook := s.work(a, "addon-cluster-inventory-pre-delete")
+	shipped := hook.Spec.Workload.Manifests
+	if len(shipped) != 1 || !bytes.Contains(shipped[0].Raw, []byte("--addon-uid="+string(a.UID))) {
+		s.T.Errorf("hook %s", shipped)
+	}
+	s.reportApplied(hook,
+		workv1.ManifestResourceMeta{
+			Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs",
+			Namespace: "agents", Name: "cluster-inventory-cleanup",
+		},
+		workv1.FeedbackValue{Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.String, String: ptr.To("True")}})
+	s.EventuallyGone(a)
+}
+
+// checkAbandoned deletes the addon of a spoke that does not come back.
+func (s *shell) checkAbandoned(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	s.work(a, "addon-cluster-inventory-deploy-0")
+	s.MustDelete(a)
+	s.EventuallyGone(a)
+	for regarding, where := range map[string]string{"ManagedClusterAddOn": a.Namespace, "ManagedCluster": metav1.NamespaceDefault} {
+		s.Eventually("an event about the "+regarding, func() string {
+			events := &eventsv1.EventList{}
+			s.MustList(events, client.InNamespace(where))
+			if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+				return e.Regarding.Kind == regarding && e.Reason == "CleanupAbandoned"
+			}) {
+				return fmt.Sprintf("events %v", events.Items)
+			}
+			return ""
+		})
+	}
+}

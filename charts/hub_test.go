@@ -1,0 +1,74 @@
+package charts
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// patience is how long a test waits for what must happen. It is longer than
+// elsewhere because these tests wait for a program to start.
+const patience = 2 * apitest.Patience
+
+// settled is how long nothing may be written for it to count as nothing.
+const settled = 3 * time.Second
+
+// server is the one hub of this package. Everything that a test leaves on it is
+// in namespaces of its own and belongs to no cluster any more.
+var server = apitest.New(
+	apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration(),
+)
+
+func TestMain(m *testing.M) {
+	apitest.Main(m, server)
+	hubtest.RemoveProgram()
+}
+
+// installed is a hub with the chart on it, and the manager's client.
+type installed struct {
+	*ocmtest.Hub
+	manager client.Client
+}
+
+var installOnce sync.Once
+
+// install installs the chart, unless an earlier test did, on a hub whose own
+// ClusterProfile controller is off.
+func install(t *testing.T) *installed {
+	t.Helper()
+	hub := newHub(t, server)
+	installOnce.Do(func() {
+		hubtest.Install(hub.World, "", hubtest.AllButProgram)
+		hub.MustCreate(&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get"},
+			}},
+		})
+	})
+	return hub
+}
+
+func newHub(t *testing.T, server *apitest.Server) *installed {
+	t.Helper()
+	hub := ocmtest.New(t, server.Config(t))
+	hub.Patience = patience
+	return &installed{hub, apitest.NewClient(t, server.User(t, hubtest.User), ocmtest.Scheme())}
+}
+
+// namespace creates a namespace with objects in it, which the test's end removes.
+func (h *installed) namespace(base string, objects ...client.Object) string {
+	h.T.Helper()
+	name := h.Name(base)
+	h.MustCreateIn(name, objects...)
+	h.CleanUp(objects...)
+	return name
+}

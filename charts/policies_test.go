@@ -1,0 +1,270 @@
+package charts
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+func own(role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: hubtest.Namespace, Name: hubtest.Account}},
+	}
+}
+
+// eventuallyRefused waits until the manager may not create an object, in these
+// words: policies reach the API server's admission through watches.
+func (h *installed) eventuallyRefused(object client.Object, words string) {
+	h.T.Helper()
+	what := fmt.Sprintf("creating %T %s/%s is refused by %q", object, object.GetNamespace(), object.GetName(), words)
+	h.Eventually(what, func() string {
+		err := h.manager.Create(h.T.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+		if isRefused(err, words) {
+			return ""
+		}
+		return fmt.Sprint("the answer: ", err)
+	})
+}
+
+// bindAsManager returns the API server's answer to the manager.
+func (h *installed) bindAsManager(in string, binding *rbacv1.RoleBinding) error {
+	binding = binding.DeepCopy()
+	binding.Namespace = in
+	return h.manager.Create(h.T.Context(), binding)
+}
+
+// eventuallyBinds waits until the manager may create a RoleBinding: parameters of
+// policies arrive through watches, too.
+func (h *installed) eventuallyBinds(in string, binding *rbacv1.RoleBinding) {
+	h.T.Helper()
+	h.Eventually("the manager creates RoleBinding "+binding.Name+" in "+in, apitest.Succeeds(func() error {
+		return h.bindAsManager(in, binding)
+	}))
+	made := binding.DeepCopy()
+	made.Namespace = in
+	h.CleanUp(made)
+}
+
+// isRefused reports whether an error is a refusal in these words. A policy whose
+// parameter is missing answers Invalid instead of Forbidden.
+func isRefused(err error, words string) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) &&
+		strings.Contains(err.Error(), "forbidden") && strings.Contains(err.Error(), words)
+}
+
+func binding() client.Object {
+	return &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"},
+	}
+}
+
+// TestTheManagerMayBindNothingElse tries, as the manager's service account, all
+// that a stolen token of it could be used for with RoleBindings.
+func TestTheManagerMayBindNothingElse(t *testing.T) {
+	p := install(t)
+	silent := binding()
+	silent.SetLabels(map[string]string{"inventory.open-cluster-management.io/publish": "false"})
+	cluster := p.namespace("cluster1", ocmtest.Addon(""))
+	team := p.namespace("team", binding())
+	unpublished := p.namespace("unpublished", silent)
+	another := ocmtest.Addon("")
+	another.SetName("another")
+	foreign := p.namespace("foreign", another)
+	plain := p.namespace("plain")
+	p.MustCreate(
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "empty"}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory-agent"}},
+	)
+
+	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		b = b.DeepCopy()
+		change(b)
+		return b
+	}
+	rename := func(name string) func(*rbacv1.RoleBinding) {
+		return func(b *rbacv1.RoleBinding) { b.Name = name }
+	}
+	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
+	for by, binding := range map[string]*rbacv1.RoleBinding{
+		policy: changed(own(tokenTarget), rename("other")), source: own(tokenSource), target: own(tokenTarget),
+	} {
+		binding.Namespace = plain
+		p.eventuallyRefused(binding, by)
+	}
+
+	// What the manager needs. Once these work, the policies have their parameters.
+	p.eventuallyBinds(cluster, own(tokenSource))
+	p.eventuallyBinds(team, own(tokenTarget))
+	agents := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory-agent"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "cluster-inventory-agent"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User",
+			Name: "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"}},
+	}
+	p.eventuallyBinds(cluster, agents)
+	p.EventuallyAllowed(server.User(t, hubtest.User), true, authorizationv1.ResourceAttributes{
+		Namespace: team, Verb: "get", Resource: "secrets", Name: "x",
+	})
+
+	subject := func(kind, in, name string) func(*rbacv1.RoleBinding) {
+		return func(b *rbacv1.RoleBinding) {
+			b.Subjects = []rbacv1.Subject{{Kind: kind, Namespace: in, Name: name}}
+			if kind != "ServiceAccount" {
+				b.Subjects[0].APIGroup = rbacv1.GroupName
+			}
+		}
+	}
+	refused := map[string]struct {
+		in      string
+		binding *rbacv1.RoleBinding
+		by      string
+	}{
+		"copies where no set is bound":                {plain, own(tokenTarget), target},
+		"copies in kube-system":                       {"kube-system", own(tokenTarget), target},
+		"copies in a cluster's namespace":             {cluster, own(tokenTarget), target},
+		"copies in its own namespace":                 {hubtest.Namespace, own(tokenTarget), target},
+		"copies where the bound set is not published": {unpublished, own(tokenTarget), target},
+		"tokens where there is no cluster":            {plain, own(tokenSource), source},
+		"tokens in kube-system":                       {"kube-system", own(tokenSource), source},
+		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
+		"tokens where there is another addon":         {foreign, own(tokenSource), source},
+		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
+		// Each where the policy of its name finds its parameter, so that one refuses.
+		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), policy},
+		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), policy},
+		"somebody else":                    {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
+		"another account of its namespace": {team, changed(own(tokenTarget), subject("ServiceAccount", hubtest.Namespace, "default")), policy},
+		"everybody":                        {team, changed(own(tokenTarget), subject("Group", "", "system:authenticated")), policy},
+		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
+		}), policy},
+		"a Role that gives nothing": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "Role", "empty" }), policy},
+		"an agent of another cluster": {cluster, changed(agents, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
+		}), policy},
+		"an agent's user, to read tokens":            {cluster, changed(own(tokenSource), func(b *rbacv1.RoleBinding) { b.Subjects = agents.Subjects }), policy},
+		"the agent's name, for the role that copies": {team, changed(own(tokenTarget), rename("cluster-inventory-agent")), policy},
+		"the ClusterRole admin":                      {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "admin" }), ""},
+	}
+	for name, attempt := range refused {
+		t.Run(name, func(t *testing.T) {
+			err := p.bindAsManager(attempt.in, attempt.binding)
+			if !isRefused(err, attempt.by) {
+				t.Errorf("the manager is told %v, want a refusal by %q", err, attempt.by)
+			}
+		})
+	}
+	t.Run("changing one it made", func(t *testing.T) {
+		made := own(tokenTarget)
+		made.Namespace = team
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"subjects":[{"kind":"ServiceAccount","namespace":"team","name":"a"}]}`))
+		err := p.manager.Patch(t.Context(), made, patch)
+		if !isRefused(err, policy) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("everywhere at once", func(t *testing.T) {
+		err := p.manager.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "all"},
+			RoleRef:    own(tokenTarget).RoleRef, Subjects: own(tokenTarget).Subjects,
+		})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("nobody else is restricted", func(*testing.T) {
+		theirs := own("view")
+		theirs.Namespace, theirs.Name = plain, "theirs"
+		p.MustCreate(theirs)
+	})
+}
+
+// TestPoliciesWaitForTheirParameters: before the hub serves the kinds that policies
+// take as parameters they refuse, and afterwards they work.
+func TestPoliciesWaitForTheirParameters(t *testing.T) {
+	server := apitest.Start(t)
+	p := newHub(t, server)
+	hubtest.Install(p.World, "", hubtest.Rights)
+	plain := p.namespace("plain")
+	p.Eventually("the policy refuses", func() string {
+		err := p.bindAsManager(plain, own(tokenTarget))
+		if err != nil && strings.Contains(err.Error(), "cluster-inventory-token-target") {
+			return ""
+		}
+		return fmt.Sprint("the answer: ", err)
+	})
+	server.Install(t, apitest.Hub(), apitest.ClusterProfile())
+	p.eventuallyBinds(p.namespace("team", binding()), own(tokenTarget))
+	if err := p.bindAsManager(p.namespace("other"), own(tokenTarget)); !isRefused(err, "cluster-inventory-token-target") {
+		t.Errorf("a namespace without binding: %v", err)
+	}
+}
+
+// TestTheManagerMayWriteNoRoleButItsAgents: it could otherwise pass its own rights
+// on, by changing a Role that others are bound to.
+func TestTheManagerMayWriteNoRoleButItsAgents(t *testing.T) {
+	p := install(t)
+	cluster, team := p.namespace("cluster1", ocmtest.Addon("")), p.namespace("team", binding())
+	rule := func(group, resource, name string) rbacv1.PolicyRule {
+		r := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get"}}
+		if name != "" {
+			r.ResourceNames = []string{name}
+		}
+		return r
+	}
+	role := func(in, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
+		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, Rules: rules}
+	}
+	secrets := rule("", "secrets", "")
+	agents := role(cluster, "cluster-inventory-agent",
+		rule("addon.open-cluster-management.io", "managedclusteraddons", "cluster-inventory"))
+	theirs := role(team, "theirs", rule("", "pods", ""))
+	p.MustCreate(theirs)
+	// Its rights alone would allow all of it.
+	p.eventuallyBinds(team, own(tokenTarget))
+	p.eventuallyBinds(cluster, own(tokenSource))
+	const policy = "may write only its agents' Roles"
+	p.eventuallyRefused(role(team, "another", secrets), policy)
+	if err := p.manager.Create(t.Context(), agents); err != nil {
+		t.Errorf("the agent's Role: %v", err)
+	}
+	for name, attempt := range map[string]func() error{
+		"another's Role, to give Secrets":  func() error { return patchRules(p, theirs, secrets) },
+		"another's Role, to give nothing":  func() error { return patchRules(p, theirs) },
+		"an agent's Role, to give Secrets": func() error { return patchRules(p, agents, secrets) },
+		"an agent's Role, to give Secrets of the addon's name": func() error {
+			return patchRules(p, agents, rule("", "secrets", "cluster-inventory"))
+		},
+	} {
+		if err := attempt(); !isRefused(err, policy) {
+			t.Errorf("%s: the manager is told %v", name, err)
+		}
+	}
+	theirs.Rules = append(theirs.Rules, secrets)
+	if err := p.Update(t.Context(), theirs); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+	if err := p.manager.Delete(t.Context(), theirs); !apierrors.IsForbidden(err) {
+		t.Errorf("deleting: %v", err)
+	}
+}
+
+func patchRules(p *installed, role *rbacv1.Role, rules ...rbacv1.PolicyRule) error {
+	changed := role.DeepCopy()
+	changed.Rules = rules
+	return p.manager.Patch(p.T.Context(), changed, client.MergeFrom(role))
+}

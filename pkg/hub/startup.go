@@ -1,0 +1,186 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Some changes send no event: that the API server answers again, or that it serves
+// a CRD that exists. So it is asked again after recheckFirst, then at doubling
+// intervals up to recheckMost.
+const (
+	recheckFirst = time.Second
+	recheckMost  = 30 * time.Second
+)
+
+// ocmKinds are the kinds, by the name of their CRD, that every hub of Open Cluster
+// Management serves and without which the manager's caches could not be filled. What
+// may be installed much later, such as ClusterProfiles, is waited for by the
+// controllers that need it.
+var ocmKinds = map[string]schema.GroupVersionKind{
+	"managedclusters.cluster.open-cluster-management.io":           clusterKind("v1", "ManagedCluster"),
+	"managedclustersets.cluster.open-cluster-management.io":        clusterKind("v1beta2", "ManagedClusterSet"),
+	"managedclustersetbindings.cluster.open-cluster-management.io": clusterKind("v1beta2", "ManagedClusterSetBinding"),
+	"placements.cluster.open-cluster-management.io":                clusterKind("v1beta1", "Placement"),
+	"placementdecisions.cluster.open-cluster-management.io":        clusterKind("v1beta1", "PlacementDecision"),
+	"managedclusteraddons.addon.open-cluster-management.io":        addonKind("ManagedClusterAddOn"),
+	"clustermanagementaddons.addon.open-cluster-management.io":     addonKind("ClusterManagementAddOn"),
+	"manifestworks.work.open-cluster-management.io": {
+		Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork",
+	},
+}
+
+func clusterKind(version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: clusterv1.GroupName, Version: version, Kind: kind}
+}
+
+func addonKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: kind}
+}
+
+// waitForOCM returns when the hub serves Open Cluster Management's own kinds, or the
+// context has ended. Meanwhile report is called with what is waited for, each time
+// that changes.
+func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting string)) error {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
+	if err != nil {
+		return err
+	}
+	if len(unserved(mapper)) == 0 {
+		return nil
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{HTTPClient: httpClient, Mapper: mapper})
+	if err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	crds := followCRDs(c, func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	following, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	group.Go(func() { crds.Run(following) })
+	return waitUntilServed(ctx, mapper, crds, changed, report)
+}
+
+func followCRDs(c client.WithWatch, changed func()) *kube.Follower {
+	return kube.NewFollower(c, kube.Follow{
+		Object: kube.Partial(kube.CRDKind), List: kube.PartialList(kube.CRDKind),
+		Trim: func(in any) (any, error) {
+			if full, ok := in.(*metav1.PartialObjectMetadata); ok {
+				small := &metav1.PartialObjectMetadata{TypeMeta: full.TypeMeta}
+				small.Name, small.UID, small.ResourceVersion = full.Name, full.UID, full.ResourceVersion
+				return small, nil
+			}
+			return in, nil
+		},
+		Changed: func(_, _ client.Object) { changed() },
+		Synced:  changed,
+	})
+}
+
+// waitUntilServed asks again after every change of a CRD.
+func waitUntilServed(
+	ctx context.Context, mapper meta.RESTMapper, crds *kube.Follower, changed <-chan struct{}, report func(string),
+) error {
+	last, delay := "", recheckFirst
+	for {
+		missing := unserved(mapper)
+		if len(missing) == 0 {
+			log.FromContext(ctx).Info("The hub serves Open Cluster Management's APIs now")
+			return nil
+		}
+		if waiting := describe(missing); waiting != last {
+			log.FromContext(ctx).Info("Waiting for the hub to serve Open Cluster Management's APIs", "missing", waiting)
+			report("waiting for the hub to serve " + waiting)
+			last = waiting
+		}
+		var recheck <-chan time.Time
+		if mayComeSilently(missing, crds) {
+			recheck = time.After(delay)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			delay = recheckFirst
+		case <-recheck:
+			delay = min(2*delay, recheckMost)
+		}
+	}
+}
+
+// unserved returns, by the name of its CRD, why each kind that the hub does not
+// serve cannot be used; an empty reason if it is not there.
+func unserved(mapper meta.RESTMapper) map[string]string {
+	missing := map[string]string{}
+	for crd, kind := range ocmKinds {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case err == nil:
+		case meta.IsNoMatchError(err):
+			missing[crd] = ""
+		default:
+			missing[crd] = err.Error()
+		}
+	}
+	return missing
+}
+
+// mayComeSilently reports whether something missing may be served without an event
+// of its CRD.
+func mayComeSilently(missing map[string]string, crds *kube.Follower) bool {
+	if crds.Unknown() != "" {
+		return true
+	}
+	for crd, failure := range missing {
+		if failure != "" || crds.Get(crd) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// describe lists what is missing, and the first failure to find out.
+func describe(missing map[string]string) string {
+	var names []string
+	failure := ""
+	for crd, why := range missing {
+		names = append(names, crd+"/"+ocmKinds[crd].Version)
+		if failure == "" || why != "" && why < failure {
+			failure = why
+		}
+	}
+	slices.Sort(names)
+	text := strings.Join(names, ", ")
+	if failure != "" {
+		return fmt.Sprintf("%s (asking failed: %s)", text, failure)
+	}
+	return text
+}

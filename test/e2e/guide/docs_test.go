@@ -1,0 +1,39 @@
+package guide
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// "go test -run" does not fail when no test has the name.
+func TestDocumentedJourneysExist(t *testing.T) {
+	files, err := filepath.Glob("../journeys/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var journeys strings.Builder
+	for _, file := range files {
+		journeys.WriteString(read(t, file))
+	}
+	named := regexp.MustCompile(`\bRUN=(\w+)`).FindAllStringSubmatch(read(t, "../../../CONTRIBUTING.md"), -1)
+	if len(named) == 0 {
+		t.Error("CONTRIBUTING.md names no journey")
+	}
+	for _, name := range named {
+		if !strings.Contains(journeys.String(), "func "+name[1]+"(") {
+			t.Errorf("CONTRIBUTING.md names %s, and there is no such journey", name[1])
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

@@ -1,0 +1,144 @@
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
+)
+
+// ControlPlane is one cluster's: what it listens on and where its files are.
+type ControlPlane struct {
+	Name string
+	// Dir holds data and certificates.
+	Dir string
+	// Kube is the binary that is etcd, kube-apiserver and kube-controller-manager.
+	Kube string
+	// Signs is true of a control plane that signs certificate requests.
+	Signs bool
+	Ports Ports
+}
+
+// Ports are where the servers listen, all on loopback.
+type Ports struct{ Etcd, EtcdPeer, APIServer, ControllerManager int }
+
+// serviceRange is the range of Service addresses; nothing answers on them.
+const serviceRange = "10.96.0.0/16"
+
+// What OCM and the addon need of kube-controller-manager. The controllers that
+// watch the heartbeats of nodes are left out.
+var (
+	controllers = []string{
+		"clusterrole-aggregation-controller",
+		"deployment-controller",
+		"disruption-controller",
+		"garbage-collector-controller",
+		"job-controller",
+		"namespace-controller",
+		"replicaset-controller",
+		"resourcequota-controller",
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller",
+		"serviceaccount-token-controller",
+		"ttl-after-finished-controller",
+		"validatingadmissionpolicy-status-controller",
+	}
+	signingControllers = []string{
+		"certificatesigningrequest-cleaner-controller",
+		"certificatesigningrequest-signing-controller",
+	}
+)
+
+// Server is the URL of the API server.
+func (c *ControlPlane) Server() string { return fmt.Sprintf("https://127.0.0.1:%d", c.Ports.APIServer) }
+
+func (c *ControlPlane) controllers() []string {
+	if c.Signs {
+		return slices.Concat(signingControllers, controllers)
+	}
+	return controllers
+}
+
+// Processes of the control plane, in the order in which they need each other.
+func (c *ControlPlane) Processes() []supervisor.Process {
+	return []supervisor.Process{{
+		Name:  c.Name + "/etcd",
+		Args:  append([]string{c.Kube, "etcd"}, c.etcdFlags()...),
+		Tier:  supervisor.TierStore,
+		Probe: fmt.Sprintf("http://127.0.0.1:%d/readyz", c.Ports.Etcd),
+	}, {
+		Name:  c.Name + "/apiserver",
+		Args:  append([]string{c.Kube, "kube-apiserver"}, c.apiserverFlags()...),
+		Tier:  supervisor.TierServer,
+		Probe: c.Server() + "/readyz",
+	}, {
+		Name:  c.Name + "/controller-manager",
+		Args:  append([]string{c.Kube, "kube-controller-manager"}, c.controllerManagerFlags()...),
+		Tier:  supervisor.TierControllers,
+		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", c.Ports.ControllerManager),
+	}}
+}
+
+func (c *ControlPlane) etcdFlags() []string {
+	client := fmt.Sprintf("http://127.0.0.1:%d", c.Ports.Etcd)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", c.Ports.EtcdPeer)
+	return []string{
+		"--name=" + c.Name,
+		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + c.Name + "=" + peer,
+		"--unsafe-no-fsync", // the data is thrown away with the fleet
+		"--log-level=warn",
+	}
+}
+
+func (c *ControlPlane) apiserverFlags() []string {
+	return []string{
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.Ports.Etcd),
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.Ports.APIServer),
+		"--endpoint-reconciler-type=none", // loopback may not be an endpoint
+		"--cert-dir=" + filepath.Join(c.Dir, "apiserver"),
+		"--tls-cert-file=" + c.CertFile("apiserver.crt"),
+		"--tls-private-key-file=" + c.CertFile("apiserver.key"),
+		"--client-ca-file=" + c.CertFile("ca.crt"),
+		"--requestheader-client-ca-file=" + c.CertFile("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--service-account-key-file=" + c.CertFile("sa.pub"),
+		"--service-account-signing-key-file=" + c.CertFile("sa.key"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+	}
+}
+
+func (c *ControlPlane) controllerManagerFlags() []string {
+	return []string{
+		"--kubeconfig=" + c.controllerManagerKubeconfig(),
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.Ports.ControllerManager),
+		"--cert-dir=" + filepath.Join(c.Dir, "controller-manager"),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.CertFile("sa.key"),
+		"--root-ca-file=" + c.CertFile("ca.crt"),
+		"--cluster-signing-cert-file=" + c.CertFile("ca.crt"),
+		"--cluster-signing-key-file=" + c.CertFile("ca.key"),
+		"--controllers=" + strings.Join(c.controllers(), ","),
+	}
+}
+
+func (c *ControlPlane) controllerManagerKubeconfig() string {
+	return filepath.Join(c.Dir, "controller-manager.kubeconfig")
+}

@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/programs"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
+)
+
+// binaries are what the image holds, as the Dockerfile has it.
+var binaries = []string{"manager", "agent", "cp-creds"}
+
+// Where the addon is installed.
+const (
+	// Release is the name of the Helm release.
+	Release = "cluster-inventory"
+	// ReleaseNamespace is the namespace of the release and of the manager.
+	ReleaseNamespace = ocm.ManagementNamespace
+)
+
+// Deploy builds manager and agent from the tree and installs or upgrades the
+// chart of the tree on the hub, then waits until the manager is ready. The tag
+// of the image is derived from the binaries, so manager and agents roll exactly
+// when these changed. helmArgs come last and win.
+func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) error {
+	report := progress.New(out)
+	unlock, err := files.Lock(ctx, f.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	helm, err := programs.Helm.Path(ctx, f.Root, report)
+	if err != nil {
+		return err
+	}
+	report.Line("building manager and agent from %s", f.Root)
+	tag, err := f.buildImage(ctx)
+	if err != nil {
+		return err
+	}
+	report.Line("installing the chart with image tag %s", tag)
+	args := append([]string{
+		"upgrade", "--install", Release, filepath.Join(f.Root, "charts", "cluster-inventory"),
+		"--namespace", ReleaseNamespace, "--create-namespace",
+		"--set-string", "image.tag=" + tag,
+		"--wait", "--timeout", "2m",
+	}, helmArgs...)
+	// Invalid values take one line of Helm's, not a diagnosis of the pods.
+	if complaint, err := f.helmComplaint(ctx, helm, append(slices.Clone(args), "--dry-run=client")...); err != nil {
+		return fmt.Errorf("helm upgrade: %w: %s", err, complaint)
+	}
+	if err := f.helm(ctx, out, helm, args...); err != nil {
+		f.Diagnose(ctx, out)
+		return fmt.Errorf("helm upgrade: %w", err)
+	}
+	report.Line("the manager is ready")
+	return nil
+}
+
+// Undeploy uninstalls the chart and waits until its clean-up is done.
+func (f *Fleet) Undeploy(ctx context.Context, out io.Writer, helmArgs ...string) error {
+	report := progress.New(out)
+	helm, err := programs.Helm.Path(ctx, f.Root, report)
+	if err != nil {
+		return err
+	}
+	report.Line("uninstalling %s", Release)
+	args := append([]string{
+		"uninstall", Release, "--namespace", ReleaseNamespace, "--ignore-not-found", "--wait", "--timeout", "11m",
+	}, helmArgs...)
+	if err := f.helm(ctx, out, helm, args...); err != nil {
+		f.Diagnose(ctx, out)
+		return fmt.Errorf("helm uninstall: %w", err)
+	}
+	report.Line("uninstalled")
+	return nil
+}
+
+func (f *Fleet) helm(ctx context.Context, out io.Writer, helm string, args ...string) error {
+	cmd := f.helmCommand(ctx, helm, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+// helmComplaint runs Helm and returns what it writes to stderr.
+func (f *Fleet) helmComplaint(ctx context.Context, helm string, args ...string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := f.helmCommand(ctx, helm, args...)
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	return strings.TrimSpace(stderr.String()), err
+}
+
+func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, helm, append(args, "--kubeconfig", f.Kubeconfig(HubName))...)
+	cmd.Dir = f.Root
+	home := f.path("tmp", "helm")
+	cmd.Env = append(supervisor.BaseEnv(os.Environ()), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	return cmd
+}
+
+// buildImage builds the binaries into the image, and returns a tag that changes
+// with them.
+func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
+	fresh := f.path("image.new")
+	if err := os.MkdirAll(fresh, files.PrivateDir); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
+	for _, program := range binaries {
+		args = append(args, "./cmd/"+program)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = f.Root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", strings.Join(binaries, ", "), err, output)
+	}
+	hash := sha256.New()
+	for _, name := range binaries {
+		content, err := os.ReadFile(filepath.Join(fresh, name))
+		if err != nil {
+			return "", err
+		}
+		_, _ = hash.Write(content) // a hash never fails
+		if err := f.intoImage(filepath.Join(fresh, name)); err != nil {
+			return "", err
+		}
+	}
+	return "dev-" + hex.EncodeToString(hash.Sum(nil))[:12], nil
+}
+
+// intoImage moves a program to / of the image. Processes that run the replaced
+// file keep it.
+func (f *Fleet) intoImage(program string) error {
+	if err := os.MkdirAll(f.imageDir(), files.Image); err != nil {
+		return err
+	}
+	for _, path := range []string{f.imageDir(), program} { // whatever the umask
+		if err := os.Chmod(path, files.Image); err != nil {
+			return err
+		}
+	}
+	return os.Rename(program, filepath.Join(f.imageDir(), filepath.Base(program)))
+}

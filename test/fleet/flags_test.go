@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
+)
+
+// testFleet has a port for everything, without asking the kernel.
+func testFleet(t *testing.T, spokes int) *Fleet {
+	t.Helper()
+	f := &Fleet{Name: "test", Root: "/repo", Dir: "/repo/.fleet/test", state: state{Spokes: spokes, Network: 20, Ports: map[string]int{}}}
+	for i, listener := range f.listeners() {
+		f.state.Ports[listener] = 15000 + i
+	}
+	return f
+}
+
+// accessFleet is one that also runs what gives access to clusters.
+func accessFleet(t *testing.T, spokes int) *Fleet {
+	t.Helper()
+	f := testFleet(t, spokes)
+	f.state.Access = true
+	f.state.Ports[proxyEntrypoint] = 15999
+	f.access.images = map[string]string{clusterProxyImage: "/cache/cluster-proxy", serviceAccountImage: "/cache/managed-serviceaccount"}
+	return f
+}
+
+func (f *Fleet) allProcesses() []supervisor.Process {
+	var all []supervisor.Process
+	for _, name := range f.Clusters() {
+		all = append(all, f.controlPlane(name, "/cache/kube").Processes()...)
+		all = append(all, f.nodeProcess(name))
+	}
+	hub := f.hubOCM("/cache/ocm")
+	all = append(all, hub.Webhooks())
+	all = append(all, hub.Controllers()...)
+	for _, name := range f.Spokes() {
+		spoke := f.spokeOCM("/cache/ocm", name)
+		all = append(all, spoke.RegistrationAgent(), spoke.WorkAgent())
+	}
+	return all
+}
+
+func TestEveryAddressIsOnLoopback(t *testing.T) {
+	address := regexp.MustCompile(`(?:https?://)?(\d+\.\d+\.\d+\.\d+)\b`)
+	for _, p := range accessFleet(t, 2).allProcesses() {
+		for _, arg := range p.Args {
+			if strings.HasPrefix(arg, "--service-cluster-ip-range=") {
+				continue
+			}
+			for _, match := range address.FindAllStringSubmatch(arg, -1) {
+				if !strings.HasPrefix(match[1], "127.") {
+					t.Errorf("%s: %s", p.Name, arg)
+				}
+			}
+		}
+		if p.Probe != "" {
+			if u, err := url.Parse(p.Probe); err != nil || u.Hostname() != "127.0.0.1" {
+				t.Errorf("%s: probe %s", p.Name, p.Probe)
+			}
+		}
+	}
+}
+
+func TestNoPortServesTwice(t *testing.T) {
+	listening := regexp.MustCompile(`^--(?:listen|port|secure-port|listen-client-urls|listen-peer-urls|health-probe-bind-address)=(?:https?://)?(?:127\.0\.0\.1:)?(\d+)$`)
+	by := map[string]string{}
+	for _, p := range testFleet(t, 3).allProcesses() {
+		for _, arg := range p.Args {
+			match := listening.FindStringSubmatch(arg)
+			if match == nil {
+				continue
+			}
+			if other := by[match[1]]; other != "" || match[1] == "0" {
+				t.Errorf("%s (%s) and %s", p.Name, arg, other)
+			}
+			by[match[1]] = p.Name
+		}
+	}
+	if want := 5 + 4*4 + 2*3; len(by) != want {
+		t.Errorf("%d ports are listened on: want %d", len(by), want)
+	}
+}
+
+func TestNamesAreUniqueAndEveryProcessNamesItsCluster(t *testing.T) {
+	f := testFleet(t, 2)
+	var names []string
+	for _, p := range f.allProcesses() {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	want := []string{
+		"cluster1/apiserver", "cluster1/controller-manager", "cluster1/etcd", "cluster1/node", "cluster1/registration-agent", "cluster1/work-agent",
+		"cluster2/apiserver", "cluster2/controller-manager", "cluster2/etcd", "cluster2/node", "cluster2/registration-agent", "cluster2/work-agent",
+		"hub/addon-manager", "hub/apiserver", "hub/controller-manager", "hub/etcd", "hub/node", "hub/placement", "hub/registration", "hub/webhooks",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Measurements are made in fleets without access: nothing about their nodes may change
+// because there can be some with.
+func TestAccessOnlyAddsToWhatANodeDoes(t *testing.T) {
+	plain, with := testFleet(t, 2), accessFleet(t, 2)
+	added := map[string][]string{}
+	for _, name := range plain.Clusters() {
+		before, after := plain.nodeProcess(name).Args, with.nodeProcess(name).Args
+		if diff := cmp.Diff(before, after[:len(before)]); diff != "" {
+			t.Error(diff)
+		}
+		added[name] = after[len(before):]
+	}
+	images := []string{
+		"--image=quay.io/open-cluster-management/cluster-proxy=/cache/cluster-proxy",
+		"--own-network=quay.io/open-cluster-management/cluster-proxy",
+		"--image=quay.io/open-cluster-management/managed-serviceaccount=/cache/managed-serviceaccount",
+		"--own-network=quay.io/open-cluster-management/managed-serviceaccount",
+	}
+	hub := fmt.Sprintf("--outside=127.0.0.1:%d", with.state.Ports["hub/apiserver"])
+	want := map[string][]string{
+		"hub": slices.Concat([]string{"--service-cidr=127.20.129.0/24"}, images,
+			[]string{"--expose=127.0.0.1:15999=open-cluster-management-addon/proxy-entrypoint:8091"}),
+		"cluster1": slices.Concat([]string{"--service-cidr=127.20.130.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
+		"cluster2": slices.Concat([]string{"--service-cidr=127.20.131.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
+	}
+	if diff := cmp.Diff(want, added); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// OCM's stock intervals decide how fast a property travels: a fleet that
+// shortens them would measure something no user has.
+func TestAgentsRunAsStockButForWhatTestsNeed(t *testing.T) {
+	f := testFleet(t, 1)
+	spoke := f.spokeOCM("/cache/ocm", "cluster1")
+	want := []string{
+		"/cache/ocm", "registration", "agent",
+		"--kubeconfig=/repo/.fleet/test/cluster1.kubeconfig",
+		"--spoke-kubeconfig=/repo/.fleet/test/cluster1.kubeconfig",
+		"--spoke-cluster-name=cluster1",
+		"--namespace=open-cluster-management-agent",
+		"--hub-kubeconfig-dir=/repo/.fleet/test/cluster1/hub-kubeconfig",
+		"--disable-leader-election",
+		"--listen=127.0.0.1:15013",
+		"--cluster-name=cluster1",
+		"--bootstrap-kubeconfig=/repo/.fleet/test/cluster1/bootstrap.kubeconfig",
+		"--hub-kubeconfig-secret=hub-kubeconfig-secret",
+		"--cluster-healthcheck-period=10s",
+		"--spoke-external-server-urls=https://127.0.0.1:15011",
+	}
+	if diff := cmp.Diff(want, spoke.RegistrationAgent().Args); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyTheHubSignsCertificates(t *testing.T) {
+	f := testFleet(t, 1)
+	for name, want := range map[string]bool{"hub": true, "cluster1": false} {
+		flags := strings.Join(f.controlPlane(name, "").Processes()[2].Args, " ")
+		if got := strings.Contains(flags, "certificatesigningrequest-signing-controller"); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

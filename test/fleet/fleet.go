@@ -1,0 +1,188 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
+)
+
+// HubName is the cluster name of the hub in file and process names.
+const HubName = "hub"
+
+// ErrNoFleet says that there is no fleet of that name in this repository.
+var ErrNoFleet = errors.New("no such fleet")
+
+// Fleet is a hub with its spokes, running or not.
+type Fleet struct {
+	// Control starts and stops single processes.
+	supervisor.Control
+	// Name distinguishes the fleets of one repository.
+	Name string
+	// Root is the repository's directory.
+	Root string
+	// Dir has everything that the fleet writes: <Root>/.fleet/<Name>.
+	Dir string
+
+	state state
+	// access is set by Up when the fleet has it.
+	access access
+}
+
+// state is chosen once and kept, so that kubeconfigs and data stay valid when Up
+// runs again.
+type state struct {
+	Spokes int `json:"spokes"`
+	// Access is true when cluster-proxy and managed-serviceaccount run.
+	Access bool `json:"access,omitempty"`
+	// Network is the second octet of the loopback addresses of the pods.
+	Network int `json:"network"`
+	// Ports by what listens there, such as "cluster1/apiserver".
+	Ports map[string]int `json:"ports"`
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// Open returns the fleet of that name, or ErrNoFleet.
+func Open(name string) (*Fleet, error) {
+	f, err := locate(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.load(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Names lists the fleets of this repository.
+func Names() ([]string, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	states, err := filepath.Glob(filepath.Join(root, ".fleet", "*", stateFile))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(states))
+	for _, s := range states {
+		names = append(names, filepath.Base(filepath.Dir(s)))
+	}
+	return names, nil
+}
+
+func locate(name string) (*Fleet, error) {
+	if !validName.MatchString(name) {
+		return nil, fmt.Errorf("fleet name %q: want at most 32 of a-z, 0-9 and -", name)
+	}
+	root, err := repositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, ".fleet", name)
+	return &Fleet{Control: supervisor.At(dir), Name: name, Root: root, Dir: dir}, nil
+}
+
+// repositoryRoot walks up from the working directory to the addon's own module.
+func repositoryRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	module := []byte("module open-cluster-management.io/cluster-inventory-addon\n")
+	for at := dir; ; at = filepath.Dir(at) {
+		if content, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && bytes.HasPrefix(content, module) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is not inside the cluster-inventory-addon repository", dir)
+		}
+	}
+}
+
+const stateFile = "fleet.json"
+
+func (f *Fleet) load() error {
+	content, err := os.ReadFile(f.path(stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s (start it with: make fleet-up FLEET=%s)", ErrNoFleet, f.Name, f.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, &f.state); err != nil {
+		return fmt.Errorf("%s: %w", f.path(stateFile), err)
+	}
+	return nil
+}
+
+func (f *Fleet) save() error {
+	content, err := json.MarshalIndent(f.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return files.Write(f.path(stateFile), append(content, '\n'), files.Private)
+}
+
+// path of a file of the fleet.
+func (f *Fleet) path(elements ...string) string {
+	return filepath.Join(append([]string{f.Dir}, elements...)...)
+}
+
+// Spokes are the names of the spoke clusters: cluster1, cluster2 and so on.
+func (f *Fleet) Spokes() []string {
+	names := make([]string, f.state.Spokes)
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster%d", i+1)
+	}
+	return names
+}
+
+// Clusters are the hub and the spokes.
+func (f *Fleet) Clusters() []string {
+	return append([]string{HubName}, f.Spokes()...)
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig of a cluster.
+func (f *Fleet) Kubeconfig(cluster string) string {
+	return f.path(cluster + ".kubeconfig")
+}
+
+// LogDir is where every process of the fleet logs: <cluster>/<process>.log,
+// and the containers in <cluster>/pods.
+func (f *Fleet) LogDir() string {
+	return f.path("logs")
+}
+
+// Hub returns the administrator's access to the hub.
+func (f *Fleet) Hub() (*rest.Config, error) {
+	return f.Cluster(HubName)
+}
+
+// Spoke returns the administrator's access to a spoke.
+func (f *Fleet) Spoke(name string) (*rest.Config, error) {
+	return f.Cluster(name)
+}
+
+// Cluster returns the administrator's access to the hub or a spoke. Requests
+// are not rate limited by the client: what is measured is the cluster.
+func (f *Fleet) Cluster(name string) (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig(name))
+	if err != nil {
+		return nil, fmt.Errorf("fleet %s, cluster %s: %w", f.Name, name, err)
+	}
+	cfg.QPS = -1
+	cfg.UserAgent = "fleet"
+	return cfg, nil
+}

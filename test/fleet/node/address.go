@@ -1,0 +1,72 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+)
+
+// addresses hands out the addresses of a range, each to one pod at a time. A freed address comes
+// round last, so that a late client of a dead pod does not meet another one.
+type addresses struct {
+	prefix netip.Prefix
+
+	mu   sync.Mutex
+	used map[netip.Addr]bool
+	last netip.Addr
+}
+
+// newAddresses takes a range such as 127.20.1.0/24. All of 127.0.0.0/8 is local on Linux without
+// any set-up, nothing else is.
+func newAddresses(cidr string) (*addresses, error) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return nil, fmt.Errorf("pod address range: %w", err)
+	}
+	prefix = prefix.Masked()
+	if !prefix.Addr().Is4() || !prefix.Addr().IsLoopback() || prefix.Bits() > 30 {
+		return nil, fmt.Errorf("pod address range %s: want an IPv4 loopback range of at least 4 addresses, such as 127.20.1.0/24", cidr)
+	}
+	return addressesOf(prefix), nil
+}
+
+func addressesOf(prefix netip.Prefix) *addresses {
+	return &addresses{prefix: prefix, used: map[netip.Addr]bool{}, last: prefix.Addr()}
+}
+
+// take returns the wished address when it is one of the range and free, else the next free one. The
+// first and the last address of the range are never given.
+func (a *addresses) take(wish string) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if addr, err := netip.ParseAddr(wish); err == nil && a.usable(addr) && !a.used[addr] {
+		a.used[addr] = true
+		return addr.String(), nil
+	}
+	for addr := a.after(a.last); addr != a.last; addr = a.after(addr) {
+		if a.usable(addr) && !a.used[addr] {
+			a.used[addr], a.last = true, addr
+			return addr.String(), nil
+		}
+	}
+	return "", fmt.Errorf("no address of %s is free", a.prefix)
+}
+
+func (a *addresses) release(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if addr, err := netip.ParseAddr(address); err == nil {
+		delete(a.used, addr)
+	}
+}
+
+func (a *addresses) usable(addr netip.Addr) bool {
+	return a.prefix.Contains(addr) && addr != a.prefix.Addr() && a.prefix.Contains(addr.Next())
+}
+
+func (a *addresses) after(addr netip.Addr) netip.Addr {
+	if next := addr.Next(); a.prefix.Contains(next) {
+		return next
+	}
+	return a.prefix.Addr()
+}

@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// forwarder accepts connections and carries what they say to somebody else and back, as they are:
+// bytes go on at once, and each direction ends by itself.
+type forwarder struct {
+	ctx  context.Context //nolint:containedctx // connections live as long as the forwarder, not as long as whoever made it listen
+	stop context.CancelFunc
+
+	group sync.WaitGroup
+	mu    sync.Mutex
+	links map[*link]bool
+}
+
+// link is a connection that was accepted in a network, and the one that was made for it.
+type link struct {
+	in           *network
+	client, peer net.Conn
+}
+
+func newForwarder() *forwarder {
+	f := &forwarder{links: map[*link]bool{}}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f
+}
+
+// serve carries every connection that the listener accepts in the network to what dial returns,
+// until the listener is closed. What cannot be dialled is reset, which is as near to a refused
+// connection as somebody comes who has accepted it.
+func (f *forwarder) serve(listener net.Listener, in *network, dial func(context.Context) (net.Conn, error)) {
+	f.group.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // too many open files: they may be fewer soon
+				<-time.After(acceptRetry)
+				continue
+			}
+			f.group.Go(func() { f.forward(client, in, dial) })
+		}
+	})
+}
+
+const acceptRetry = 50 * time.Millisecond
+
+func (f *forwarder) forward(client net.Conn, in *network, dial func(context.Context) (net.Conn, error)) {
+	defer closeQuietly(client)
+	peer, err := dial(f.ctx)
+	if err != nil {
+		if tcp, ok := client.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // closing then resets
+		}
+		return
+	}
+	defer closeQuietly(peer)
+	l := &link{in: in, client: client, peer: peer}
+	if !f.add(l) {
+		return
+	}
+	defer f.remove(l)
+	var back sync.WaitGroup
+	back.Go(func() { pour(l.client, l.peer) })
+	pour(l.peer, l.client)
+	back.Wait()
+}
+
+// pour copies until the source says that it is done, which is passed on, or one of both fails,
+// which ends the other direction too.
+func pour(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	if err == nil {
+		if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			return
+		}
+	}
+	closeQuietly(to)
+	closeQuietly(from)
+}
+
+// add returns false when the forwarder has ended.
+func (f *forwarder) add(l *link) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx.Err() != nil {
+		return false
+	}
+	f.links[l] = true
+	return true
+}
+
+func (f *forwarder) remove(l *link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.links, l)
+}
+
+// cut ends every connection of a pod with a network of its own: those that were accepted in it, and
+// those from or to its address.
+func (f *forwarder) cut(n *network, ip string) {
+	of := func(c net.Conn) bool {
+		host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+		return err == nil && host == ip
+	}
+	f.cutIf(func(l *link) bool { return l.in == n || of(l.client) || of(l.peer) })
+}
+
+func (f *forwarder) cutIf(hit func(*link) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for l := range f.links {
+		if hit(l) {
+			closeQuietly(l.client)
+			closeQuietly(l.peer)
+		}
+	}
+}
+
+// close ends every connection and returns when nothing of them is left. The listeners must have been closed.
+func (f *forwarder) close() {
+	f.mu.Lock()
+	f.stop()
+	f.mu.Unlock()
+	f.cutIf(func(*link) bool { return true })
+	f.group.Wait()
+}

@@ -1,0 +1,76 @@
+package ocm
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
+)
+
+// HubAccessSecret is the Secret on the spoke, in AgentNamespace, that holds the
+// registration agent's access to the hub.
+const HubAccessSecret = "hub-kubeconfig-secret"
+
+// Spoke is the agents on a spoke.
+type Spoke struct {
+	// Binary is all components in one.
+	Binary string
+	// Cluster is the name of the spoke, and Server the URL of its API server.
+	Cluster, Server string
+	// Kubeconfig is the administrator's of the spoke, Bootstrap the one to ask
+	// the hub with, and HubAccess the directory where the agent keeps its access
+	// to the hub.
+	Kubeconfig, Bootstrap, HubAccess string
+	Ports                            SpokePorts
+}
+
+// SpokePorts are where the agents listen, all on loopback.
+type SpokePorts struct{ Registration, Work int }
+
+// RegistrationAgent joins the cluster to the hub. Only the interval of its
+// health check is not the default.
+func (s Spoke) RegistrationAgent() supervisor.Process {
+	return supervisor.Process{
+		Name: s.Cluster + "/registration-agent",
+		Args: append([]string{s.Binary, "registration", "agent"}, append(s.common(s.Ports.Registration),
+			"--cluster-name="+s.Cluster,
+			"--bootstrap-kubeconfig="+s.Bootstrap,
+			"--hub-kubeconfig-secret="+HubAccessSecret,
+			"--cluster-healthcheck-period=10s",
+			"--spoke-external-server-urls="+s.Server,
+		)...),
+		Env:   env(AgentNamespace),
+		Tier:  supervisor.TierAgents,
+		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Registration),
+	}
+}
+
+// WorkAgent applies ManifestWorks. It ends at once while the registration agent
+// has no access to the hub.
+func (s Spoke) WorkAgent() supervisor.Process {
+	return supervisor.Process{
+		Name: s.Cluster + "/work-agent",
+		Args: append([]string{s.Binary, "work", "agent"}, append(s.common(s.Ports.Work),
+			"--workload-source-config="+s.HubKubeconfig(),
+			"--status-sync-interval=5s",
+		)...),
+		Env:   env(AgentNamespace),
+		Tier:  supervisor.TierAgents,
+		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Work),
+	}
+}
+
+// HubKubeconfig appears when the hub has accepted the registration agent.
+func (s Spoke) HubKubeconfig() string { return filepath.Join(s.HubAccess, "kubeconfig") }
+
+func (s Spoke) common(port int) []string {
+	return []string{
+		"--kubeconfig=" + s.Kubeconfig,
+		"--spoke-kubeconfig=" + s.Kubeconfig,
+		"--spoke-cluster-name=" + s.Cluster,
+		"--namespace=" + AgentNamespace,
+		"--hub-kubeconfig-dir=" + s.HubAccess,
+		"--disable-leader-election",
+		fmt.Sprintf("--listen=127.0.0.1:%d", port),
+	}
+}

@@ -1,0 +1,120 @@
+package programs
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Program is one binary, or the programs of one image.
+type Program struct {
+	Name string
+	// Module is the module whose version the program has.
+	Module string
+
+	pkg string // what to build, unless it is an image
+	// image maps the packages to build to the names of their programs. Path then
+	// returns a directory with what is at / in the image.
+	image   map[string]string
+	env     string                        // names a variable that points at a ready build
+	stamp   func(version string) []string // linker flags
+	minutes string                        // duration of a first build
+}
+
+// What a fleet runs.
+var (
+	// Kube is etcd, kube-apiserver, kube-controller-manager and kubectl.
+	Kube = Program{
+		Name: "kube", Module: "k8s.io/kubernetes", pkg: "./kube",
+		env: "FLEET_KUBE_BINARY", stamp: stampKubernetes, minutes: "about 7 minutes",
+	}
+	// OCM is all components of Open Cluster Management.
+	OCM = Program{
+		Name: "ocm", Module: "open-cluster-management.io/ocm", pkg: "./ocm",
+		env: "FLEET_OCM_BINARY", minutes: "about 7 minutes",
+	}
+	Helm = Program{
+		Name: "helm", Module: "helm.sh/helm/v3", pkg: "helm.sh/helm/v3/cmd/helm",
+		env: "FLEET_HELM_BINARY", stamp: stampHelm, minutes: "about 2 minutes",
+	}
+)
+
+const (
+	clusterProxyModule   = "open-cluster-management.io/cluster-proxy"
+	serviceAccountModule = "open-cluster-management.io/managed-serviceaccount"
+)
+
+// What a fleet with access to its spokes also runs, with the programs at / in
+// upstream's images.
+var (
+	ClusterProxy = Program{
+		Name: "cluster-proxy", Module: clusterProxyModule,
+		image: map[string]string{
+			clusterProxyModule + "/cmd/addon-manager":        "manager",
+			clusterProxyModule + "/cmd/addon-agent":          "agent",
+			clusterProxyModule + "/cmd/cluster-proxy":        "cluster-proxy",
+			"sigs.k8s.io/apiserver-network-proxy/cmd/server": "proxy-server",
+			"sigs.k8s.io/apiserver-network-proxy/cmd/agent":  "proxy-agent",
+		},
+		env: "FLEET_CLUSTER_PROXY_IMAGE", minutes: "about 4 minutes",
+	}
+	ManagedServiceAccount = Program{
+		Name: "managed-serviceaccount", Module: serviceAccountModule,
+		image: map[string]string{
+			serviceAccountModule + "/cmd":                                   "msa",
+			serviceAccountModule + "/cmd/clusterprofile-credentials-plugin": "cp-creds",
+		},
+		env: "FLEET_MANAGED_SERVICEACCOUNT_IMAGE", minutes: "about 3 minutes",
+	}
+)
+
+// stampKubernetes makes the API server tell its version: a build without it
+// says v0.0.0, which charts refuse and profiles would show.
+func stampKubernetes(version string) []string {
+	var flags []string
+	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			"-X="+pkg+".gitVersion="+version,
+			"-X="+pkg+".gitMajor="+numbers[0],
+			"-X="+pkg+".gitMinor="+numbers[1],
+			"-X="+pkg+".gitCommit=",
+			"-X="+pkg+".gitTreeState=clean")
+	}
+	return flags
+}
+
+func stampHelm(version string) []string {
+	return []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
+}
+
+// packages are what is built.
+func (p Program) packages() []string {
+	if p.image == nil {
+		return []string{p.pkg}
+	}
+	return slices.Sorted(maps.Keys(p.image))
+}
+
+// sources are the folders of the tools module that the program depends on.
+func (p Program) sources() []string {
+	if strings.HasPrefix(p.pkg, "./") {
+		return []string{".", p.pkg}
+	}
+	return []string{"."}
+}
+
+// names are those that an image gives to its programs.
+func (p Program) names() []string {
+	var names []string
+	for _, pkg := range p.packages() {
+		if name := p.image[pkg]; name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// toolsDir is the module that pins the programs, in the repository at root.
+func toolsDir(root string) string { return filepath.Join(root, "test", "fleet", "tools") }
