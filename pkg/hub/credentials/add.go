@@ -180,12 +180,15 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	}
 	opts.Rule.Subscribe(c.enqueuePair)
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
-	log.FromContext(ctx).V(1).Info("Added the copying of credentials", "mode", opts.Mode, "requireTarget", opts.RequireTarget)
+	log.FromContext(ctx).V(1).Info("Added the copying of credentials",
+		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
 	return c, mgr.Add(leader{c})
 }
 
 func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
-	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
@@ -202,7 +205,9 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		leading:        make(chan struct{}),
 	}
 	c.outcomes = newOutcomes(c.enqueueStatus)
-	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueAccount, func(namespace string) { c.enqueueGrant(grants.Target(namespace)) })
+	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueAccount, func(namespace string) {
+		c.enqueueGrant(grants.Target(namespace))
+	})
 	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, client.FieldOwner(ControllerName))
@@ -236,7 +241,8 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 	if len(namespaces) == 0 {
 		return nil
 	}
-	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, and nobody would withdraw them; "+
+	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, "+
+		"and nobody would withdraw them; "+
 		"set the mode to %s and wait until these RoleBindings are gone, or delete copies and RoleBindings yourself",
 		ModeDisabled, contract.TokenTargetRole, kube.ListNames(sorted(namespaces), maxNames), ModeDraining)
 }
@@ -278,7 +284,8 @@ func (c *Credentials) start(ctx context.Context) error {
 	case <-c.leading:
 	}
 	if !c.accounts.Synced() {
-		if err := c.accounts.Start(c.ctx, c.enqueueWithRivals); err != nil { //nolint:contextcheck // it outlives this reconciliation
+		err := c.accounts.Start(c.ctx, c.enqueueWithRivals) //nolint:contextcheck // it outlives this reconciliation
+		if err != nil {
 			return err
 		}
 		log.FromContext(ctx).Info("Following ManagedServiceAccounts")
@@ -300,7 +307,8 @@ func (c *Credentials) allReconciled() bool {
 
 // mayHaveAccounts reports whether the hub has, or may have, the CRD of accounts.
 func (c *Credentials) mayHaveAccounts() bool {
-	crd, err := kube.Get(c.added, c.mgr.GetCache(), types.NamespacedName{Name: source.AccountCRD}, kube.Partial(kube.CRDKind))
+	key := types.NamespacedName{Name: source.AccountCRD}
+	crd, err := kube.Get(c.added, c.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
 	return err != nil || crd != nil
 }
 
@@ -314,6 +322,7 @@ func (c *Credentials) addAccounts() error {
 }
 
 func (c *Credentials) reconciler() *Reconciler {
+	owner := client.FieldOwner(ControllerName)
 	return &Reconciler{
 		observer: observer{
 			accounts:      c.accounts,
@@ -326,7 +335,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			requireTarget: c.opts.RequireTarget,
 		},
 		tokens:        c.tokens,
-		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, client.FieldOwner(ControllerName)),
+		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner),
 		ledger:        c.ledger,
 		followers:     c.followers,
 		grants:        c.grants,
@@ -397,10 +406,8 @@ func (c *Credentials) statusReconciler() *StatusReconciler {
 }
 
 func options() controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
-	}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}
 }
 
 // conditionChanged reports whether our condition on a ManagedClusterAddOn changed.

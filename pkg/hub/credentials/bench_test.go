@@ -91,16 +91,16 @@ func BenchmarkLatency(b *testing.B) {
 	var rotations, withdrawals []time.Duration
 	const rounds = 200
 	for range rounds {
-		token := w.rotate(account)
+		token := w.Rotate(account)
 		began := time.Now()
 		w.holds(team, c, "reader", token)
 		rotations = append(rotations, time.Since(began))
 
-		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 		began = time.Now()
 		w.lacks(team, c, "reader")
 		withdrawals = append(withdrawals, time.Since(began))
-		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
+		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 		w.holds(team, c, "reader", token)
 	}
 	for name, all := range map[string][]time.Duration{"rotation": rotations, "withdrawal": withdrawals} {

@@ -9,20 +9,21 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
 func TestTheConditionIsThereFromTheFirstAccountOn(t *testing.T) {
 	s := newScene(t)
-	without := s.world.cluster(s.name("d"))
+	without := s.world.cluster(s.Name("d"))
 	s.settled()
-	s.delete(s.account)
+	s.MustDelete(s.account)
 	s.says(s.cluster, "True", "NoAccounts", "No ManagedServiceAccount of the cluster is labelled authentication.open-cluster-management.io/sync-to-clusterprofile=true.")
 	s.account = s.world.account(s.cluster, "reader", s.team)
 	s.settled()
 	// Somebody takes it away.
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: "cluster-inventory"}}
-	editStatus(s.world, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+	apitest.EditStatus(s.world, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()}}
 	})
 	s.settled()
@@ -37,13 +38,13 @@ func TestTheConditionIsThereFromTheFirstAccountOn(t *testing.T) {
 func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	s := newScene(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"}}
-	s.create(role)
+	s.MustCreate(role)
 	t.Cleanup(func() { _ = client.IgnoreNotFound(s.Delete(t.Context(), role.DeepCopy())) })
 	s.mentions(s.cluster, "UpstreamSyncerOn", role.Name, "credentials.upstreamSyncer=off")
 	s.settle()
 	s.wire.Reset()
 	old := s.token
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	s.quiet()
 	if string(s.world.copied(s.team, s.cluster, "reader").Data["token"]) != old {
 		t.Error("the copy was changed")
@@ -57,11 +58,11 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	s.syncer = upstream.OverrideNone
 	s.start()
 	s.mentions(s.cluster, "UpstreamSyncerOn")
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 	s.lacks(s.team, s.cluster, "reader")
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")
-	s.delete(role)
+	s.MustDelete(role)
 	s.copied()
 	s.settled()
 }

@@ -81,10 +81,13 @@ func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) obs
 	case profile == nil:
 		return observedProfile{}
 	case profile.Spec.ClusterManager.Name != contract.ClusterManagerName:
-		return observedProfile{why: fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", profile.Spec.ClusterManager.Name)}
+		manager := profile.Spec.ClusterManager.Name
+		return observedProfile{why: fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", manager)}
 	case profile.DeletionTimestamp != nil:
-		return observedProfile{why: "has a ClusterProfile there that is being deleted and held by finalizers " + strings.Join(profile.Finalizers, ", ")}
-	case profile.Labels[contract.LabelManagedBy] != contract.ManagedBy, profile.Labels[contract.LabelClusterName] != cluster:
+		held := strings.Join(profile.Finalizers, ", ")
+		return observedProfile{why: "has a ClusterProfile there that is being deleted and held by finalizers " + held}
+	case profile.Labels[contract.LabelManagedBy] != contract.ManagedBy,
+		profile.Labels[contract.LabelClusterName] != cluster:
 		return observedProfile{} // about to be adopted or repaired
 	default:
 		return observedProfile{owner: target.Owner{UID: profile.UID, Name: profile.Name}}
@@ -145,13 +148,15 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 	case !isNamespace(t.namespace):
 		return leave, contract.ReasonTargetNotEntitled, "that is not a name a namespace can have"
 	case len(name) > target.MaxNameBytes:
-		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf("the Secret's name would have %d bytes, and %d are allowed; give the account a shorter name", len(name), target.MaxNameBytes)
+		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf("the Secret's name would have %d bytes, and %d are allowed; "+
+			"give the account a shorter name", len(name), target.MaxNameBytes)
 	case t.selection.Answer == selection.No:
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.selection.Why
 	case t.profile.why != "":
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.profile.why
 	case len(t.rivals) > 0:
-		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; rename all but one of these accounts", name, accountNames(t.rivals))
+		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; "+
+			"rename all but one of these accounts", name, accountNames(t.rivals))
 	case !o.known:
 		return leave, "", ""
 	case o.paused:
@@ -225,12 +230,13 @@ func decide(o observed) plan {
 
 // generalProblems are those that concern an account wherever it is to be copied.
 func generalProblems(o observed) []problem {
+	isNamed := slices.ContainsFunc(o.targets, func(t observedTarget) bool { return t.wanted })
 	switch {
 	case o.draining:
 		return []problem{{reason: contract.ReasonDraining}}
 	case o.paused:
 		return []problem{{reason: contract.ReasonUpstreamSyncerOn}}
-	case o.account != nil && o.account.DeletionTimestamp == nil && !o.silent && !slices.ContainsFunc(o.targets, func(t observedTarget) bool { return t.wanted }):
+	case o.account != nil && o.account.DeletionTimestamp == nil && !o.silent && !isNamed:
 		return []problem{{reason: contract.ReasonNoTarget}}
 	default:
 		return nil

@@ -2,10 +2,6 @@ package credentials
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,11 +17,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -33,12 +25,11 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -69,17 +60,7 @@ const (
 	targetAnnotation = "inventory.open-cluster-management.io/sync-to-namespaces"
 )
 
-func testScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, addonv1beta1.Install, authv1beta1.AddToScheme, inventoryv1alpha1.AddToScheme,
-	} {
-		utilruntime.Must(add(scheme))
-	}
-	return scheme
-}
-
-// rights are those doc.go lists.
+// managerRights are those that doc.go lists, and upstream's for its syncer.
 func managerRights() []client.Object {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
@@ -161,8 +142,7 @@ func (r *rule) say(namespace, cluster string, answer selection.Result) {
 
 // world is a hub as its administrator sees it, and the manager on it.
 type world struct {
-	client.Client
-	t    testing.TB
+	*ocmtest.Hub
 	srv  *apitest.Server
 	wire *apitest.Wire
 	rule *rule
@@ -170,10 +150,9 @@ type world struct {
 
 	syncer upstream.Override // what the administrator says of upstream's syncer
 
-	suffix string
-	stop   func()
-	creds  *Credentials
-	mgr    manager.Manager
+	stop  func()
+	creds *Credentials
+	mgr   manager.Manager
 }
 
 var once sync.Map
@@ -182,22 +161,19 @@ func newWorld(t testing.TB) *world { return newWorldOn(t, hub) }
 
 func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	t.Helper()
-	c, err := client.New(srv.Config(t), client.Options{Scheme: testScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	administrator := ocmtest.New(t, srv.Config(t))
 	w := &world{
-		Client: c, t: t, srv: srv, wire: &apitest.Wire{},
-		rule:   &rule{answers: map[types.NamespacedName]selection.Result{}, listed: c},
-		suffix: fmt.Sprintf("-%d", time.Now().UnixNano()%1e9),
-		stop:   func() {},
+		Hub: administrator, srv: srv, wire: &apitest.Wire{},
+		rule: &rule{answers: map[types.NamespacedName]selection.Result{}, listed: administrator},
+		stop: func() {},
 	}
+	w.Patience = patience
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
-		w.create(managerRights()...)
+		w.MustCreate(managerRights()...)
 	}
 	t.Cleanup(w.clear)
 	return w
@@ -206,61 +182,32 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 // clear leaves nothing for the next test's manager to do.
 func (w *world) clear() {
 	w.stop()
-	ctx := context.WithoutCancel(w.t.Context())
 	mine := client.MatchingLabels{"inventory.open-cluster-management.io/credential": "true"}
-	for _, left := range []struct {
-		list client.ObjectList
-		opts []client.ListOption
-	}{
-		{list: &authv1beta1.ManagedServiceAccountList{}},
-		{list: &addonv1beta1.ManagedClusterAddOnList{}},
-		{list: &inventoryv1alpha1.ClusterProfileList{}},
-		{list: &corev1.SecretList{}, opts: []client.ListOption{mine}},
-		{list: &rbacv1.RoleBindingList{}, opts: []client.ListOption{mine}},
-	} {
-		if err := w.List(ctx, left.list, left.opts...); apimeta.IsNoMatchError(err) {
-			continue
-		} else if err != nil {
-			w.t.Errorf("clear: %v", err)
-			continue
-		}
-		_ = apimeta.EachListItem(left.list, func(obj runtime.Object) error {
-			found := obj.(client.Object)
-			found.SetFinalizers(nil)
-			_ = w.Patch(ctx, found, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-			_ = w.Delete(ctx, found)
-			return nil
-		})
-	}
+	w.Clear(&authv1beta1.ManagedServiceAccountList{})
+	w.Clear(&addonv1beta1.ManagedClusterAddOnList{})
+	w.Clear(&inventoryv1alpha1.ClusterProfileList{})
+	w.Clear(&corev1.SecretList{}, mine)
+	w.Clear(&rbacv1.RoleBindingList{}, mine)
 }
 
 // start runs the manager, in place of one that runs.
 func (w *world) start() {
-	w.t.Helper()
+	w.T.Helper()
 	w.stop()
 	byObject := CacheOptions()
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", "cluster-inventory")}
-	mgr, err := manager.New(w.wire.Tap(w.srv.User(w.t, managerUser)), manager.Options{
-		Scheme:     testScheme(),
-		Logger:     logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(w.t.Context())
+	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), byObject)
+	ctx, cancel := context.WithCancel(w.T.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	creds, err := Add(ctx, mgr, w.opts)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	// What the inventory does once the cache has a profile, or has lost it.
 	look := func(obj any) {
@@ -272,79 +219,24 @@ func (w *world) start() {
 	if _, err := profiles.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
 	}); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	w.creds, w.mgr = creds, mgr
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	w.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("manager: %v", err)
-		}
-	}
-	w.t.Cleanup(w.stop)
+	stop := apitest.Run(w.T, mgr.Start)
+	w.stop = func() { cancel(); stop() }
+	w.T.Cleanup(w.stop)
 }
-
-func (w *world) create(objs ...client.Object) {
-	w.t.Helper()
-	for _, obj := range objs {
-		if err := w.Create(w.t.Context(), obj); err != nil {
-			w.t.Fatalf("create %T %s: %v", obj, obj.GetName(), err)
-		}
-	}
-}
-
-func (w *world) delete(obj client.Object) {
-	w.t.Helper()
-	if err := w.Delete(w.t.Context(), obj); err != nil {
-		w.t.Fatalf("delete %T %s: %v", obj, obj.GetName(), err)
-	}
-}
-
-func edit[T client.Object](w *world, obj T, change func(T)) {
-	w.t.Helper()
-	w.patch(obj, func() { change(obj) }, w.Patch)
-}
-
-func editStatus[T client.Object](w *world, obj T, change func(T)) {
-	w.t.Helper()
-	w.patch(obj, func() { change(obj) }, func(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-		return w.Status().Patch(ctx, obj, patch)
-	})
-}
-
-func (w *world) patch(obj client.Object, change func(), write func(context.Context, client.Object, client.Patch, ...client.PatchOption) error) {
-	w.t.Helper()
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		w.t.Fatalf("get %T %s: %v", obj, obj.GetName(), err)
-	}
-	before := obj.DeepCopyObject().(client.Object)
-	change()
-	if err := write(w.t.Context(), obj, client.MergeFrom(before)); err != nil {
-		w.t.Fatalf("edit %T %s: %v", obj, obj.GetName(), err)
-	}
-}
-
-func (w *world) name(base string) string { return base + w.suffix }
 
 // team makes a consumer's namespace.
 func (w *world) team() string {
-	w.t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}
-	w.create(ns)
-	return ns.Name
+	w.T.Helper()
+	return w.Namespace("team", nil)
 }
 
 // cluster makes a cluster's namespace and addon.
 func (w *world) cluster(name string) string {
-	w.t.Helper()
-	w.create(
+	w.T.Helper()
+	w.MustCreate(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "cluster-inventory"}},
 	)
@@ -353,9 +245,9 @@ func (w *world) cluster(name string) string {
 
 // publish makes the profile of a cluster in a namespace, and the rule say so.
 func (w *world) publish(namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
-	w.t.Helper()
+	w.T.Helper()
 	profile := profileOf(namespace, cluster)
-	w.create(profile)
+	w.MustCreate(profile)
 	w.rule.say(namespace, cluster, selection.Result{Answer: selection.Yes})
 	return profile
 }
@@ -372,111 +264,29 @@ func profileOf(namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
 
 // account makes an account with a token, to be copied to the namespaces.
 func (w *world) account(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
-	w.t.Helper()
-	account := w.tokenless(cluster, name, targets...)
-	w.rotate(account)
+	w.T.Helper()
+	account := w.Account(cluster, name, targets...)
+	w.Rotate(account)
 	return account
-}
-
-func (w *world) tokenless(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
-	w.t.Helper()
-	account := &authv1beta1.ManagedServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster, Name: name,
-			Labels:      map[string]string{syncLabel: "true"},
-			Annotations: map[string]string{targetAnnotation: strings.Join(targets, ",")},
-		},
-		Spec: authv1beta1.ManagedServiceAccountSpec{Rotation: authv1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: time.Hour}}},
-	}
-	w.create(account)
-	return account
-}
-
-// rotate does what the spoke's agent does: the Secret, then the status. It returns
-// the new token.
-func (w *world) rotate(account *authv1beta1.ManagedServiceAccount) string {
-	w.t.Helper()
-	expires := time.Now().Add(time.Hour)
-	token := newToken(expires)
-	w.store(account, token, certificate())
-	w.report(account, account.Name, expires)
-	return token
-}
-
-// store writes the account's Secret.
-func (w *world) store(account *authv1beta1.ManagedServiceAccount, token, ca string) *corev1.Secret {
-	w.t.Helper()
-	secret := sourceSecret(account, token, ca)
-	err := w.Create(w.t.Context(), secret.DeepCopy())
-	if apierrors.IsAlreadyExists(err) {
-		err = w.Update(w.t.Context(), secret)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return secret
-}
-
-func sourceSecret(account *authv1beta1.ManagedServiceAccount, token, ca string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: account.Namespace, Name: account.Name,
-			Labels:          map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "authentication.open-cluster-management.io/v1beta1", Kind: "ManagedServiceAccount", Name: account.Name, UID: account.UID}},
-		},
-		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{"token": []byte(token), "ca.crt": []byte(ca)},
-	}
-}
-
-// report writes the account's status. Every report of an account is of another
-// second.
-func (w *world) report(account *authv1beta1.ManagedServiceAccount, secret string, expires time.Time) {
-	w.t.Helper()
-	editStatus(w, account, func(a *authv1beta1.ManagedServiceAccount) {
-		refreshed := time.Now().Truncate(time.Second)
-		if last := a.Status.TokenSecretRef; last != nil && !refreshed.After(last.LastRefreshTimestamp.Time) {
-			refreshed = last.LastRefreshTimestamp.Add(time.Second)
-		}
-		a.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: secret, LastRefreshTimestamp: metav1.NewTime(refreshed)}
-		a.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(expires.Truncate(time.Second)))
-	})
-}
-
-// newToken is a token as the API server of a spoke makes it, unlike any other.
-func newToken(expires time.Time) string {
-	payload, err := json.Marshal(map[string]any{"exp": expires.Unix(), "sub": "system:serviceaccount:agents:a"})
-	if err != nil {
-		panic(err)
-	}
-	signature := make([]byte, 256)
-	if _, err := rand.Read(signature); err != nil {
-		panic(err)
-	}
-	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString(payload) + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
-
-func certificate() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("not looked into")}))
 }
 
 // copied returns the copy of an account in a namespace, or nil.
 func (w *world) copied(namespace, cluster, account string) *corev1.Secret {
-	w.t.Helper()
+	w.T.Helper()
 	secret := &corev1.Secret{}
-	err := w.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: cluster + "-" + account}, secret)
+	err := w.Get(w.T.Context(), types.NamespacedName{Namespace: namespace, Name: cluster + "-" + account}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return secret
 }
 
 // holds waits until there is a copy with this token.
 func (w *world) holds(namespace, cluster, account, token string) *corev1.Secret {
-	w.t.Helper()
+	w.T.Helper()
 	var found *corev1.Secret
 	w.eventually(func() string {
 		if found = w.copied(namespace, cluster, account); found == nil {
@@ -492,7 +302,7 @@ func (w *world) holds(namespace, cluster, account, token string) *corev1.Secret 
 
 // lacks waits until there is no copy.
 func (w *world) lacks(namespace, cluster, account string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.eventually(func() string {
 		if w.copied(namespace, cluster, account) != nil {
 			return fmt.Sprintf("the copy %s/%s-%s is there; condition: %+v", namespace, cluster, account, w.condition(cluster))
@@ -503,9 +313,9 @@ func (w *world) lacks(namespace, cluster, account string) {
 
 // bound waits until a RoleBinding of a namespace is there, or is not.
 func (w *world) bound(namespace, role string, want bool) {
-	w.t.Helper()
+	w.T.Helper()
 	w.eventually(func() string {
-		err := w.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: role}, &rbacv1.RoleBinding{})
+		err := w.Get(w.T.Context(), types.NamespacedName{Namespace: namespace, Name: role}, &rbacv1.RoleBinding{})
 		if client.IgnoreNotFound(err) != nil {
 			return err.Error()
 		}
@@ -517,17 +327,17 @@ func (w *world) bound(namespace, role string, want bool) {
 }
 
 func (w *world) condition(cluster string) metav1.Condition {
-	w.t.Helper()
+	w.T.Helper()
 	addon := &addonv1beta1.ManagedClusterAddOn{}
-	if err := w.Get(w.t.Context(), types.NamespacedName{Namespace: cluster, Name: "cluster-inventory"}, addon); err != nil {
-		w.t.Fatal(err)
+	if err := w.Get(w.T.Context(), types.NamespacedName{Namespace: cluster, Name: "cluster-inventory"}, addon); err != nil {
+		w.T.Fatal(err)
 	}
 	return ptr.Deref(apimeta.FindStatusCondition(addon.Status.Conditions, "CredentialsSynced"), metav1.Condition{})
 }
 
 // says waits until the condition is this.
 func (w *world) says(cluster, status, reason, message string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.eventually(func() string {
 		got := w.condition(cluster)
 		return cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message})
@@ -536,7 +346,7 @@ func (w *world) says(cluster, status, reason, message string) {
 
 // mentions waits until the condition has this reason, and these words.
 func (w *world) mentions(cluster, reason string, words ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.eventually(func() string {
 		got := w.condition(cluster)
 		for _, word := range words {
@@ -551,50 +361,26 @@ func (w *world) mentions(cluster, reason string, words ...string) {
 	})
 }
 
-func (w *world) eventually(what func() string) {
-	w.t.Helper()
-	var missing string
-	err := wait.PollUntilContextTimeout(w.t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		missing = what()
-		return missing == "", nil
-	})
-	if err != nil {
-		w.t.Fatalf("after %s: %s", patience, missing)
-	}
+func (w *world) eventually(check func() string) {
+	w.T.Helper()
+	w.Eventually("the manager gets there", check)
 }
 
-// stays fails if what becomes something other than "" within a while.
-func (w *world) stays(what func() string) {
-	w.t.Helper()
-	var broken string
-	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, quietly, true, func(context.Context) (bool, error) {
-		broken = what()
-		return broken != "", nil
-	})
-	if err == nil {
-		w.t.Fatal(broken)
-	}
+// stays fails if check returns anything but "" within a while.
+func (w *world) stays(check func() string) {
+	w.T.Helper()
+	w.Stays(quietly, "nothing else happens", check)
 }
 
 // quiet fails if the manager writes anything within a while.
 func (w *world) quiet() {
-	w.t.Helper()
-	w.stays(func() string {
-		if writes := w.wire.Writes(); len(writes) > 0 {
-			return fmt.Sprintf("writes: %v", sent(writes))
-		}
-		return ""
-	})
+	w.T.Helper()
+	w.wire.Quiet(w.T, quietly, "of the manager")
 }
 
-// sent lists writes as "VERB resource".
+// sent lists calls as "VERB resource", sorted.
 func sent(calls []apitest.Call) []string {
-	list := []string{}
-	for _, call := range calls {
-		list = append(list, call.Method+" "+call.Resource)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(slices.Values(apitest.Summarize(calls)))
 }
 
 // leftover is a copy as an earlier manager made it, of an account called reader.

@@ -14,11 +14,11 @@ import (
 func TestAccountsThatAreServedLate(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
 	w := newWorldOn(t, srv)
-	c, team := w.cluster(w.name("c")), w.team()
+	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	// A copy from an earlier time: whether its account is there cannot be told.
 	left := leftover(c, team, profile)
-	w.create(left, &rbacv1.RoleBinding{
+	w.MustCreate(left, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
@@ -39,17 +39,17 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	srv.Install(t, apitest.ManagedServiceAccount())
 	w.lacks(team, c, "reader") // now it is known that there is none
 	account := w.account(c, "reader", team)
-	token := w.rotate(account)
+	token := w.Rotate(account)
 	w.holds(team, c, "reader", token)
 }
 
 func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
 	w := newWorldOn(t, srv)
-	c, team := w.cluster(w.name("c")), w.team()
+	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	left := leftover(c, team, profile)
-	w.create(left, &rbacv1.RoleBinding{
+	w.MustCreate(left, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
@@ -63,7 +63,7 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 // while no manager ran. Nothing of this addon's may wait for it to come back.
 func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
 	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
-	c, team := w.cluster(w.name("c")), w.team()
+	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	at := func(namespace, role string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
@@ -73,7 +73,7 @@ func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
 		}
 	}
 	left := leftover(c, team, profile)
-	w.create(left, at(team, targetRole), at(c, sourceRole))
+	w.MustCreate(left, at(team, targetRole), at(c, sourceRole))
 	w.start()
 	w.bound(c, sourceRole, false)
 	w.stays(func() string {

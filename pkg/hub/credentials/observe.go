@@ -53,7 +53,11 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 	namespaces := append(slices.Clone(wanted), r.ledger.NamespacesOf(key)...)
 	slices.Sort(namespaces)
 	for _, namespace := range slices.Compact(namespaces) {
-		t := observedTarget{namespace: namespace, wanted: slices.Contains(wanted, namespace), copy: r.ledger.Known(key, namespace, now)}
+		t := observedTarget{
+			namespace: namespace,
+			wanted:    slices.Contains(wanted, namespace),
+			copy:      r.ledger.Known(key, namespace, now),
+		}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
 			if err := r.observeTarget(ctx, key, rivals, &t); err != nil {
 				return o, err
@@ -66,7 +70,9 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 }
 
 // observeTarget completes what is known of one namespace.
-func (r *observer) observeTarget(ctx context.Context, key types.NamespacedName, rivals []authv1beta1.ManagedServiceAccount, t *observedTarget) (err error) {
+func (r *observer) observeTarget(
+	ctx context.Context, key types.NamespacedName, rivals []authv1beta1.ManagedServiceAccount, t *observedTarget,
+) (err error) {
 	pair := types.NamespacedName{Namespace: t.namespace, Name: key.Namespace}
 	if t.selection, err = r.rule.Selected(ctx, pair); err != nil {
 		return err
@@ -97,7 +103,9 @@ func (r *observer) observeTarget(ctx context.Context, key types.NamespacedName, 
 // claim does not depend on the token, which is read later, so that it is the same in
 // whatever order accounts are reconciled. An account that is not entitled claims
 // nothing: it could keep others from their tokens.
-func (r *observer) claims(ctx context.Context, account *authv1beta1.ManagedServiceAccount, namespace string) (bool, error) {
+func (r *observer) claims(
+	ctx context.Context, account *authv1beta1.ManagedServiceAccount, namespace string,
+) (bool, error) {
 	if !source.IsLabelled(account) || account.DeletionTimestamp != nil {
 		return false, nil
 	}
@@ -111,7 +119,9 @@ func (r *observer) claims(ctx context.Context, account *authv1beta1.ManagedServi
 
 // wantedNamespaces are those an account is to be copied to as far as the account
 // goes. named reports whether it names them.
-func (r *observer) wantedNamespaces(ctx context.Context, account *authv1beta1.ManagedServiceAccount) (namespaces []string, named bool, err error) {
+func (r *observer) wantedNamespaces(
+	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
+) (namespaces []string, named bool, err error) {
 	if account == nil {
 		return nil, false, nil
 	}
@@ -124,7 +134,9 @@ func (r *observer) wantedNamespaces(ctx context.Context, account *authv1beta1.Ma
 }
 
 // profile returns the ClusterProfile of a pair, or nil if none is known.
-func (r *observer) profile(ctx context.Context, pair types.NamespacedName) (*inventoryv1alpha1.ClusterProfile, error) {
+func (r *observer) profile(
+	ctx context.Context, pair types.NamespacedName,
+) (*inventoryv1alpha1.ClusterProfile, error) {
 	profile, err := kube.Get(ctx, r.reader, pair, &inventoryv1alpha1.ClusterProfile{})
 	if uncached := new(cache.ErrResourceNotCached); errors.As(err, &uncached) {
 		return nil, nil

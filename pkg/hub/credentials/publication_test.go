@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
@@ -31,7 +34,7 @@ func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ClusterProfile", Name: s.cluster, UID: s.profile.UID}},
 		},
 		Type: "Opaque",
-		Data: map[string][]byte{"token": []byte(s.token), "ca.crt": []byte(certificate())},
+		Data: map[string][]byte{"token": []byte(s.token), "ca.crt": []byte(ocmtest.CA())},
 	}
 	got.UID, got.ResourceVersion, got.CreationTimestamp, got.ManagedFields = "", "", metav1.Time{}, nil
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -62,8 +65,8 @@ func TestForgedProfilesGetNothing(t *testing.T) {
 	forged := s.world.team()
 	profile := profileOf(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
-	s.create(profile)
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
+	s.MustCreate(profile)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
 	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+forged+": the cluster is not bound there. Copied: reader to "+s.team+".")
 	if s.world.copied(forged, s.cluster, "reader") != nil {
 		t.Error("a forged profile got a token")
@@ -74,7 +77,7 @@ func TestForgedProfilesGetNothing(t *testing.T) {
 func TestAnotherProfileBecomesTheOwner(t *testing.T) {
 	s := newScene(t)
 	uid := s.copied().UID
-	s.delete(s.profile)
+	s.MustDelete(s.profile)
 	again := s.publish(s.team, s.cluster)
 	s.eventually(func() string {
 		got := s.world.copied(s.team, s.cluster, "reader")
@@ -91,15 +94,15 @@ func TestAnotherProfileBecomesTheOwner(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Run("as long as may be", func(t *testing.T) {
 		w := newWorld(t)
-		c, team := w.cluster(w.name("c")), w.team()
+		c, team := w.cluster(w.Name("c")), w.team()
 		w.publish(team, c)
 		w.start()
 		name := strings.Repeat("a", 253-len(c)-1)
-		w.holds(team, c, name, w.rotate(w.account(c, name, team)))
+		w.holds(team, c, name, w.Rotate(w.account(c, name, team)))
 	})
 	t.Run("too long", func(t *testing.T) {
 		w := newWorld(t)
-		c, team := w.cluster(w.name("c")), w.team()
+		c, team := w.cluster(w.Name("c")), w.team()
 		w.publish(team, c)
 		w.start()
 		w.account(c, strings.Repeat("a", 253-len(c)), team)
@@ -108,7 +111,7 @@ func TestNames(t *testing.T) {
 	})
 	t.Run("of a namespace that can be none", func(t *testing.T) {
 		w := newWorld(t)
-		c := w.cluster(w.name("c"))
+		c := w.cluster(w.Name("c"))
 		w.start()
 		w.account(c, "reader", "../kube-system", "*")
 		w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in *, ../kube-system: that is not a name a namespace can have.")
@@ -118,12 +121,12 @@ func TestNames(t *testing.T) {
 func TestAnAccountThatNamesNothing(t *testing.T) {
 	unnamed := func(w *world, cluster string) *authv1beta1.ManagedServiceAccount {
 		account := w.account(cluster, "reader")
-		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
+		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
 		return account
 	}
 	t.Run("is told so", func(t *testing.T) {
 		w := newWorld(t)
-		c, team := w.cluster(w.name("c")), w.team()
+		c, team := w.cluster(w.Name("c")), w.team()
 		w.publish(team, c)
 		w.start()
 		unnamed(w, c)
@@ -133,17 +136,17 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 	t.Run("goes everywhere if it need not", func(t *testing.T) {
 		w := newWorld(t)
 		w.opts.RequireTarget = false
-		c, team, second := w.cluster(w.name("c")), w.team(), w.team()
+		c, team, second := w.cluster(w.Name("c")), w.team(), w.team()
 		w.publish(team, c)
 		w.start()
 		account := unnamed(w, c)
-		token := w.rotate(account)
+		token := w.Rotate(account)
 		w.holds(team, c, "reader", token)
 		w.publish(second, c)
 		w.holds(second, c, "reader", token)
 		// A forged profile gets nothing, and makes no noise.
 		forged := w.team()
-		w.create(profileOf(forged, c))
+		w.MustCreate(profileOf(forged, c))
 		w.stays(func() string {
 			if w.copied(forged, c, "reader") != nil {
 				return "a forged profile got a token"
@@ -152,16 +155,16 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 		})
 		w.says(c, "True", "Copied", "Copied: reader to "+min(team, second)+", "+max(team, second)+".")
 		// One that names namespaces goes there only.
-		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
+		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
 		w.lacks(second, c, "reader")
-		edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
+		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
 		w.lacks(team, c, "reader")
 	})
 }
 
 func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
 	w := newWorld(t)
-	base := w.name("c")
+	base := w.Name("c")
 	short, long := w.cluster(base), w.cluster(base+"-x")
 	both, one := w.team(), w.team()
 	for _, team := range []string{both, one} {
@@ -170,7 +173,7 @@ func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
 	w.publish(both, long)
 	w.start()
 	first := w.account(short, "x-reader", both, one)
-	token := w.rotate(first)
+	token := w.Rotate(first)
 	w.holds(both, short, "x-reader", token)
 	w.holds(one, short, "x-reader", token)
 
@@ -179,8 +182,8 @@ func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
 	name := base + "-x-reader"
 	w.says(short, "False", "NameCollision", "Account x-reader is not copied in "+both+": the Secret "+name+" would also be that of account reader of cluster "+long+"; rename all but one of these accounts. Copied: x-reader to "+one+".")
 	w.says(long, "False", "NameCollision", "Account reader is not copied in "+both+": the Secret "+name+" would also be that of account x-reader of cluster "+short+"; rename all but one of these accounts.")
-	w.rotate(first)
-	w.rotate(second)
+	w.Rotate(first)
+	w.Rotate(second)
 	// The same after a restart, whichever comes first.
 	w.start()
 	w.stays(func() string {
@@ -190,15 +193,15 @@ func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
 		return ""
 	})
 	// One gives way.
-	edit(w, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = one })
-	token = w.rotate(second)
+	apitest.Edit(w, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = one })
+	token = w.Rotate(second)
 	w.holds(both, long, "reader", token)
 	w.says(long, "True", "Copied", "Copied: reader to "+both+".")
 }
 
 func TestWhoIsNotEntitledCollidesWithNobody(t *testing.T) {
 	w := newWorld(t)
-	base := w.name("c")
+	base := w.Name("c")
 	short, long := w.cluster(base), w.cluster(base+"-x")
 	team := w.team()
 	w.publish(team, short)
@@ -206,5 +209,5 @@ func TestWhoIsNotEntitledCollidesWithNobody(t *testing.T) {
 	w.account(long, "reader", team)
 	w.mentions(long, "TargetNotEntitled", team)
 	first := w.account(short, "x-reader", team)
-	w.holds(team, short, "x-reader", w.rotate(first))
+	w.holds(team, short, "x-reader", w.Rotate(first))
 }

@@ -193,7 +193,9 @@ func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d de
 	if granted := r.ensure(ctx, at, d.namespace); !granted.ok() {
 		return granted
 	}
-	err := r.copies.Put(ctx, target.Want{Account: account, Namespace: d.namespace, Content: token, Owner: d.owner, Create: d.action == publish})
+	err := r.copies.Put(ctx, target.Want{
+		Account: account, Namespace: d.namespace, Content: token, Owner: d.owner, Create: d.action == publish,
+	})
 	foreign := &target.ForeignError{}
 	switch {
 	case errors.As(err, &foreign):
@@ -245,9 +247,10 @@ func isTerminating(err error) bool {
 // report remembers the account's outcome for the condition. While something is
 // undecided, the previous outcome is still the best there is to say.
 func (r *Reconciler) report(o observed, p plan, all effect) {
+	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
 	switch {
 	case all.undecided, !o.known && !o.draining:
-	case o.account == nil && !slices.ContainsFunc(p.decisions, func(d decision) bool { return r.isPresent(o.key, d.namespace) }):
+	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.forget(o.key)
 	default:
 		r.outcomes.set(o.key, outcome{where: all.copied, problems: all.problems})

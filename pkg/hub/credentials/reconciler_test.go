@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -49,16 +50,16 @@ type story struct {
 }
 
 func onAccount(change func(*authv1beta1.ManagedServiceAccount)) func(*still) {
-	return func(v *still) { edit(v.world, v.account, change) }
+	return func(v *still) { apitest.Edit(v.world, v.account, change) }
 }
 
 func onCopy(change func(*corev1.Secret)) func(*still) {
-	return func(v *still) { edit(v.world, v.copied(v.team, v.cluster, "reader"), change) }
+	return func(v *still) { apitest.Edit(v.world, v.copied(v.team, v.cluster, "reader"), change) }
 }
 
 func onBinding(change func(*rbacv1.RoleBinding)) func(*still) {
 	return func(v *still) {
-		edit(v.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}, change)
+		apitest.Edit(v.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}, change)
 	}
 }
 
@@ -71,7 +72,7 @@ var stories = map[string]story{
 		writes: []string{patchStatus, postBinding, postBinding, postSecret},
 	},
 	"a rotation": {
-		act: func(v *still) { v.token = v.rotate(v.account) }, done: (*still).there,
+		act: func(v *still) { v.token = v.Rotate(v.account) }, done: (*still).there,
 		writes: []string{patchSecret},
 	},
 	"the label is taken off": {
@@ -83,23 +84,23 @@ var stories = map[string]story{
 		writes: withdrawal,
 	},
 	"the account is deleted": {
-		act: func(v *still) { v.delete(v.account) }, done: (*still).gone,
+		act: func(v *still) { v.MustDelete(v.account) }, done: (*still).gone,
 		writes: withdrawal,
 	},
 	"the status says the token has expired": {
-		act: func(v *still) { v.report(v.account, "reader", time.Now().Add(-time.Second)) }, done: (*still).gone,
+		act: func(v *still) { v.ReportToken(v.account, "reader", time.Now().Add(-time.Second)) }, done: (*still).gone,
 		writes: withdrawal,
 	},
 	"the status names no Secret": {
 		act: func(v *still) {
-			editStatus(v.world, v.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
+			apitest.EditStatus(v.world, v.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
 		}, done: (*still).gone,
 		writes: withdrawal,
 	},
 	"the token read is expired": {
 		act: func(v *still) {
-			v.store(v.account, newToken(time.Now().Add(-time.Minute)), certificate())
-			v.report(v.account, "reader", later())
+			v.StoreToken(v.account, ocmtest.Token(time.Now().Add(-time.Minute)), ocmtest.CA())
+			v.ReportToken(v.account, "reader", later())
 		},
 		// The source is looked at again, so the right to read it stays.
 		done: func(v *still) string {
@@ -128,9 +129,9 @@ var stories = map[string]story{
 	"a copy made anew by somebody is withdrawn": {
 		act: func(v *still) {
 			c := v.copied(v.team, v.cluster, "reader")
-			v.delete(c)
+			v.MustDelete(c)
 			c.ObjectMeta = metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}
-			v.create(c)
+			v.MustCreate(c)
 			onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
 		}, done: (*still).gone,
 		writes: withdrawal,
@@ -144,7 +145,7 @@ var stories = map[string]story{
 		writes: []string{patchSecret},
 	},
 	"a deleted copy is made anew": {
-		act: func(v *still) { v.delete(v.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
+		act: func(v *still) { v.MustDelete(v.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
 		writes: []string{postSecret},
 	},
 	"an immutable copy is replaced": {
@@ -160,7 +161,7 @@ var stories = map[string]story{
 	"a foreign Secret is left alone": {
 		first: true,
 		act: func(v *still) {
-			v.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
+			v.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
 		},
 		done: func(v *still) string {
 			got := v.copied(v.team, v.cluster, "reader")
@@ -176,7 +177,7 @@ var stories = map[string]story{
 	},
 	"a RoleBinding that was deleted is made anew": {
 		act: func(v *still) {
-			v.delete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}})
+			v.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}})
 		},
 		done: (*still).granted, writes: []string{postBinding},
 	},
@@ -189,7 +190,7 @@ var stories = map[string]story{
 // granted says what is wrong with the team's RoleBinding.
 func (v *still) granted() string {
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}
-	if err := v.Get(v.t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
+	if err := v.Get(v.T.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
 		return err.Error()
 	}
 	return cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects)
@@ -197,13 +198,13 @@ func (v *still) granted() string {
 
 // tell acts a story on a cluster of its own.
 func (s *stepper) tell(name string, what story) *still {
-	s.t.Helper()
-	v := s.still(s.name(name))
+	s.T.Helper()
+	v := s.still(s.Name(name))
 	if !what.first {
 		v.converge(v.there)
 		v.watched()
 	}
-	s.t.Cleanup(func() { s.time.by.Store(0) })
+	s.T.Cleanup(func() { s.time.by.Store(0) })
 	what.act(v)
 	v.caughtUp()
 	return v
@@ -213,10 +214,11 @@ func (s *stepper) tell(name string, what story) *still {
 // that one more step, be it before the watches tell of it, writes nothing.
 func TestStories(t *testing.T) {
 	s := newStepper(t)
+	defer func(whole *ocmtest.Hub) { s.Hub = whole }(s.Hub)
 	names := 0
 	for name, what := range stories {
 		t.Run(name, func(t *testing.T) {
-			s.t = t
+			s.Hub = s.In(t)
 			names++
 			v := s.tell(fmt.Sprintf("s%d", names), what)
 			v.wire.Reset()
@@ -247,12 +249,13 @@ func TestStoriesWithFailures(t *testing.T) {
 		"forbidden":     {Status: 403, Reason: "Forbidden", Message: "forbidden"},
 	}
 	s := newStepper(t)
+	defer func(whole *ocmtest.Hub) { s.Hub = whole }(s.Hub)
 	names := 0
 	for name, what := range stories {
 		for fault, answer := range faults {
 			for n := range what.writes {
 				t.Run(fmt.Sprintf("%s, %s, write %d", name, fault, n+1), func(t *testing.T) {
-					s.t = t
+					s.Hub = s.In(t)
 					names++
 					v := s.tell(fmt.Sprintf("f%d", names), what)
 					v.wire.Reset()
@@ -275,10 +278,10 @@ func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStepper(t)
-			v := s.still(s.name("c"))
+			v := s.still(s.Name("c"))
 			v.converge(v.there)
 			v.watched()
-			v.token = v.rotate(v.account)
+			v.token = v.Rotate(v.account)
 			v.caughtUp()
 			source := "/api/v1/namespaces/" + v.cluster + "/secrets/reader"
 			v.wire.Reset()

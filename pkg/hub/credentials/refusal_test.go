@@ -15,20 +15,20 @@ import (
 
 func TestANamespaceThatIsGoing(t *testing.T) {
 	w := newWorld(t)
-	c, team, other := w.cluster(w.name("c")), w.team(), w.team()
+	c, team, other := w.cluster(w.Name("c")), w.team(), w.team()
 	w.publish(team, c)
 	w.publish(other, c)
-	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	w.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	w.start()
 	account := w.account(c, "reader", team, other)
-	w.holds(other, c, "reader", w.rotate(account))
+	w.holds(other, c, "reader", w.Rotate(account))
 	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "being terminated", "Copied: reader to "+other)
 }
 
 // No controller counts quotas here, so the answer is made up.
 func TestAQuotaIsReported(t *testing.T) {
 	w := newWorld(t)
-	c, team, other := w.cluster(w.name("c")), w.team(), w.team()
+	c, team, other := w.cluster(w.Name("c")), w.team(), w.team()
 	w.publish(team, c)
 	w.publish(other, c)
 	w.wire.Fail(func(call apitest.Call) apitest.Fault {
@@ -39,7 +39,7 @@ func TestAQuotaIsReported(t *testing.T) {
 	})
 	w.start()
 	account := w.account(c, "reader", team, other)
-	token := w.rotate(account)
+	token := w.Rotate(account)
 	w.holds(other, c, "reader", token)
 	w.says(c, "False", "CopyFailed", "Account reader could not be copied or withdrawn in "+team+": creating Secret "+c+"-reader: exceeded quota: few, requested: count/secrets=1, used: 5, limited: 5. Copied: reader to "+other+".")
 	w.wire.Fail(nil)
@@ -61,14 +61,14 @@ func TestEveryWriteMayFail(t *testing.T) {
 		for n := 1; n <= 6; n++ {
 			t.Run(fmt.Sprintf("%s, write %d", name, n), func(t *testing.T) {
 				w := newWorld(t)
-				c, team := w.cluster(w.name("c")), w.team()
+				c, team := w.cluster(w.Name("c")), w.team()
 				w.publish(team, c)
 				w.wire.FailNthWrite(n, fault)
 				w.start()
 				account := w.account(c, "reader", team)
 				w.mentions(c, "Copied", team)
-				w.holds(team, c, "reader", w.rotate(account))
-				edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+				w.holds(team, c, "reader", w.Rotate(account))
+				apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 				w.lacks(team, c, "reader")
 				w.bound(team, targetRole, false)
 				w.bound(c, sourceRole, false)

@@ -11,51 +11,56 @@ import (
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 )
 
 func TestACopyIsRepaired(t *testing.T) {
 	for name, harm := range map[string]func(s *scene, c *corev1.Secret){
-		"deleted": func(s *scene, c *corev1.Secret) { s.delete(c) },
+		"deleted": func(s *scene, c *corev1.Secret) { s.MustDelete(c) },
 		"another token": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
 		},
 		"a key more": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Data["more"] = []byte("x") })
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Data["more"] = []byte("x") })
 		},
-		"no data":  func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.Data = nil }) },
-		"no owner": func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.OwnerReferences = nil }) },
+		"no data": func(s *scene, c *corev1.Secret) { apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Data = nil }) },
+		"no owner": func(s *scene, c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.OwnerReferences = nil })
+		},
 		"another expiry": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) {
 				c.Annotations["inventory.open-cluster-management.io/expires"] = "2099-01-01T00:00:00Z"
 			})
 		},
 		"no labels": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Labels = nil; c.Data = nil })
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Labels = nil; c.Data = nil })
 		},
 		"another source": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Annotations["inventory.open-cluster-management.io/source-account"] = "x" })
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Annotations["inventory.open-cluster-management.io/source-account"] = "x" })
 		},
-		"no annotations": func(s *scene, c *corev1.Secret) { edit(s.world, c, func(c *corev1.Secret) { c.Annotations = nil }) },
+		"no annotations": func(s *scene, c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Annotations = nil })
+		},
 		"immutable": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") })
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") })
 		},
 		"immutable and held": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) {
 				c.Immutable = ptr.To(true)
 				c.Data = nil
 				c.Finalizers = []string{"example.com/keep"}
 			})
 		},
 		"deleted but held": func(s *scene, c *corev1.Secret) {
-			edit(s.world, c, func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
-			s.delete(c)
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
+			s.MustDelete(c)
 		},
 		"another type in its place": func(s *scene, c *corev1.Secret) {
 			// While nobody looks, so that it stands there at the start.
 			s.stop()
-			s.delete(c)
-			s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
+			s.MustDelete(c)
+			s.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
 			s.start()
 		},
 	} {
@@ -80,8 +85,8 @@ func TestACopyIsRepaired(t *testing.T) {
 
 func TestOthersLabelsOnACopyStay(t *testing.T) {
 	s := newScene(t)
-	edit(s.world, s.copied(), func(c *corev1.Secret) { c.Labels["theirs"] = "x"; c.Annotations["theirs"] = "y" })
-	s.token = s.rotate(s.account)
+	apitest.Edit(s.world, s.copied(), func(c *corev1.Secret) { c.Labels["theirs"] = "x"; c.Annotations["theirs"] = "y" })
+	s.token = s.Rotate(s.account)
 	got := s.copied()
 	if got.Labels["theirs"] != "x" || got.Annotations["theirs"] != "y" {
 		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
@@ -102,13 +107,13 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			team := s.world.team()
 			theirs = theirs.DeepCopy()
 			theirs.Namespace, theirs.Name, theirs.Data = team, s.cluster+"-reader", map[string][]byte{"token": []byte("theirs")}
-			s.create(theirs)
+			s.MustCreate(theirs)
 			s.publish(team, s.cluster)
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
 			s.says(s.cluster, "False", "ForeignSecret", "Account reader is not copied in "+team+": the Secret "+s.cluster+"-reader there was not made by this addon and is left alone; delete or rename it. Copied: reader to "+s.team+".")
-			s.token = s.rotate(s.account)
+			s.token = s.Rotate(s.account)
 			s.copied()
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 			s.lacks(s.team, s.cluster, "reader")
 			s.bound(team, targetRole, false)
 			got := s.world.copied(team, s.cluster, "reader")
@@ -123,11 +128,11 @@ func TestAForeignSecretThatGoesMakesRoom(t *testing.T) {
 	s := newScene(t)
 	team := s.world.team()
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: s.cluster + "-reader"}}
-	s.create(theirs)
+	s.MustCreate(theirs)
 	s.publish(team, s.cluster)
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
 	s.mentions(s.cluster, "ForeignSecret", team)
-	s.delete(theirs)
+	s.MustDelete(theirs)
 	s.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does
 	s.holds(team, s.cluster, "reader", s.token)
 }

@@ -32,7 +32,7 @@ func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 			}
 			change(binding)
-			w.create(binding)
+			w.MustCreate(binding)
 			w.start()
 			w.bound(team, binding.Name, false)
 		})
@@ -43,9 +43,9 @@ func TestRightsComeBack(t *testing.T) {
 	s := newScene(t)
 	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
-		s.delete(binding)
+		s.MustDelete(binding)
 		s.bound(at.Namespace, at.Name, true)
-		edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
+		apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
 		s.eventually(func() string {
 			if err := s.Get(t.Context(), at, binding); err != nil {
 				return err.Error()
@@ -56,9 +56,9 @@ func TestRightsComeBack(t *testing.T) {
 			return ""
 		})
 	}
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	s.copied()
-	edit(s.world, s.copied(), func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
+	apitest.Edit(s.world, s.copied(), func(c *corev1.Secret) { c.Data["token"] = []byte("x") })
 	s.copied()
 }
 
@@ -67,7 +67,7 @@ func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
 	s := newScene(t)
 	s.settled()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
-	edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
+	apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
 	s.eventually(func() string {
 		if err := s.mgr.GetCache().Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the manager still takes it for its own: %v", err)
@@ -77,35 +77,35 @@ func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
 	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
 	s.lacks(s.team, s.cluster, "reader")
 	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+s.team+": the cluster is out.")
-	s.delete(binding)
+	s.MustDelete(binding)
 }
 
 func TestAnothersRoleBindingIsReported(t *testing.T) {
 	w := newWorld(t)
-	c, team := w.cluster(w.name("c")), w.team()
+	c, team := w.cluster(w.Name("c")), w.team()
 	w.publish(team, c)
 	theirs := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
-	w.create(theirs)
+	w.MustCreate(theirs)
 	w.start()
 	w.account(c, "reader", team)
 	w.mentions(c, "CopyFailed", "is not this addon's", "delete RoleBinding "+targetRole)
-	w.delete(theirs)
+	w.MustDelete(theirs)
 	w.mentions(c, "Copied", team)
 }
 
 func TestAMissingClusterRoleIsReported(t *testing.T) {
 	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}}
-	w.delete(role)
-	c, team := w.cluster(w.name("c")), w.team()
+	w.MustDelete(role)
+	c, team := w.cluster(w.Name("c")), w.team()
 	w.publish(team, c)
 	w.start()
 	account := w.account(c, "reader", team)
 	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "forbidden")
-	w.create(managerRights()[1])
-	w.holds(team, c, "reader", w.rotate(account))
+	w.MustCreate(managerRights()[1])
+	w.holds(team, c, "reader", w.Rotate(account))
 	w.mentions(c, "Copied", team)
 }

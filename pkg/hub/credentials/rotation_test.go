@@ -14,13 +14,14 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 func TestARotationIsOnePatchPerTarget(t *testing.T) {
 	s := newScene(t)
 	second := s.world.team()
 	s.publish(second, s.cluster)
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
 		a.Annotations[targetAnnotation] = s.team + ", " + second + ","
 	})
 	s.holds(second, s.cluster, "reader", s.token)
@@ -29,7 +30,7 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 	s.followed(s.team, second)
 	for range 3 {
 		s.wire.Reset()
-		s.token = s.rotate(s.account)
+		s.token = s.Rotate(s.account)
 		s.copied()
 		s.holds(second, s.cluster, "reader", s.token)
 		// The token is read when the account tells of it, and once more when the
@@ -53,7 +54,7 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 	before := s.copied()
 	s.lookedTwice()
 	s.wire.Reset()
-	s.delete(sourceSecret(s.account, "", ""))
+	s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
 	// The second look comes when it is back.
 	back, looks := make(chan struct{}), 0
 	s.wire.Fail(func(call apitest.Call) apitest.Fault {
@@ -66,14 +67,14 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 		return apitest.Fault{Until: back}
 	})
 	// Altered, the copy has its source looked for.
-	edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
+	apitest.Edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
 	s.eventually(func() string {
 		if len(s.reads()) == 0 {
 			return "the source was not looked for"
 		}
 		return ""
 	})
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	close(back)
 	if after := s.copied(); after.UID != before.UID {
 		t.Error("the copy was taken back and made anew")
@@ -85,16 +86,16 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
 	s := newScene(t)
 	s.lookedTwice()
-	second, looks := newToken(time.Now().Add(time.Hour)), 0
+	second, looks := ocmtest.Token(time.Now().Add(time.Hour)), 0
 	s.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Path == s.source() {
 			if looks++; looks == 2 {
-				s.store(s.account, second, certificate())
+				s.StoreToken(s.account, second, ocmtest.CA())
 			}
 		}
 		return apitest.Fault{}
 	})
-	s.rotate(s.account)
+	s.Rotate(s.account)
 	s.token = second
 	s.copied()
 }
@@ -107,10 +108,10 @@ func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
 	s.followed(s.team)
 	s.wire.Reset()
 	for i := range 20 {
-		editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
 			a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", Message: fmt.Sprint(i), LastTransitionTime: metav1.Now()}}
 		})
-		edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
+		apitest.Edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
 		s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 		s.creds.enqueueEverything()
 		s.creds.enqueueGrants()
@@ -141,7 +142,7 @@ func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
 	})
 	s.quiet()
 	s.wire.Reset()
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	s.copied()
 }
 
@@ -154,13 +155,13 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 	}
 	t.Run("a token rotated twice in a second", func(t *testing.T) {
 		s := scene(t)
-		s.token = newToken(time.Now().Add(time.Hour))
-		s.store(s.account, s.token, certificate())
+		s.token = ocmtest.Token(time.Now().Add(time.Hour))
+		s.StoreToken(s.account, s.token, ocmtest.CA())
 		s.copied()
 	})
 	t.Run("a Secret that was deleted", func(t *testing.T) {
 		s := scene(t)
-		s.delete(sourceSecret(s.account, "", ""))
+		s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
 		s.lacks(s.team, s.cluster, "reader")
 		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
 		// Looking again writes nothing.
@@ -168,14 +169,14 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 		s.settle()
 		s.wire.Reset()
 		s.quiet()
-		s.store(s.account, s.token, certificate())
+		s.StoreToken(s.account, s.token, ocmtest.CA())
 		s.copied()
 	})
 	t.Run("a Secret that is another's now", func(t *testing.T) {
 		s := scene(t)
 		other := s.account.DeepCopy()
 		other.UID = "another"
-		s.store(other, s.token, certificate())
+		s.StoreToken(other, s.token, ocmtest.CA())
 		s.lacks(s.team, s.cluster, "reader")
 		s.mentions(s.cluster, "InvalidSource", "no owner reference has its UID")
 	})
@@ -202,14 +203,14 @@ func TestATokenThatExpiresIsTakenBack(t *testing.T) {
 	s.opts.Clock = now
 	s.start()
 	expires := now.Now().Add(validity)
-	s.token = newToken(expires)
-	s.store(s.account, s.token, certificate())
-	s.report(s.account, "reader", expires.Add(time.Hour))
+	s.token = ocmtest.Token(expires)
+	s.StoreToken(s.account, s.token, ocmtest.CA())
+	s.ReportToken(s.account, "reader", expires.Add(time.Hour))
 	s.copied()
 	now.by.Store(int64(validity - time.Second))
 	s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 	s.lacks(s.team, s.cluster, "reader")
 	s.mentions(s.cluster, "InvalidSource", "has expired")
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	s.copied()
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -26,30 +25,30 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{world: newWorld(t)}
-	s.cluster = s.world.cluster(s.name("c"))
+	s.cluster = s.world.cluster(s.Name("c"))
 	s.team = s.world.team()
 	s.profile = s.publish(s.team, s.cluster)
 	s.start()
-	s.account = s.tokenless(s.cluster, "reader", s.team)
-	s.token = s.rotate(s.account)
+	s.account = s.Account(s.cluster, "reader", s.team)
+	s.token = s.Rotate(s.account)
 	s.copied()
 	return s
 }
 
 // copied waits until the copy holds the token.
 func (s *scene) copied() *corev1.Secret {
-	s.t.Helper()
+	s.T.Helper()
 	return s.holds(s.team, s.cluster, "reader", s.token)
 }
 
 func (s *scene) settled() {
-	s.t.Helper()
+	s.T.Helper()
 	s.says(s.cluster, "True", "Copied", "Copied: reader to "+s.team+".")
 }
 
 // withdrawn waits until the copy, and the rights to it and to its source, are gone.
 func (s *scene) withdrawn() {
-	s.t.Helper()
+	s.T.Helper()
 	s.lacks(s.team, s.cluster, "reader")
 	s.bound(s.team, targetRole, false)
 	s.bound(s.cluster, sourceRole, false)
@@ -57,7 +56,7 @@ func (s *scene) withdrawn() {
 
 // lookedTwice waits until the token was read once more after its second was over.
 func (s *scene) lookedTwice() {
-	s.t.Helper()
+	s.T.Helper()
 	s.eventually(func() string {
 		got := slices.DeleteFunc(s.reads(), func(path string) bool { return path != s.source() })
 		if len(got) < 2 {
@@ -72,7 +71,7 @@ func (s *scene) source() string { return "/api/v1/namespaces/" + s.cluster + "/s
 
 // followed waits until the manager sees every change of copies in namespaces.
 func (w *world) followed(namespaces ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	w.eventually(func() string {
 		for _, namespace := range namespaces {
 			if !w.creds.followers.Synced(namespace) {
@@ -96,15 +95,6 @@ func (s *scene) reads() []string {
 
 // settle waits until nothing has been written for a while.
 func (w *world) settle() {
-	w.t.Helper()
-	writes, since := len(w.wire.Writes()), time.Now()
-	w.eventually(func() string {
-		if now := len(w.wire.Writes()); now != writes {
-			writes, since = now, time.Now()
-		}
-		if time.Since(since) < quietly/2 {
-			return "still writing"
-		}
-		return ""
-	})
+	w.T.Helper()
+	w.wire.Settle(w.T, patience, quietly/2)
 }

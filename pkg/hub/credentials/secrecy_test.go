@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -17,7 +18,7 @@ func TestNoTokenIsSaid(t *testing.T) {
 	s := newScene(t)
 	tokens := []string{s.token}
 	for range 3 {
-		s.token = s.rotate(s.account)
+		s.token = s.Rotate(s.account)
 		tokens = append(tokens, s.token)
 		s.copied()
 	}
@@ -27,10 +28,10 @@ func TestNoTokenIsSaid(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	s.token = newToken(time.Now().Add(time.Hour))
+	s.token = ocmtest.Token(time.Now().Add(time.Hour))
 	tokens = append(tokens, s.token)
-	s.store(s.account, s.token, certificate())
-	s.report(s.account, "reader", time.Now().Add(time.Hour))
+	s.StoreToken(s.account, s.token, ocmtest.CA())
+	s.ReportToken(s.account, "reader", time.Now().Add(time.Hour))
 	s.mentions(s.cluster, "CopyFailed", "it quotes the token")
 	s.wire.Fail(nil)
 	s.copied()

@@ -20,7 +20,7 @@ const (
 	maxNames = 10
 )
 
-// order is that of the reasons: of several, the first is the condition's.
+// order of the reasons: of several, the first becomes the condition's.
 var order = []string{
 	contract.ReasonDraining,
 	contract.ReasonUpstreamSyncerOn,
@@ -34,10 +34,12 @@ var order = []string{
 	contract.ReasonSelectionUnknown,
 }
 
-// general are the reasons that concern every account alike.
+// general reasons concern every account alike.
 var general = map[string]string{
-	contract.ReasonDraining: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
-	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + contract.UpstreamSyncerClusterRole + " says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
+	contract.ReasonDraining: "Copies of tokens are being removed, and none are made: " +
+		"the manager runs with credentials.mode=draining.",
+	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + contract.UpstreamSyncerClusterRole +
+		" says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
@@ -80,7 +82,7 @@ func statusOf(reason string) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// sentencesOf says, for one reason, what is wrong with which account where.
+// sentencesOf tells, for one reason, what is wrong with which account and where.
 func sentencesOf(reason string, byAccount map[string]outcome) []string {
 	var sentences []string
 	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
@@ -98,11 +100,12 @@ func sentencesOf(reason string, byAccount map[string]outcome) []string {
 }
 
 func sentence(reason, account string, where []string, text string) string {
-	if said, ok := general[reason]; ok {
-		return said
+	if text, ok := general[reason]; ok {
+		return text
 	}
 	if reason == contract.ReasonNoTarget {
-		return fmt.Sprintf("Account %s is copied nowhere: name the namespaces, for instance with the annotation %s=team-a,team-b.", account, contract.AnnotationSyncToNamespaces)
+		return fmt.Sprintf("Account %s is copied nowhere: name the namespaces, for instance with the annotation "+
+			"%s=team-a,team-b.", account, contract.AnnotationSyncToNamespaces)
 	}
 	verb := "is not copied"
 	switch reason {
@@ -111,8 +114,9 @@ func sentence(reason, account string, where []string, text string) string {
 	case contract.ReasonCopyFailed:
 		verb = "could not be copied or withdrawn"
 	}
-	if where = sorted(where); !slices.Equal(where, []string{""}) {
-		verb += " in " + kube.ListNames(slices.DeleteFunc(where, func(namespace string) bool { return namespace == "" }), maxNames)
+	isEverywhere := func(namespace string) bool { return namespace == "" }
+	if where = slices.DeleteFunc(sorted(where), isEverywhere); len(where) > 0 {
+		verb += " in " + kube.ListNames(where, maxNames)
 	}
 	return fmt.Sprintf("Account %s %s: %s.", account, verb, strings.TrimSuffix(text, "."))
 }

@@ -42,7 +42,8 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if complete, err := r.isComplete(ctx, req.Name, byAccount); err != nil || !complete {
 		return reconcile.Result{}, err
 	}
-	if len(byAccount) == 0 && apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionCredentialsSynced) == nil {
+	said := apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionCredentialsSynced)
+	if len(byAccount) == 0 && said == nil {
 		return reconcile.Result{}, nil
 	}
 	_, err = kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, credentialsSynced(byAccount),
@@ -52,7 +53,9 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 
 // isComplete reports whether every account of a cluster has an outcome. Each new
 // outcome enqueues the cluster.
-func (r *StatusReconciler) isComplete(ctx context.Context, cluster string, byAccount map[string]outcome) (bool, error) {
+func (r *StatusReconciler) isComplete(
+	ctx context.Context, cluster string, byAccount map[string]outcome,
+) (bool, error) {
 	accounts, err := r.accounts.List(ctx, client.InNamespace(cluster))
 	if err != nil || !r.accounts.Synced() {
 		return false, err

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
@@ -14,18 +13,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -44,19 +40,11 @@ func newStepper(t *testing.T) *stepper {
 	s.opts.Clock = s.time
 	byObject := CacheOptions()
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", "cluster-inventory")}
-	mgr, err := manager.New(s.wire.Tap(s.srv.Config(t)), manager.Options{
-		Scheme:     testScheme(),
-		Logger:     logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), byObject)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, upstream.OverrideOff)
+	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff)
 	apitest.Must(t, err)
+	s.opts.UpstreamSyncer = syncer
 	creds, err := Add(ctx, mgr, s.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -86,15 +74,15 @@ func newStepper(t *testing.T) *stepper {
 
 // lead starts what the elected leader runs, and makes the reconcilers.
 func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
-	s.t.Helper()
+	s.T.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := (leader{s.creds}).Start(ctx); err != nil {
-			s.t.Errorf("leader: %v", err)
+			s.T.Errorf("leader: %v", err)
 		}
 	}()
-	apitest.Must(s.t, s.creds.start(ctx))
+	apitest.Must(s.T, s.creds.start(ctx))
 	s.eventually(func() string {
 		if !s.opts.UpstreamSyncer.Known() {
 			return "upstream's syncer is not known"
@@ -107,7 +95,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 
 // cachedAccount is the resource version of an account in the accounts' cache.
 func (s *stepper) cachedAccount(key types.NamespacedName) string {
-	account, _, err := s.creds.accounts.Get(s.t.Context(), key)
+	account, _, err := s.creds.accounts.Get(s.T.Context(), key)
 	if err != nil || account == nil {
 		return ""
 	}
@@ -134,11 +122,11 @@ type still struct {
 }
 
 func (s *stepper) still(name string) *still {
-	s.t.Helper()
+	s.T.Helper()
 	v := &still{stepper: s, cluster: s.cluster(name), team: s.team()}
 	v.profile = s.publish(v.team, v.cluster)
-	v.account = s.tokenless(v.cluster, "reader", v.team)
-	v.token = s.rotate(v.account)
+	v.account = s.Account(v.cluster, "reader", v.team)
+	v.token = s.Rotate(v.account)
 	v.caughtUp()
 	return v
 }
@@ -151,20 +139,20 @@ func (v *still) copyKey() types.NamespacedName {
 
 // step reconciles the account once.
 func (v *still) step() (reconcile.Result, error) {
-	v.t.Helper()
-	return v.copies.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: v.accountKey()})
+	v.T.Helper()
+	return v.copies.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: v.accountKey()})
 }
 
 // round reconciles everything that concerns the account once.
 func (v *still) round() error {
-	v.t.Helper()
+	v.T.Helper()
 	_, err := v.step()
 	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
-		if _, failed := v.grants.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: at}); err == nil {
+		if _, failed := v.grants.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: at}); err == nil {
 			err = failed
 		}
 	}
-	if _, failed := v.status.Reconcile(v.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: v.cluster}}); err == nil {
+	if _, failed := v.status.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: v.cluster}}); err == nil {
 		err = failed
 	}
 	return err
@@ -173,7 +161,7 @@ func (v *still) round() error {
 // converge does rounds until one writes nothing, fails nothing and leaves things
 // as they should be. It returns what was written on the way.
 func (v *still) converge(done func() string) []string {
-	v.t.Helper()
+	v.T.Helper()
 	var all []string
 	v.eventually(func() string {
 		before := len(v.wire.Writes())
@@ -194,23 +182,23 @@ func (v *still) converge(done func() string) []string {
 
 // quietNow checks that one more round writes nothing.
 func (v *still) quietNow() {
-	v.t.Helper()
+	v.T.Helper()
 	v.wire.Reset()
 	if err := v.round(); err != nil {
-		v.t.Errorf("one more round: %v", err)
+		v.T.Errorf("one more round: %v", err)
 	}
 	if diff := cmp.Diff([]string{}, sent(v.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
-		v.t.Errorf("one more round writes (-want +got):\n%s", diff)
+		v.T.Errorf("one more round writes (-want +got):\n%s", diff)
 	}
 }
 
 // caughtUp waits until the caches have what the API server has.
 func (v *still) caughtUp() {
-	v.t.Helper()
+	v.T.Helper()
 	live := func(key types.NamespacedName, obj client.Object) string {
-		if err := v.Get(v.t.Context(), key, obj); err != nil {
+		if err := v.Get(v.T.Context(), key, obj); err != nil {
 			if !apierrors.IsNotFound(err) {
-				v.t.Fatal(err)
+				v.T.Fatal(err)
 			}
 			return ""
 		}
@@ -223,7 +211,7 @@ func (v *still) caughtUp() {
 		return ""
 	}
 	inCache := func(key types.NamespacedName, obj client.Object) string {
-		if err := v.mgr.GetCache().Get(v.t.Context(), key, obj); err != nil {
+		if err := v.mgr.GetCache().Get(v.T.Context(), key, obj); err != nil {
 			return ""
 		}
 		return obj.GetResourceVersion()
@@ -269,7 +257,7 @@ func (v *still) caughtUp() {
 
 // watched waits until the copies of the team's namespace are watched.
 func (v *still) watched() {
-	v.t.Helper()
+	v.T.Helper()
 	v.followed(v.team)
 	v.caughtUp()
 }
@@ -280,7 +268,7 @@ func (v *still) there() string {
 	switch {
 	case got == nil:
 		return "there is no copy"
-	case string(got.Data["token"]) != v.token || string(got.Data["ca.crt"]) != certificate() || len(got.Data) != 2:
+	case string(got.Data["token"]) != v.token || string(got.Data["ca.crt"]) != ocmtest.CA() || len(got.Data) != 2:
 		return "the copy holds something else"
 	case len(got.OwnerReferences) != 1 || got.OwnerReferences[0].Name != v.cluster:
 		return "the copy has another owner"
@@ -296,7 +284,7 @@ func (v *still) gone() string {
 		return "the copy is there"
 	}
 	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
-		if err := v.Get(v.t.Context(), at, &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
+		if err := v.Get(v.T.Context(), at, &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("RoleBinding %s: %v", at, err)
 		}
 	}

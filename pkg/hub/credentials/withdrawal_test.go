@@ -24,47 +24,47 @@ import (
 func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 	for name, take := range map[string]func(s *scene){
 		"the label is taken off": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 		},
 		"the label says otherwise": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
 		},
 		"another namespace is named": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" })
 		},
 		"no namespace is named": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
 		},
-		"the account is deleted": func(s *scene) { s.delete(s.account) },
+		"the account is deleted": func(s *scene) { s.MustDelete(s.account) },
 		"the rule says no": func(s *scene) {
 			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
 		},
 		"the token is taken back": func(s *scene) {
-			editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
+			apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
 		},
-		"the status says the token expired": func(s *scene) { s.report(s.account, "reader", time.Now().Add(-time.Second)) },
-		"the status names another Secret":   func(s *scene) { s.report(s.account, "other", time.Now().Add(time.Hour)) },
+		"the status says the token expired": func(s *scene) { s.ReportToken(s.account, "reader", time.Now().Add(-time.Second)) },
+		"the status names another Secret":   func(s *scene) { s.ReportToken(s.account, "other", time.Now().Add(time.Hour)) },
 		"the profile is another manager's": func(s *scene) {
-			s.delete(s.profile)
+			s.MustDelete(s.profile)
 			other := profileOf(s.team, s.cluster)
 			other.Spec.ClusterManager.Name = "somebody-else"
-			s.create(other)
+			s.MustCreate(other)
 			s.lacks(s.team, s.cluster, "reader")
 		},
 		"the account is deleted but held by a finalizer": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
-			s.delete(s.account)
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
+			s.MustDelete(s.account)
 		},
 		"the profile is deleted but held by a finalizer": func(s *scene) {
-			edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
-			s.delete(s.profile)
+			apitest.Edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
+			s.MustDelete(s.profile)
 			s.lacks(s.team, s.cluster, "reader")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			// Whoever wants to keep the copy holds it too.
-			edit(s.world, s.copied(), func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
+			apitest.Edit(s.world, s.copied(), func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
 			take(s)
 			s.withdrawn()
 		})
@@ -74,14 +74,14 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	s := newScene(t)
 	another := s.world.team()
-	s.create(profileOf(another, s.cluster))
+	s.MustCreate(profileOf(another, s.cluster))
 	s.rule.say(another, s.cluster, selection.Result{Why: "is not decided for yet"})
 	s.rule.say(s.team, s.cluster, selection.Result{Why: "is not decided for yet"})
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
 	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster is not decided for yet")
 
 	// What is there is kept true.
-	s.token = s.rotate(s.account)
+	s.token = s.Rotate(s.account)
 	s.copied()
 	s.stays(func() string {
 		if s.world.copied(another, s.cluster, "reader") != nil {
@@ -92,7 +92,7 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	s.bound(another, targetRole, false)
 
 	// An error is no answer either.
-	s.delete(s.copied())
+	s.MustDelete(s.copied())
 	s.stays(func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
 			return "a copy was made anew though nothing is known"
@@ -105,7 +105,7 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 
 func TestTransientErrorsOfTheAccountsAgentTakeNothingBack(t *testing.T) {
 	s := newScene(t)
-	editStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+	apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
 		a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", LastTransitionTime: metav1.Now()}}
 	})
 	before := s.copied()
@@ -126,7 +126,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	// that one is to be taken back.
 	const few, many = 20, 2 * (20 + workers)
 	for i := range many {
-		c := s.world.cluster(s.name(fmt.Sprintf("d%d", i)))
+		c := s.world.cluster(s.Name(fmt.Sprintf("d%d", i)))
 		s.publish(s.team, c)
 		s.world.account(c, "reader", s.team)
 	}
@@ -145,7 +145,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 		}
 		return ""
 	})
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 	s.eventually(func() string {
 		if account, known, err := s.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
 			return fmt.Sprintf("the manager has not heard of it: %t, %v", known, err)
@@ -170,9 +170,9 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 
 func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 	for name, change := range map[string]func(s *scene){
-		"of an account that went": func(s *scene) { s.delete(s.account) },
+		"of an account that went": func(s *scene) { s.MustDelete(s.account) },
 		"of an account that is off": func(s *scene) {
-			edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
+			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
 		},
 		"of a rule that says no": func(s *scene) {
 			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = selection.Result{Answer: selection.No, Why: "is out"}
@@ -195,9 +195,9 @@ func TestLeftoversOfAnotherServiceAccountAreFound(t *testing.T) {
 	s := newScene(t)
 	s.settled()
 	s.stop()
-	edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
 	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
-		edit(s.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}, func(b *rbacv1.RoleBinding) {
+		apitest.Edit(s.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}, func(b *rbacv1.RoleBinding) {
 			b.Subjects[0].Namespace = "elsewhere"
 		})
 	}
@@ -219,7 +219,7 @@ func TestADraining(t *testing.T) {
 	s.start()
 	s.withdrawn()
 	s.says(s.cluster, "False", "Draining", "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
-	s.rotate(s.account)
+	s.Rotate(s.account)
 	s.stays(func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
 			return "a copy was made"

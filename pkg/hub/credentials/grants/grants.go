@@ -53,7 +53,9 @@ type grantState struct {
 
 // New returns Grants that binds the ClusterRoles to a subject, the manager's own
 // service account, and writes as the given field manager.
-func New(reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock, owner client.FieldOwner) *Grants {
+func New(
+	reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock, owner client.FieldOwner,
+) *Grants {
 	return &Grants{
 		reader: reader, live: live, writer: writer, subject: subject, clock: clock, owner: owner,
 		written: kube.NewExpectations(), states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},

@@ -49,7 +49,9 @@ type Accounts struct {
 
 // NewAccounts returns a cache that is empty until Start. copyName names an
 // account's copies.
-func NewAccounts(cfg *rest.Config, http *http.Client, mapper meta.RESTMapper, copyName func(types.NamespacedName) string) *Accounts {
+func NewAccounts(
+	cfg *rest.Config, http *http.Client, mapper meta.RESTMapper, copyName func(types.NamespacedName) string,
+) *Accounts {
 	return &Accounts{cfg: cfg, http: http, mapper: mapper, copyName: copyName}
 }
 
@@ -101,7 +103,8 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 		return nil, nil, fmt.Errorf("making a cache of ManagedServiceAccounts: %w", err)
 	}
 	byCopyName := func(obj client.Object) []string { return []string{a.copyName(client.ObjectKeyFromObject(obj))} }
-	if err := filling.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, IndexAccountByCopyName, byCopyName); err != nil {
+	err = filling.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, IndexAccountByCopyName, byCopyName)
+	if err != nil {
 		return nil, nil, err
 	}
 	informer, err := filling.GetInformer(ctx, &authv1beta1.ManagedServiceAccount{}, cache.BlockUntilSynced(false))
@@ -177,7 +180,9 @@ func (a *Accounts) Synced() bool { return a.filled() != nil }
 
 // Get returns a labelled account, or nil if there is none. known is false while
 // the accounts are not known.
-func (a *Accounts) Get(ctx context.Context, key types.NamespacedName) (account *authv1beta1.ManagedServiceAccount, known bool, err error) {
+func (a *Accounts) Get(
+	ctx context.Context, key types.NamespacedName,
+) (account *authv1beta1.ManagedServiceAccount, known bool, err error) {
 	filled := a.filled()
 	if filled == nil {
 		return nil, false, nil
@@ -195,7 +200,9 @@ func (a *Accounts) Get(ctx context.Context, key types.NamespacedName) (account *
 
 // List returns the labelled accounts that the options select; none while the
 // accounts are not known.
-func (a *Accounts) List(ctx context.Context, options ...client.ListOption) ([]authv1beta1.ManagedServiceAccount, error) {
+func (a *Accounts) List(
+	ctx context.Context, options ...client.ListOption,
+) ([]authv1beta1.ManagedServiceAccount, error) {
 	filled := a.filled()
 	if filled == nil {
 		return nil, nil
@@ -209,7 +216,9 @@ func (a *Accounts) List(ctx context.Context, options ...client.ListOption) ([]au
 
 // SameCopyName returns the labelled accounts whose copies have the name that an
 // account's copies have, the account included.
-func (a *Accounts) SameCopyName(ctx context.Context, account types.NamespacedName) ([]authv1beta1.ManagedServiceAccount, error) {
+func (a *Accounts) SameCopyName(
+	ctx context.Context, account types.NamespacedName,
+) ([]authv1beta1.ManagedServiceAccount, error) {
 	return a.List(ctx, client.MatchingFields{IndexAccountByCopyName: a.copyName(account)})
 }
 

@@ -76,9 +76,11 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 func (r Reference) Problem(account string, now time.Time) string {
 	switch {
 	case r.name == "":
-		return "its status names no Secret (status.tokenSecretRef): the agent of managed-serviceaccount has not reported a token, or has withdrawn it"
+		return "its status names no Secret (status.tokenSecretRef): " +
+			"the agent of managed-serviceaccount has not reported a token, or has withdrawn it"
 	case r.name != account:
-		return "its status names a Secret that is not its own: an account's token is in the Secret of the account's name"
+		return "its status names a Secret that is not its own: " +
+			"an account's token is in the Secret of the account's name"
 	case !r.expires.IsZero() && !now.Before(r.expires):
 		return hasExpired(r.expires) + "; see why the agent of managed-serviceaccount does not refresh it"
 	default:
@@ -113,7 +115,9 @@ func (t Token) Digest() Digest {
 // judge returns what may be copied of an account's own Secret, or says why nothing
 // may. The Secret is written by the spoke's agent, or by anybody with rights in
 // the cluster's namespace.
-func judge(account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time) (token Token, problem string) {
+func judge(
+	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
+) (token Token, problem string) {
 	switch {
 	case secret.Labels[labelIsToken] != "true":
 		return Token{}, "its Secret was not made by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
@@ -155,7 +159,8 @@ func tooLong(key string, bytes, limit int) string {
 
 func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount) bool {
 	for _, owner := range secret.OwnerReferences {
-		if owner.UID == account.UID && owner.Kind == "ManagedServiceAccount" && strings.HasPrefix(owner.APIVersion, authv1beta1.GroupVersion.Group+"/") {
+		isAccount := owner.Kind == "ManagedServiceAccount" && strings.HasPrefix(owner.APIVersion, authv1beta1.GroupVersion.Group+"/")
+		if isAccount && owner.UID == account.UID {
 			return true
 		}
 	}
@@ -177,7 +182,10 @@ func tokenExpiry(token []byte) (time.Time, bool) {
 	}
 	// RFC 3339 cannot express times after the last second of the year 9999.
 	const lastSecond = 253402300799
-	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires == nil || *claims.Expires < 0 || *claims.Expires > lastSecond {
+	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires == nil {
+		return time.Time{}, false
+	}
+	if *claims.Expires < 0 || *claims.Expires > lastSecond {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(*claims.Expires), 0).UTC(), true

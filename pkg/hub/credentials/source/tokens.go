@@ -38,7 +38,9 @@ func (t *Tokens) Current(key types.NamespacedName, ref Reference, now time.Time)
 // Read reads the Secret of an account's own name, which its reference must name.
 // token is nil when there is nothing to copy, or when the Secret is missing and an
 // earlier finding stays in force. An error means that it is unknown what is there.
-func (t *Tokens) Read(ctx context.Context, account *authv1beta1.ManagedServiceAccount) (f Finding, token *Token, err error) {
+func (t *Tokens) Read(
+	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
+) (f Finding, token *Token, err error) {
 	key := client.ObjectKeyFromObject(account)
 	secret := &corev1.Secret{}
 	err = t.live.Get(kube.WithoutBodies(ctx), key, secret)

@@ -38,7 +38,9 @@ type Copies struct {
 }
 
 // NewCopies returns one that writes as the given field manager.
-func NewCopies(live client.Reader, writer client.Client, ledger *Ledger, clock clock.PassiveClock, owner client.FieldOwner) *Copies {
+func NewCopies(
+	live client.Reader, writer client.Client, ledger *Ledger, clock clock.PassiveClock, owner client.FieldOwner,
+) *Copies {
 	return &Copies{live: live, writer: writer, ledger: ledger, clock: clock, owner: owner}
 }
 
@@ -77,7 +79,9 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 // Withdraw deletes an account's copy in a namespace, if there is or may be one. A
 // copy that is trusted is deleted at once; any other is read for its UID and
 // finalizers. withdrawn is true when a copy was deleted.
-func (c *Copies) Withdraw(ctx context.Context, account types.NamespacedName, namespace string) (withdrawn bool, err error) {
+func (c *Copies) Withdraw(
+	ctx context.Context, account types.NamespacedName, namespace string,
+) (withdrawn bool, err error) {
 	key := Key(account, namespace)
 	known, own := c.ledger.look(key, c.clock.Now())
 	if known == absent {
@@ -193,7 +197,8 @@ func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have
 		return err
 	}
 	secret := emptySecret(w.key())
-	if err := c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner); err != nil {
+	err = c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
+	if err != nil {
 		c.ledger.doubts(w.key())
 		return fmt.Errorf("patching Secret %s: %w", secret.Name, err)
 	}

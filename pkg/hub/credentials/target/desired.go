@@ -88,7 +88,10 @@ func Labels() map[string]string {
 // unless it says so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	labels, annotations := meta.GetLabels(), meta.GetAnnotations()
-	account = types.NamespacedName{Namespace: annotations[contract.AnnotationSourceCluster], Name: annotations[contract.AnnotationSourceAccount]}
+	account = types.NamespacedName{
+		Namespace: annotations[contract.AnnotationSourceCluster],
+		Name:      annotations[contract.AnnotationSourceAccount],
+	}
 	ok = contains(labels, Labels()) && account.Namespace != "" && account.Name != "" && meta.GetName() == Name(account)
 	return account, ok
 }

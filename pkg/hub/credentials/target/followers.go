@@ -39,7 +39,9 @@ type following struct {
 }
 
 // NewFollowers returns one that follows nothing before Start.
-func NewFollowers(c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string)) *Followers {
+func NewFollowers(
+	c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string),
+) *Followers {
 	return &Followers{client: c, ledger: ledger, touched: touched, emptied: emptied, running: map[string]*following{}}
 }
 
@@ -126,8 +128,9 @@ var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 // false when the context ends before that.
 func (f *Followers) waitForPermission(ctx context.Context, namespace string) bool {
 	backoff := permissionBackoff
+	one := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1)}
 	for {
-		err := f.client.List(ctx, kube.PartialList(secretKind), client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1))
+		err := f.client.List(ctx, kube.PartialList(secretKind), one...)
 		if err == nil {
 			return true
 		}

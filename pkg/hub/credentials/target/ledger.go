@@ -195,8 +195,7 @@ func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.states[secret]
-	expected := s != nil && s.account == account &&
-		(s.own.resourceVersion != "" && !kube.IsNewer(meta.ResourceVersion, s.own.resourceVersion) || s.deleted == meta.UID && !isHeld(meta))
+	expected := s != nil && s.account == account && s.expects(meta)
 	if expected && s.seen != nil && isHeld(s.seen) && !isHeld(meta) {
 		expected = false // it counted as present until now
 	}
@@ -209,6 +208,12 @@ func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 		return nil
 	}
 	return append(touched, account)
+}
+
+// expects reports whether a copy is shown as this process left it.
+func (s *copyState) expects(meta *metav1.PartialObjectMetadata) bool {
+	isWritten := s.own.resourceVersion != "" && !kube.IsNewer(meta.ResourceVersion, s.own.resourceVersion)
+	return isWritten || s.deleted == meta.UID && !isHeld(meta)
 }
 
 // vanish records that a follower no longer shows a copy, and returns the accounts
