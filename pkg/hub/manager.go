@@ -47,10 +47,11 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 
 // runManager runs the manager once the hub serves what it cannot work without.
 func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *health) error {
-	if err := waitForOCM(ctx, cfg, health.setNotReady); err != nil {
+	served, err := waitForOCM(ctx, cfg, health.setNotReady)
+	if err != nil {
 		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
 	}
-	if ctx.Err() != nil {
+	if !served {
 		return nil
 	}
 	mgr, err := newManager(ctx, cfg, opts)

@@ -55,24 +55,24 @@ func addonKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: kind}
 }
 
-// waitForOCM returns when the hub serves Open Cluster Management's own kinds, or the
-// context has ended. Meanwhile report is called with what is waited for, each time
-// that changes.
-func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting string)) error {
+// waitForOCM waits until the hub serves Open Cluster Management's own kinds. served
+// is false if the context ended first. Meanwhile report is called with what is
+// waited for, each time that changes.
+func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting string)) (served bool, err error) {
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(unserved(mapper)) == 0 {
-		return nil
+		return true, nil
 	}
 	c, err := client.NewWithWatch(cfg, client.Options{HTTPClient: httpClient, Mapper: mapper})
 	if err != nil {
-		return err
+		return false, err
 	}
 	changed := make(chan struct{}, 1)
 	crds := followCRDs(c, func() {
@@ -86,7 +86,7 @@ func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting strin
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { crds.Run(following) })
-	return waitUntilServed(ctx, mapper, crds, changed, report)
+	return waitUntilServed(ctx, mapper, crds, changed, report), nil
 }
 
 func followCRDs(c client.WithWatch, changed func()) *kube.Follower {
@@ -106,13 +106,13 @@ func followCRDs(c client.WithWatch, changed func()) *kube.Follower {
 // waitUntilServed asks again after every change of a CRD.
 func waitUntilServed(
 	ctx context.Context, mapper meta.RESTMapper, crds *kube.Follower, changed <-chan struct{}, report func(string),
-) error {
+) (served bool) {
 	last, delay := "", recheckFirst
 	for {
 		missing := unserved(mapper)
 		if len(missing) == 0 {
 			log.FromContext(ctx).Info("The hub serves Open Cluster Management's APIs now")
-			return nil
+			return true
 		}
 		if waiting := describe(missing); waiting != last {
 			log.FromContext(ctx).Info("Waiting for the hub to serve Open Cluster Management's APIs", "missing", waiting)
@@ -125,7 +125,7 @@ func waitUntilServed(
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case <-changed:
 			delay = recheckFirst
 		case <-recheck:
