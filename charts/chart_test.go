@@ -142,8 +142,8 @@ func placed(namespace, name string) addonv1beta1.PlacementStrategy {
 	return s
 }
 
-// TestPlacementKeepsUnreachableClusters holds the Placement to tolerating what
-// OCM taints a cluster with that goes away: otherwise it would lose the addon.
+// TestPlacementKeepsUnreachableClusters: the Placement must tolerate the taints of
+// an unreachable cluster, which would otherwise lose the addon.
 func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 	objects := hubtest.MustRender(t, placements)
 	placement := manifesttest.Find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
@@ -244,7 +244,7 @@ func TestGatesOffWithoutQuotes(t *testing.T) {
 func TestSchemaRejects(t *testing.T) {
 	tests := map[string]struct {
 		values string
-		want   string // part of what the user reads
+		want   string // part of the message
 	}{
 		"a value that does not exist":          {values: "agnet: {}", want: "agnet"},
 		"a nested value that does not exist":   {values: "agent: {claimlimit: 3}", want: "claimlimit"},
@@ -305,9 +305,8 @@ func TestOldHubIsTold(t *testing.T) {
 	}
 }
 
-// TestRights holds every role of the chart to naming what it gives: no
-// wildcards, no Secrets, no way to give or take more, but for what
-// TestRightsOnSecrets looks at.
+// TestRights: every role of the chart names what it grants. There are no wildcards,
+// no Secrets and no way to obtain more, except what TestRightsOnSecrets lists.
 func TestRights(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, placements) {
 		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || slices.Contains(ofCredentials, object.GetName()) || object.GetName() == roleAtProxy {
@@ -324,7 +323,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestPodsAreRestricted holds the pods to the Pod Security Standard "restricted".
+// TestPodsAreRestricted: all Pods meet the Pod Security Standard "restricted".
 func TestPodsAreRestricted(t *testing.T) {
 	objects := hubtest.MustRender(t, "")
 	pods := map[string]corev1.PodSpec{
@@ -338,8 +337,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// TestUninstallHookBringsItsOwnRights: Helm deletes hooks apart from the rest,
-// so everything the Job needs must be a hook, and be there before it.
+// TestUninstallHookBringsItsOwnRights: Helm deletes hooks separately, so everything
+// the Job needs must be a hook, too, and exist before it.
 func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, "") {
 		isHook := object.GetAnnotations()["helm.sh/hook"] == "pre-delete"
@@ -359,8 +358,8 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 	}
 }
 
-// TestCRDsAreNotTemplates: what is in crds/ Helm installs where it is missing,
-// and never changes or deletes; what is a template it owns.
+// TestCRDsAreNotTemplates: Helm installs what is in crds/ where it is missing, and
+// never changes or deletes it. It owns templates.
 func TestCRDsAreNotTemplates(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, placements) {
 		if object.GetKind() == "CustomResourceDefinition" {
@@ -384,8 +383,8 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 	}
 }
 
-// TestEveryValueIsDocumented holds the README to naming each value of
-// values.yaml, and values.yaml to having each one that the README names.
+// TestEveryValueIsDocumented compares the values in values.yaml with those in the
+// README.
 func TestEveryValueIsDocumented(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	tokenTarget = "open-cluster-management:cluster-inventory:token-target"
 )
 
-// ofCredentials are the ClusterRoles whose every rule TestRightsOnSecrets knows.
+// ofCredentials are the ClusterRoles whose rules TestRightsOnSecrets lists.
 var ofCredentials = []string{tokenSource, tokenTarget, "open-cluster-management:cluster-inventory:credentials"}
 
 // TestRightsOnSecrets lists all rights that concern tokens. The chart itself binds

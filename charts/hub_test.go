@@ -72,3 +72,16 @@ func (h *installed) namespace(base string, objects ...client.Object) string {
 	h.CleanUp(objects...)
 	return name
 }
+
+// TestOnAHub runs the tests that share one hub one after the other, and beside
+// them TestPoliciesWaitForTheirParameters, which mostly waits: the API server
+// learns of new kinds for its policies only every half minute.
+func TestOnAHub(t *testing.T) {
+	t.Parallel()
+	t.Run("the manager finds cluster-proxy", testTheManagerFindsClusterProxy)
+	t.Run("installing before cluster-proxy", testInstallingBeforeClusterProxy)
+	t.Run("the manager may bind nothing else", testTheManagerMayBindNothingElse)
+	t.Run("the manager may write no Role but its agents'", testTheManagerMayWriteNoRoleButItsAgents)
+	t.Run("tokens under the chart's rights and policies", testTokensUnderTheChartsRightsAndPolicies)
+	t.Run("addon shell", testAddonShell)
+}

@@ -72,9 +72,9 @@ func binding() client.Object {
 	}
 }
 
-// TestTheManagerMayBindNothingElse tries, as the manager's service account, all
+// testTheManagerMayBindNothingElse tries, as the manager's service account, all
 // that a stolen token of it could be used for with RoleBindings.
-func TestTheManagerMayBindNothingElse(t *testing.T) {
+func testTheManagerMayBindNothingElse(t *testing.T) {
 	p := install(t)
 	silent := binding()
 	silent.SetLabels(map[string]string{"inventory.open-cluster-management.io/publish": "false"})
@@ -143,7 +143,7 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
 		"tokens where there is another addon":         {foreign, own(tokenSource), source},
 		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
-		// Each where the policy of its name finds its parameter, so that one refuses.
+		// Each is where the other policy finds its parameter, so that this one refuses.
 		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), policy},
 		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), policy},
 		"somebody else":                    {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
@@ -196,6 +196,7 @@ func TestTheManagerMayBindNothingElse(t *testing.T) {
 // TestPoliciesWaitForTheirParameters: before the hub serves the kinds that policies
 // take as parameters they refuse, and afterwards they work.
 func TestPoliciesWaitForTheirParameters(t *testing.T) {
+	t.Parallel()
 	server := apitest.Start(t)
 	p := newHub(t, server)
 	hubtest.Install(p.World, "", hubtest.Rights)
@@ -214,9 +215,9 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 	}
 }
 
-// TestTheManagerMayWriteNoRoleButItsAgents: it could otherwise pass its own rights
+// testTheManagerMayWriteNoRoleButItsAgents: it could otherwise pass its own rights
 // on, by changing a Role that others are bound to.
-func TestTheManagerMayWriteNoRoleButItsAgents(t *testing.T) {
+func testTheManagerMayWriteNoRoleButItsAgents(t *testing.T) {
 	p := install(t)
 	cluster, team := p.namespace("cluster1", ocmtest.Addon("")), p.namespace("team", binding())
 	rule := func(group, resource, name string) rbacv1.PolicyRule {

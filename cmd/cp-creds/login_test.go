@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,18 +14,18 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/utils/ptr"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	inventoryclient "sigs.k8s.io/cluster-inventory-api/client/clientset/versioned"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 const (
@@ -38,14 +35,10 @@ const (
 
 	// accountNamespace is where managed-serviceaccount keeps accounts on a spoke.
 	accountNamespace = "open-cluster-management-agent-addon"
-
-	// soon is time enough for a busy machine; tests do not wait for it to pass.
-	soon = 30 * time.Second
 )
 
-// A consumer configured as upstream's documentation says logs in with nothing
-// but a profile, its provider file and the right to get Secrets in its
-// namespace, and calls the program no more often than it needs to.
+// A consumer configured as upstream's documentation says needs nothing to log in
+// but a profile, its provider file and the right to get Secrets in its namespace.
 func TestConsumerLogsInThroughProfile(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -81,7 +74,7 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 		"--max-cache=30s": 30 * time.Second,
 		"--max-cache=10h": 10 * time.Hour, // longer than the token is good
 	} {
-		// The answer is in whole seconds.
+		// The answer has whole seconds.
 		earliest := time.Now().Truncate(time.Second).Add(maxCache)
 		got := call(t, program(), world.env(t, clusterName), strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
 		latest := time.Now().Add(maxCache)
@@ -115,16 +108,16 @@ func expiry(t *testing.T, token string) time.Time {
 		t.Fatalf("a token of %d parts", len(parts))
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	must(t, err)
+	apitest.Must(t, err)
 	var claims struct {
 		Expires int64 `json:"exp"`
 	}
-	must(t, json.Unmarshal(payload, &claims))
+	apitest.Must(t, json.Unmarshal(payload, &claims))
 	return time.Unix(claims.Expires, 0)
 }
 
-// What is withdrawn is withdrawn from those that run, too, though the token
-// they hold is good for minutes.
+// A consumer that runs loses a withdrawn token, too, though it is valid for
+// minutes.
 func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -133,17 +126,18 @@ func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.hub.CoreV1().Secrets(world.namespace).Delete(t.Context(), secretName, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) bool {
-		_, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-		return err != nil && strings.Contains(err.Error(), "cp-creds failed with exit code 5")
+	world.hub.MustDelete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: world.namespace, Name: secretName}})
+	world.hub.Eventually("the consumer is refused a token", func() string {
+		_, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+		if err != nil && strings.Contains(err.Error(), "cp-creds failed with exit code 5") {
+			return ""
+		}
+		return fmt.Sprint("the answer: ", err)
 	})
 }
 
-// A rotated token is taken up without a request that fails: the client asks
-// again before the spoke turns the old one down.
+// No request fails when a token is rotated: the client asks again before the spoke
+// rejects the old one.
 func TestRunningConsumerTakesUpRotatedToken(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
@@ -154,7 +148,12 @@ func TestRunningConsumerTakesUpRotatedToken(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(config)
 	first := tokenID(t, client)
 	world.copyToken(world.token(t), nil)
-	eventually(t, func(context.Context) bool { return tokenID(t, client) != first })
+	world.hub.Eventually("the consumer uses the new token", func() string {
+		if tokenID(t, client) == first {
+			return "it uses the first one"
+		}
+		return ""
+	})
 	if got := answers.all(); len(got) != 1 || got[http.StatusCreated] < 2 {
 		t.Errorf("answers by status = %v, want none but %d", got, http.StatusCreated)
 	}
@@ -189,7 +188,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		"a name that is a path":       {execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"}},
 
 		"no hub":       {append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4, []string{"cannot tell where the hub's API server is"}},
-		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+written(t, "}")), []string{flag}, 4, []string{"the kubeconfig cannot be used"}},
+		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+apitest.File(t, "kubeconfig", []byte("}"))), []string{flag}, 4, []string{"the kubeconfig cannot be used"}},
 		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
 			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
 			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
@@ -219,30 +218,22 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 // world is a hub and a spoke, and a consumer on the hub who may get Secrets in
 // one namespace and nothing else.
 type world struct {
-	hub, spoke *kubernetes.Clientset
+	hub, spoke *apitest.World
 	namespace  string
 	name       string
 	user       *rest.Config
-	copyToken  func(token string, annotations map[string]string)
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{
-		hub:       kubernetes.NewForConfigOrDie(hub.Config(t)),
-		spoke:     kubernetes.NewForConfigOrDie(spoke.Config(t)),
-		namespace: hub.Namespace(t, nil),
-	}
+	w := &world{hub: hub.World(t, ocmtest.Scheme()), spoke: spoke.World(t, ocmtest.Scheme())}
+	w.namespace = w.hub.Namespace("team", nil)
 	w.name = "consumer-of-" + w.namespace
 	w.user = hub.User(t, w.name)
-	w.copyToken = func(token string, annotations map[string]string) {
-		t.Helper()
-		w.put(t, secretName, token, annotations)
-	}
-	w.grant(t)
-	w.addAccount(t)
-	w.put(t, "expired-argocd", "canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z"})
-	w.put(t, "cluster1-argocd-x", "canary", map[string]string{
+	w.grant()
+	w.addAccount()
+	w.put("expired-argocd", "canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z"})
+	w.put("cluster1-argocd-x", "canary", map[string]string{
 		"inventory.open-cluster-management.io/source-cluster": "cluster1",
 		"inventory.open-cluster-management.io/source-account": "argocd-x",
 	})
@@ -250,103 +241,99 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) grant(t *testing.T) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Name: "consumer"}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
-	_, err := w.hub.RbacV1().Roles(w.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = w.hub.RbacV1().RoleBindings(w.namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+func (w *world) grant() {
+	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "consumer"}
+	w.hub.MustCreate(
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name}},
+		})
 }
 
-// put makes the Secret what it is to be, as the manager does: in place.
-func (w *world) put(t *testing.T, name, token string, annotations map[string]string) {
-	t.Helper()
-	secrets := w.hub.CoreV1().Secrets(w.namespace)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Data: map[string][]byte{"token": []byte(token)}}
-	_, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+// copyToken writes the copy of the account's token, in place like the manager.
+func (w *world) copyToken(token string, annotations map[string]string) {
+	w.put(secretName, token, annotations)
+}
+
+func (w *world) put(name, token string, annotations map[string]string) {
+	w.hub.T.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	if !w.hub.Find(secret) {
+		w.hub.MustCreate(secret)
 	}
-	must(t, err)
+	apitest.Edit(w.hub, secret, func(s *corev1.Secret) {
+		s.Annotations, s.Data = annotations, map[string][]byte{"token": []byte(token)}
+	})
 }
 
-// token returns a new token of the account on the spoke, good for the shortest
-// time there is.
+// token returns a new token of the account on the spoke, with the shortest
+// lifetime there is.
 func (w *world) token(t *testing.T) string {
 	t.Helper()
-	seconds := int64(600)
-	answer, err := w.spoke.CoreV1().ServiceAccounts(accountNamespace).CreateToken(t.Context(), accountName,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	must(t, err)
-	return answer.Status.Token
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: accountName}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)},
+	}
+	apitest.Must(t, w.spoke.SubResource("token").Create(t.Context(), account, request))
+	return request.Status.Token
 }
 
-// addAccount makes the account on the spoke, who may list namespaces, unless an
-// earlier test did.
-func (w *world) addAccount(t *testing.T) {
-	t.Helper()
+// addAccount creates the account on the spoke, which may list namespaces, unless
+// an earlier test did.
+func (w *world) addAccount() {
 	meta := metav1.ObjectMeta{Name: accountName}
-	_, err := w.spoke.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: accountNamespace}}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: accountName}}
+	if w.spoke.Find(account) {
 		return
 	}
-	must(t, err)
-	_, err = w.spoke.CoreV1().ServiceAccounts(accountNamespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = w.spoke.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: meta,
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = w.spoke.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	w.spoke.MustCreateIn(accountNamespace, account)
+	w.spoke.MustCreate(
+		&rbacv1.ClusterRole{
+			ObjectMeta: meta,
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
+		})
 }
 
-// publish makes the profile of the spoke, with the way in that the manager
-// writes.
+// publish creates the profile of the spoke, with the access provider that the
+// manager writes.
 func (w *world) publish(t *testing.T) {
 	t.Helper()
-	profiles := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace)
-	profile, err := profiles.Create(t.Context(), &inventoryv1alpha1.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Name: clusterName},
-		Spec:       inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	profile := ocmtest.OurProfile(w.namespace, clusterName)
+	w.hub.MustCreate(profile)
 	config := spoke.Config(t)
-	profile.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{
-		Name: "open-cluster-management",
-		Cluster: clientcmdv1.Cluster{
-			Server:                   config.Host,
-			CertificateAuthorityData: config.CAData,
-			Extensions: []clientcmdv1.NamedExtension{{
-				Name:      "client.authentication.k8s.io/exec",
-				Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"` + clusterName + `"}`)},
-			}},
-		},
-	}}
-	_, err = profiles.UpdateStatus(t.Context(), profile, metav1.UpdateOptions{})
-	must(t, err)
+	apitest.EditStatus(w.hub, profile, func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{
+			Name: "open-cluster-management",
+			Cluster: clientcmdv1.Cluster{
+				Server:                   config.Host,
+				CertificateAuthorityData: config.CAData,
+				Extensions: []clientcmdv1.NamedExtension{{
+					Name:      "client.authentication.k8s.io/exec",
+					Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"` + clusterName + `"}`)},
+				}},
+			},
+		}}
+	})
 }
 
-// consumer returns what a consumer makes of the profile and of the provider
-// file, which has the form upstream documents. It runs where the program is, in
-// the form's "./bin".
+// consumer returns the configuration that a consumer builds from the profile and
+// from a provider file in the form that upstream documents, whose program is in
+// "./bin".
 func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 	t.Helper()
 	t.Chdir(workDir)
 	args, err := json.Marshal(append([]string{"--managed-serviceaccount=" + accountName}, more...))
-	must(t, err)
-	providers, err := access.NewFromFile(written(t, `{
+	apitest.Must(t, err)
+	providers, err := access.NewFromFile(apitest.File(t, "providers.json", []byte(`{
 		"providers": [
 			{
 				"name": "open-cluster-management",
@@ -359,12 +346,12 @@ func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 				}
 			}
 		]
-	}`))
-	must(t, err)
+	}`)))
+	apitest.Must(t, err)
 	profile, err := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace).Get(t.Context(), clusterName, metav1.GetOptions{})
-	must(t, err)
+	apitest.Must(t, err)
 	config, err := providers.BuildConfigFromCP(profile)
-	must(t, err)
+	apitest.Must(t, err)
 	config.QPS = -1
 	return config
 }
@@ -372,17 +359,10 @@ func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 // kubeconfig writes a file that names a namespace.
 func (w *world) kubeconfig(t *testing.T, config *rest.Config, namespace string) string {
 	t.Helper()
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{"me": {Cluster: "hub", AuthInfo: "me", Namespace: namespace}},
-		CurrentContext: "me",
-	})
-	must(t, err)
-	return written(t, string(data))
+	return apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, config, namespace))
 }
 
-// env is that of a call for a cluster by the consumer.
+// env is the environment in which the consumer calls the program for a cluster.
 func (w *world) env(t *testing.T, cluster string) []string {
 	t.Helper()
 	return append(execInfo(cluster), "KUBECONFIG="+w.kubeconfig(t, w.user, w.namespace))
@@ -392,7 +372,7 @@ func execInfo(cluster string) []string {
 	return []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`, cluster)}
 }
 
-// statuses counts what a client is answered.
+// statuses counts the answers to a client by HTTP status.
 type statuses struct {
 	mu   sync.Mutex
 	seen map[int]int
@@ -425,7 +405,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 func review(t *testing.T, client *kubernetes.Clientset) authenticationv1.UserInfo {
 	t.Helper()
 	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	must(t, err)
+	apitest.Must(t, err)
 	return answer.Status.UserInfo
 }
 
@@ -448,29 +428,7 @@ func tokenID(t *testing.T, client *kubernetes.Clientset) string {
 func silentServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	apitest.Must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return "https://" + listener.Addr().String()
-}
-
-func written(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
-}
-
-func eventually(t *testing.T, done func(context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, soon, true, func(ctx context.Context) (bool, error) {
-		return done(ctx), nil
-	})
-	must(t, err)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,15 +16,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// maxBytes is what an init container may be asked to copy.
+// maxBytes is the most that an init container should have to copy.
 const maxBytes = 30 << 20
 
 var (
 	hub   = apitest.New(apitest.ClusterProfile())
 	spoke = apitest.New()
 
-	// workDir is where the tests' consumers run; the program is in its bin, as
-	// upstream's documentation has it.
+	// workDir is where the tests' consumers run. The program is in its bin, as in
+	// upstream's documentation.
 	workDir string
 )
 
@@ -55,8 +55,8 @@ func build(path string) error {
 	return nil
 }
 
-// An init container copies the program into a consumer's image, whatever that
-// consists of.
+// An init container copies the program into consumers' images, which may contain
+// no libraries.
 func TestProgramIsStaticAndSmall(t *testing.T) {
 	info, err := os.Stat(program())
 	if err != nil {
@@ -116,7 +116,7 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the copy has %d bytes, the program %d; %v", len(got), len(want), err)
 	}
-	// A copy that runs is replaced all the same, and by itself.
+	// A running copy can be replaced, and can replace itself.
 	if got := call(t, installed, nil, "install", dir); got.code != 0 {
 		t.Errorf("install over itself: %+v", got)
 	}
@@ -165,8 +165,8 @@ func call(t *testing.T, program string, env []string, args ...string) result {
 	return result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// mustFail checks that the call failed with a code and one line that has the
-// given parts, and answered nothing.
+// mustFail checks that the call failed with a code and one line that contains the
+// given parts, and printed no answer.
 func (r result) mustFail(t *testing.T, code int, parts ...string) {
 	t.Helper()
 	if r.code != code {

@@ -57,12 +57,13 @@ func TestServerServesAndWireRecordsAndFails(t *testing.T) {
 	wire := &Wire{}
 	cfg := wire.Tap(hub.Config(t))
 
-	found, err := discovery.NewDiscoveryClientForConfigOrDie(cfg).ServerResourcesForGroupVersion("addon.open-cluster-management.io/v1beta1")
+	c := NewClient(t, cfg, scheme.Scheme)
+	found, err := discovery.NewDiscoveryClientForConfigOrDie(cfg).
+		ServerResourcesForGroupVersion("addon.open-cluster-management.io/v1beta1")
 	if err != nil || len(found.APIResources) == 0 {
 		t.Fatalf("addon v1beta1 is not served: %v", err)
 	}
 
-	c := NewClient(t, cfg, scheme.Scheme)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hub.Namespace(t, nil), Name: "x"}}
 	wire.Reset()
 	wire.FailNthWrite(1, Fault{Status: http.StatusConflict, Reason: "Conflict"})

@@ -26,8 +26,8 @@ const (
 
 // Hub is what an Open Cluster Management hub serves before this addon is
 // installed: clusters, sets, bindings, placements, decisions, addons and works.
-// Resources with several versions serve and store the newest only, because
-// there is no conversion webhook here.
+// Resources with several versions serve and store only the newest, because there is
+// no conversion webhook here.
 func Hub() CRDs {
 	return newestOnly(ModuleFiles(ocmAPIModule,
 		"cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
@@ -58,7 +58,8 @@ func ClusterProfile() CRDs {
 
 // ManagedServiceAccount is what the addon of that name brings to the hub.
 func ManagedServiceAccount() CRDs {
-	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/authentication.open-cluster-management.io_managedserviceaccounts.yaml")
+	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/"+
+		"authentication.open-cluster-management.io_managedserviceaccounts.yaml")
 }
 
 // AtomicClusterProfile is ClusterProfile as Open Cluster Management ships it:
@@ -78,8 +79,7 @@ func AtomicClusterProfile() CRDs {
 	}
 }
 
-// ManagedProxyConfiguration is what cluster-proxy brings to a hub, without
-// cluster-proxy.
+// ManagedProxyConfiguration is what cluster-proxy brings to the hub.
 func ManagedProxyConfiguration() CRDs {
 	return ModuleFiles(clusterProxy, "charts/cluster-proxy/crds/managedproxyconfigurations.yaml")
 }
@@ -119,7 +119,7 @@ func Files(paths ...string) CRDs {
 	}
 }
 
-// YAML is one CRD given as text, for definitions that are embedded or altered.
+// YAML is one CRD given as text, for embedded or altered ones.
 func YAML(text []byte) CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -157,7 +157,7 @@ func makeListsAtomic(schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// moduleDirs remembers what "go list" said: it costs a process each time.
+// moduleDirs caches the answers of "go list", each of which costs a process.
 var moduleDirs sync.Map
 
 func moduleDir(module string) (string, error) {
@@ -166,7 +166,7 @@ func moduleDir(module string) (string, error) {
 	}
 	var stderr bytes.Buffer
 	if strings.Contains(module, "@") {
-		// Not required, so nothing else has brought it here.
+		// go.mod does not require it, so nothing else has downloaded it.
 		if out, err := exec.Command("go", "mod", "download", module).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("download module %s: %w: %s", module, err, out)
 		}

@@ -13,9 +13,10 @@ import (
 func Kubeconfig(tb testing.TB, cfg *rest.Config, namespace string) []byte {
 	tb.Helper()
 	const name = "test"
+	user := &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
 	content, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: user},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: namespace}},
 		CurrentContext: name,
 	})

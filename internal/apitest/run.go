@@ -43,7 +43,9 @@ func Run(tb testing.TB, start func(context.Context) error) (stop func()) {
 // NewManager returns a manager like the one on the hub: reading what is not
 // cached is an error. Its controllers' names may repeat within a test binary, and
 // what it logs is shown if the test fails.
-func NewManager(tb testing.TB, cfg *rest.Config, scheme *runtime.Scheme, cached map[client.Object]cache.ByObject) manager.Manager {
+func NewManager(
+	tb testing.TB, cfg *rest.Config, scheme *runtime.Scheme, cached map[client.Object]cache.ByObject,
+) manager.Manager {
 	tb.Helper()
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:  scheme,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -28,7 +30,8 @@ const (
 	startTimeout = 3 * time.Minute
 )
 
-var errNoAssets = errors.New(assetsVariable + ` is not set: it names the directory that holds the etcd and kube-apiserver binaries; run "make test", which sets it`)
+var errNoAssets = errors.New(assetsVariable +
+	` is not set: it names the directory of the etcd and kube-apiserver binaries; run "make test", which sets it`)
 
 // Server is one API server with its etcd. The zero value is not usable; use New
 // or Start.
@@ -59,9 +62,10 @@ func Start(tb testing.TB, sources ...CRDs) *Server {
 	return s
 }
 
-// Main runs the tests of a package and then stops the servers they started. It
-// is to be the last call of TestMain, which then exits with the tests' result.
+// Main runs the tests of a package and then stops the servers they started.
+// TestMain returns after it, which exits with the tests' result.
 func Main(m *testing.M, servers ...*Server) {
+	log.SetLogger(logr.Discard()) // what tests should see goes to Logger
 	m.Run()
 	for _, s := range servers {
 		if err := s.stop(); err != nil {
@@ -146,14 +150,15 @@ func (s *Server) start() {
 	s.err = s.ready()
 }
 
-// ready waits until the namespaces that a new API server creates by itself are
-// there, so that tests need not tell them from their own.
+// ready waits for the namespaces that a new API server creates by itself, so that
+// they do not appear in the middle of a test.
 func (s *Server) ready() error {
 	c, err := client.New(s.env.Config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+	const every = 50 * time.Millisecond
+	return wait.PollUntilContextTimeout(context.Background(), every, startTimeout, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 		return err == nil, client.IgnoreNotFound(err)
 	})

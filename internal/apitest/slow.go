@@ -11,13 +11,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// slowVariable names a duration. Every request but watches then waits a random
-// time up to it, as on a machine that has no time: a test that fails with it rests on
-// how fast things are.
+// slowVariable holds a duration. Every request but watches is then delayed by a
+// random time up to it, as on an overloaded machine: a test that fails depends on
+// timing.
 const slowVariable = "APITEST_SLOW"
 
-// slowed makes the clients of a configuration slow if the environment asks for
-// it.
+// slowed slows down the clients of a configuration if the environment says so.
 func slowed(tb testing.TB, cfg *rest.Config) *rest.Config {
 	tb.Helper()
 	value := os.Getenv(slowVariable)

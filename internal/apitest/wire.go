@@ -64,7 +64,7 @@ type Fault struct {
 	Message string
 	// Err fails the call without an answer.
 	Err error
-	// AfterServer lets the server do the work first, so that only the answer is
+	// AfterServer lets the server handle the call first, so that only the answer is
 	// lost.
 	AfterServer bool
 	// Until holds the call back until it is closed.
@@ -110,7 +110,8 @@ func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
 	return &rest.Config{Host: proxy.URL, QPS: -1}
 }
 
-// Fail sets what decides the fate of each later call; nil lets all through.
+// Fail sets the function that decides the fate of each later call; nil lets all
+// through.
 func (w *Wire) Fail(fault func(Call) Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,7 +235,8 @@ type tapped struct {
 // RoundTrip records the request, and forwards it unless a fault says otherwise.
 func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := Call{
-		Method: req.Method, Resource: resourceOf(req.URL.Path), Path: req.URL.Path, Query: req.URL.Query(), UserAgent: req.UserAgent(),
+		Method: req.Method, Resource: resourceOf(req.URL.Path), Path: req.URL.Path,
+		Query: req.URL.Query(), UserAgent: req.UserAgent(),
 	}
 	if req.Body != nil && call.IsWrite() {
 		body, err := io.ReadAll(req.Body)
@@ -290,7 +292,7 @@ func (f Fault) response(req *http.Request) *http.Response {
 	}
 }
 
-// resourceOf takes the resource, with its subresource, out of a request path.
+// resourceOf extracts the resource, with its subresource, from a request path.
 func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -80,7 +80,8 @@ func TestWorldsHaveNamesOfTheirOwn(t *testing.T) {
 
 func TestCleanUpAndClearIgnoreFinalizers(t *testing.T) {
 	w := hub.World(t, scheme.Scheme)
-	first, second := configMap(w.Namespace("team", nil), "example.com/hold"), configMap(w.Namespace("team", nil), "example.com/hold")
+	first := configMap(w.Namespace("team", nil), "example.com/hold")
+	second := configMap(w.Namespace("team", nil), "example.com/hold")
 	gone := configMap(first.Namespace)
 	gone.Name = "gone"
 	t.Run("test", func(t *testing.T) {

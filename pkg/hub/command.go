@@ -59,7 +59,8 @@ func newUninstallCommand() *cobra.Command {
 			return uninstall.Run(logr.NewContext(cmd.Context(), kube.Logger()), cfg, opts)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig, "path of the hub's kubeconfig (default: the pod's service account)")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig,
+		"path of the hub's kubeconfig (default: the pod's service account)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long all of it may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	return cmd

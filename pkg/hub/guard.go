@@ -13,19 +13,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-// profileGuard joins, for the inventory, everything that may forbid writing
+// profileGuard combines, for the inventory, everything that may forbid writing
 // profiles.
 type profileGuard struct {
 	reader client.Reader
 	gate   *upstream.RegistrationGate
 }
 
-// guardObjects are the kinds the guard's verdict is made of.
+// guardObjects are the kinds that the guard's verdict depends on.
 func guardObjects() []client.Object {
 	return []client.Object{&rbacv1.ClusterRole{}, &addonv1beta1.ClusterManagementAddOn{}}
 }
 
-// Verdict asks upstream's gate first: what it owns is not ours to keep either.
+// Verdict asks upstream's gate first: profiles that upstream owns are not ours to
+// keep either.
 func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, error) {
 	gate, err := g.gate.Verdict(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	// userAgent names the manager in the API server's logs and metrics.
 	userAgent = "cluster-inventory-manager"
 
-	// shutdownTimeout bounds how long writes under way hold up the exit.
+	// shutdownTimeout bounds how long writes in flight delay the exit.
 	shutdownTimeout = 10 * time.Second
 )
 
@@ -104,9 +104,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	ways, err := addAccess(mgr, opts)
+	resolver, err := addAccess(mgr, opts)
 	if err != nil {
-		return fmt.Errorf("adding the ways into clusters: %w", err)
+		return fmt.Errorf("adding the access to clusters: %w", err)
 	}
 	rule := selection.New(mgr.GetCache(), clock.RealClock{})
 	err = inventory.Add(ctx, mgr, inventory.Options{
@@ -118,7 +118,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
-		Access:       ways,
+		Access:       resolver,
 		Clock:        clock.RealClock{},
 	})
 	if err != nil {
@@ -153,8 +153,8 @@ func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
 	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, gate))
 }
 
-// addSyncer returns nil if no credentials are copied: then the manager has no
-// right to look for the syncer, nor a reason.
+// addSyncer returns nil if credentials are disabled: then the manager has neither
+// the right nor a reason to look for the syncer.
 func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, error) {
 	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
 		return nil, nil

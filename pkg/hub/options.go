@@ -32,18 +32,19 @@ type Options struct {
 	// AgentInstallNamespace is the namespace of the agent on the spokes.
 	AgentInstallNamespace string
 
-	// AgentClaimLimit is the klusterlets' limit of custom claims, which the
-	// agent needs to know to tell which properties will not be reported.
+	// AgentClaimLimit is the klusterlets' limit of custom claims, by which the agent
+	// tells which properties will not be reported.
 	AgentClaimLimit int
 
 	// AgentLogLevel is the agent's log verbosity.
 	AgentLogLevel int
 
-	// CleanupTimeout is how long an unreachable spoke holds up the removal of
-	// its addon.
+	// CleanupTimeout is how long an unreachable spoke delays the removal of its
+	// addon.
 	CleanupTimeout time.Duration
 
-	// UpstreamGates is what the administrator says of upstream's feature gates.
+	// UpstreamGates is what the administrator says about the registration
+	// controller's feature gate.
 	UpstreamGates string
 
 	// UpstreamRegistrationClusterRole is the ClusterRole by which the manager
@@ -57,14 +58,14 @@ type Options struct {
 	// Access says how clusters are reached.
 	Access AccessOptions
 
-	// CredentialsMode says what is done about copies of tokens: enabled, draining
-	// or disabled.
+	// CredentialsMode says what is done with copies of tokens: enabled, draining or
+	// disabled.
 	CredentialsMode string
 
-	// CredentialsRequireTarget leaves alone the accounts that name no namespaces.
+	// CredentialsRequireTarget skips accounts that name no namespaces.
 	CredentialsRequireTarget bool
 
-	// CredentialsUpstreamSyncer is what the administrator says of
+	// CredentialsUpstreamSyncer is what the administrator says about
 	// managed-serviceaccount's own syncer.
 	CredentialsUpstreamSyncer string
 
@@ -107,28 +108,48 @@ func newOptions() *Options {
 }
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "path of the hub's kubeconfig (default: the pod's service account)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"path of the hub's kubeconfig (default: the pod's service account)")
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "image the agent runs from on the spokes (required)")
-	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy, "pull policy of the agent's image: "+pullPolicies)
-	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace, "namespace of the agent on the spokes")
-	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit, "the klusterlets' limit of custom cluster claims")
+	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
+		"pull policy of the agent's image: "+pullPolicies)
+	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace,
+		"namespace of the agent on the spokes")
+	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit,
+		"the klusterlets' limit of custom cluster claims")
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
-	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout, "how long an unreachable spoke holds up the removal of its addon")
-	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates, `"off" vouches that OCM's own ClusterProfile feature gate is off where that cannot be told; "auto" leaves it to the evidence`)
-	flags.StringVar(&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole, "ClusterRole of OCM's registration controller, which tells whether that gate is on")
-	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow, "patterns of ManagedCluster label keys to copy to profiles; * matches within a part of a key, as in path.Match")
-	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode, `"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; "disabled" does nothing, and refuses to start while there are copies`)
-	flags.BoolVar(&o.CredentialsRequireTarget, "credentials-require-target", o.CredentialsRequireTarget, "copy an account only to the namespaces it names; with false, one that names none goes wherever its cluster has a profile")
-	flags.StringVar(&o.CredentialsUpstreamSyncer, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer, `"off" vouches that managed-serviceaccount's own syncer is off though its ClusterRole is there; "auto" leaves it to the evidence`)
-	flags.StringVar(&o.CredentialsServiceAccount, "credentials-service-account", o.CredentialsServiceAccount, "the manager's own service account, namespace/name (default: in $POD_NAMESPACE)")
+	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
+		"how long an unreachable spoke delays the removal of its addon")
+	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates,
+		`"off" asserts that OCM's own ClusterProfile feature gate is off where that cannot be told; `+
+			`"auto" leaves it to the evidence`)
+	flags.StringVar(
+		&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole,
+		"ClusterRole of OCM's registration controller, which tells whether that gate is on")
+	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
+		"patterns of ManagedCluster label keys to copy to profiles; * matches within a part of a key, as in path.Match")
+	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,
+		`"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; `+
+			`"disabled" does nothing, and refuses to start while there are copies`)
+	flags.BoolVar(&o.CredentialsRequireTarget, "credentials-require-target", o.CredentialsRequireTarget,
+		"copy an account only to the namespaces it names; "+
+			"with false, one that names none goes wherever its cluster has a profile")
+	flags.StringVar(&o.CredentialsUpstreamSyncer, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer,
+		`"off" asserts that managed-serviceaccount's own syncer is off although its ClusterRole exists; `+
+			`"auto" leaves it to the evidence`)
+	flags.StringVar(&o.CredentialsServiceAccount, "credentials-service-account", o.CredentialsServiceAccount,
+		"the manager's own service account, namespace/name (default: in $POD_NAMESPACE)")
 	o.Access.addFlags(flags)
-	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, `host:port of /healthz and /readyz; "0" turns them off`)
-	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, `host:port of /metrics; "0" turns them off`)
+	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
+		`host:port of /healthz and /readyz; "0" turns them off`)
+	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
+		`host:port of /metrics; "0" turns them off`)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "make several replicas agree on one that works")
-	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace, "namespace of the election's Lease (default: $POD_NAMESPACE)")
+	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace,
+		"namespace of the election's Lease (default: $POD_NAMESPACE)")
 }
 
-// complete puts the addresses into the form net.Listen takes.
+// complete puts the addresses into the form that net.Listen takes.
 func (o *Options) complete() {
 	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
 	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
@@ -171,14 +192,18 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
-	switch credentials.Mode(o.CredentialsMode) {
+	mode := credentials.Mode(o.CredentialsMode)
+	switch mode {
 	case credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled:
 	default:
-		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s", o.CredentialsMode, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
+		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s",
+			mode, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
 	}
 	validateOverride(mistakes, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
-	if account := o.serviceAccount(); o.CredentialsMode != string(credentials.ModeDisabled) && (account.Namespace == "" || account.Name == "") {
-		mistakes.Add("credentials-service-account", "%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
+	account := o.serviceAccount()
+	if mode != credentials.ModeDisabled && (account.Namespace == "" || account.Name == "") {
+		mistakes.Add("credentials-service-account",
+			"%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
 	}
 }
 

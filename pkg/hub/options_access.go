@@ -26,11 +26,11 @@ type AccessOptions struct {
 	// Service.
 	ClusterProxyURL string
 
-	// ClusterProxyCAFile is the path of the CA, in PEM, of what is at that URL;
-	// empty means the user server's own.
+	// ClusterProxyCAFile is the path of the CA, in PEM, of the server at that URL;
+	// empty means the user server's own CA.
 	ClusterProxyCAFile string
 
-	caBundle []byte // what the file says
+	caBundle []byte // the file's content
 }
 
 func newAccessOptions() AccessOptions {
@@ -42,14 +42,19 @@ func newAccessOptions() AccessOptions {
 }
 
 func (o *AccessOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.ClusterProxy, "access-cluster-proxy", o.ClusterProxy, "publish the access provider through cluster-proxy; with false, entries of its name are left to others")
-	flags.StringVar(&o.ClusterProxyNamespace, "access-cluster-proxy-namespace", o.ClusterProxyNamespace, "cluster-proxy's namespace on the hub")
-	flags.StringVar(&o.ClusterProxyConfiguration, "access-cluster-proxy-configuration", o.ClusterProxyConfiguration, "name of its ManagedProxyConfiguration")
-	flags.StringVar(&o.ClusterProxyURL, "access-cluster-proxy-url", o.ClusterProxyURL, "https URL at which consumers outside the hub reach its user server (default: its Service)")
-	flags.StringVar(&o.ClusterProxyCAFile, "access-cluster-proxy-ca-file", o.ClusterProxyCAFile, "file with the CA, in PEM, of what is at that URL (default: the user server's own CA)")
+	flags.BoolVar(&o.ClusterProxy, "access-cluster-proxy", o.ClusterProxy,
+		"publish the access provider through cluster-proxy; with false, entries of its name are left to others")
+	flags.StringVar(&o.ClusterProxyNamespace, "access-cluster-proxy-namespace", o.ClusterProxyNamespace,
+		"cluster-proxy's namespace on the hub")
+	flags.StringVar(&o.ClusterProxyConfiguration, "access-cluster-proxy-configuration", o.ClusterProxyConfiguration,
+		"name of its ManagedProxyConfiguration")
+	flags.StringVar(&o.ClusterProxyURL, "access-cluster-proxy-url", o.ClusterProxyURL,
+		"https URL at which consumers outside the hub reach its user server (default: its Service)")
+	flags.StringVar(&o.ClusterProxyCAFile, "access-cluster-proxy-ca-file", o.ClusterProxyCAFile,
+		"file with the CA, in PEM, of the server at that URL (default: the user server's own CA)")
 }
 
-// validate notes every mistake, and reads the file.
+// validate collects every mistake, and reads the file.
 func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	if problems := validation.IsDNS1123Label(o.ClusterProxyNamespace); len(problems) > 0 {
 		mistakes.Add("access-cluster-proxy-namespace", "%q is not a namespace name: %s", o.ClusterProxyNamespace, problems[0])

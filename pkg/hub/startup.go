@@ -94,9 +94,7 @@ func followCRDs(c client.WithWatch, changed func()) *kube.Follower {
 		Object: kube.Partial(kube.CRDKind), List: kube.PartialList(kube.CRDKind),
 		Trim: func(in any) (any, error) {
 			if full, ok := in.(*metav1.PartialObjectMetadata); ok {
-				small := &metav1.PartialObjectMetadata{TypeMeta: full.TypeMeta}
-				small.Name, small.UID, small.ResourceVersion = full.Name, full.UID, full.ResourceVersion
-				return small, nil
+				return &metav1.PartialObjectMetadata{TypeMeta: full.TypeMeta, ObjectMeta: kube.TrimMeta(full.ObjectMeta)}, nil
 			}
 			return in, nil
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -142,9 +143,7 @@ func TestTheManagerEndsWhileItWaits(t *testing.T) {
 
 // An API server that does not answer is waited for as well.
 func TestTheManagerWaitsForTheAPIServer(t *testing.T) {
-	server := apitest.Start(t)
-	cfg := server.Config(t)
-	cfg.Host = "https://" + freeAddress(t)
+	cfg := &rest.Config{Host: "https://" + freeAddress(t)}
 	opts := startOptions(t)
 	stop := apitest.Run(t, func(ctx context.Context) error { return run(ctx, cfg, opts) })
 	apitest.Eventually(t, apitest.Patience, "it waits", func() string {

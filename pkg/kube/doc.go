@@ -1,6 +1,8 @@
 // Package kube holds what any Kubernetes controller needs but no library provides
 // in this form: minimal patches with an optimistic lock, writing single entries of
 // a condition list that others write too, waiting until the cache has seen the
-// controller's own writes, and keeping the bodies of requests out of logs. It
-// knows nothing about Open Cluster Management or the inventory.
+// controller's own writes, a source of requests that other code fills (Trigger),
+// starting something once its APIs are served (LateStart), following a few objects
+// outside the manager's cache (Follower), and keeping the bodies of requests out of
+// logs. It knows nothing about Open Cluster Management or the inventory.
 package kube

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 // Follow configures a Follower.
@@ -41,6 +43,18 @@ type Follow struct {
 	// Synced, if not nil, is called once, after what was there when following
 	// began is known and Changed has returned for all of it.
 	Synced func()
+}
+
+// NewWatchClient returns a client for followers that shares the connections of a
+// manager and reads no cache.
+func NewWatchClient(mgr cluster.Cluster) (client.WithWatch, error) {
+	c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client that watches: %w", err)
+	}
+	return c, nil
 }
 
 // Follower keeps the objects of one kind that its configuration selects in memory.

@@ -47,9 +47,10 @@ func (s *LateStart) AddTo(mgr manager.Manager) error {
 	one := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.Name}}}
 	}
+	cameOrWent := builder.WithPredicates(Named(s.CRDs...), OnChange(Never))
 	return builder.ControllerManagedBy(mgr).
 		Named(s.Name).
-		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(Named(s.CRDs...), OnChange(Never))).
+		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), cameOrWent).
 		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			return s.reconcile(ctx, mgr)
 		}))

@@ -128,7 +128,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	}
 	w.spoke.MustCreate(spoketest.Property("v1beta1", "private", "v", spokeOnly))
 	stop := w.start()
-	// Claims that are yet to come are reported as published.
+	// The report counts claims that are about to follow, so wait for the claims.
 	w.eventuallyClaims(claims)
 	w.eventuallyCondition("True Published 15 of 16 properties published. Kept on the spoke by label: private.")
 	w.settle()
@@ -339,7 +339,7 @@ func TestCleanupWithoutAgent(t *testing.T) {
 	}
 }
 
-// hookOptions are those of the hook with its own service account's rights.
+// hookOptions are the options of a hook with the rights of its own service account.
 func (w *world) hookOptions() CleanupOptions {
 	w.t.Helper()
 	spoketest.Grant(w.spoke, "50-cleanup.yaml", w.opts.InstallNamespace)
@@ -352,8 +352,8 @@ func (w *world) hookOptions() CleanupOptions {
 	}
 }
 
-// serveUnreadable makes the definition serve only a version the agent does not
-// know, as a later release of the API may.
+// serveUnreadable makes the CRD serve only a version that the agent does not know,
+// as a later release of the API may.
 func (w *world) serveUnreadable() {
 	w.t.Helper()
 	crd := spoketest.CRD(w.t, "v1beta1", "v1alpha1")
@@ -367,8 +367,8 @@ func (w *world) serveUnreadable() {
 	apitest.Must(w.t, w.spoke.Update(context.Background(), crd))
 }
 
-// serveOnly serves one of the definition's versions again. With two, the API server
-// tells of either first, and the claims' owner follows from one to the other.
+// serveOnly serves one of the CRD's versions again. With both, discovery may list
+// either first, and the claims' owner references would be written once more.
 func (w *world) serveOnly(version string) {
 	w.t.Helper()
 	crd := spoketest.CRD(w.t, "v1beta1", "v1alpha1")
@@ -381,8 +381,8 @@ func (w *world) serveOnly(version string) {
 	apitest.Must(w.t, w.spoke.Update(context.Background(), crd))
 }
 
-// A version that is gone before it was ever read must not keep the session for
-// the next one from beginning, nor the agent from stopping.
+// A version that vanishes before it was ever read must neither delay the session for
+// the next one nor keep the agent from stopping.
 func TestSessionEndsThoughItsCachesWereNeverFilled(t *testing.T) {
 	w := newWorld(t, "")
 	cfg, err := kube.Config(w.opts.Kubeconfig)

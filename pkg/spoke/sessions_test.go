@@ -16,9 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// stage is a sessions whose surroundings the test sets and whose sessions only
-// write down that they ran. It runs in a synctest bubble, where time passes at
-// once.
+// stage is a sessions in a situation that the test sets, whose sessions only log
+// that they ran. It runs in a synctest bubble, where time passes at once.
 type stage struct {
 	t   *testing.T
 	all *sessions
@@ -26,7 +25,7 @@ type stage struct {
 
 	mu   sync.Mutex
 	next situation
-	// apiErr and hubErr make the look fail, runErr the next session.
+	// apiErr and hubErr make observing fail, runErr the next session.
 	apiErr, hubErr, runErr error
 	// lastWrite is how long a session takes to end.
 	lastWrite time.Duration
@@ -88,7 +87,7 @@ func (s *stage) begun(name string) error {
 	return err
 }
 
-// change changes what is found at the next look.
+// change changes what is observed next.
 func (s *stage) change(how func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

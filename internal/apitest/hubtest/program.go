@@ -23,7 +23,8 @@ type Manager struct {
 	tb    testing.TB
 	cmd   *exec.Cmd
 	log   output
-	ended chan error
+	ended chan struct{}
+	err   error // how it ended, once ended is closed
 	once  sync.Once
 }
 
@@ -40,12 +41,15 @@ func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
 		"--health-probe-bind-address=0",
 		"--metrics-bind-address=0",
 	}, more)
-	m := &Manager{tb: tb, ended: make(chan error, 1)}
+	m := &Manager{tb: tb, ended: make(chan struct{})}
 	m.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), args...)
 	m.cmd.Env = append(os.Environ(), "POD_NAMESPACE="+Namespace)
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	apitest.Must(tb, m.cmd.Start())
-	go func() { m.ended <- m.cmd.Wait() }()
+	go func() {
+		m.err = m.cmd.Wait()
+		close(m.ended)
+	}()
 	tb.Cleanup(func() {
 		m.Stop()
 		if tb.Failed() {
@@ -60,11 +64,11 @@ func (m *Manager) Stop() {
 	m.tb.Helper()
 	m.once.Do(func() {
 		select {
-		case err := <-m.ended:
-			m.tb.Errorf("the manager ended by itself: %v", err)
+		case <-m.ended:
+			m.tb.Errorf("the manager ended by itself: %v", m.err)
 		default:
 			apitest.Must(m.tb, m.cmd.Process.Kill())
-			_ = <-m.ended // killed, as asked
+			<-m.ended
 		}
 	})
 }

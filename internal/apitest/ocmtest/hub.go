@@ -65,7 +65,9 @@ func (h *Hub) In(tb testing.TB) *Hub { return &Hub{h.World.In(tb)} }
 
 // Cluster creates an accepted, healthy ManagedCluster, its namespace and the addon
 // on it. Its name is the base made unique.
-func (h *Hub) Cluster(base string, labels map[string]string, claims ...clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
+func (h *Hub) Cluster(
+	base string, labels map[string]string, claims ...clusterv1.ManagedClusterClaim,
+) *clusterv1.ManagedCluster {
 	h.T.Helper()
 	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: h.Name(base), Labels: labels},

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // ControllerName is the name of the controller, in logs, metrics and as a field
@@ -87,11 +88,9 @@ var onlyKey = types.NamespacedName{Name: "access"}
 
 // Add registers the controller of a Resolver, and what it reads.
 func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
-	c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-	})
+	c, err := kube.NewWatchClient(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, err
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}

@@ -131,7 +131,8 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		case !c.userServer:
 			return none("ManagedProxyConfiguration %q has no spec.userServer", c.name)
 		case c.namespace != o.Namespace && (o.URL == "" || len(o.CABundle) == 0):
-			return none("ManagedProxyConfiguration %q is for namespace %q, and this addon is told to look in %q (access.clusterProxy.namespace)",
+			return none("ManagedProxyConfiguration %q is for namespace %q, "+
+				"and this addon is told to look in %q (access.clusterProxy.namespace)",
 				c.name, c.namespace, o.Namespace)
 		default:
 			return endpoint{}, false

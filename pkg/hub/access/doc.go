@@ -52,7 +52,7 @@
 //	addon.open-cluster-management.io    managedclusteraddons         list, watch  (of the name cluster-proxy)
 //	proxy.open-cluster-management.io    managedproxyconfigurations   list, watch
 //	apiextensions.k8s.io                customresourcedefinitions    list, watch
-//	cluster.open-cluster-management.io  managedclusters              list, watch  (only watched for direct access as they say)
+//	cluster.open-cluster-management.io  managedclusters              list, watch  (if an entry refers to one)
 //
 // in cluster-proxy's namespace, each of one name:
 //

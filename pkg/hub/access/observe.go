@@ -11,7 +11,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -24,11 +23,15 @@ import (
 const configurationCRD = "managedproxyconfigurations.proxy.open-cluster-management.io"
 
 var (
-	addonKind = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedClusterAddOn"}
+	addonKind = schema.GroupVersionKind{
+		Group: "addon.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedClusterAddOn",
+	}
 
 	// configurationKind is read without its Go type, whose module requires
 	// everything that cluster-proxy is made of.
-	configurationKind = schema.GroupVersionKind{Group: "proxy.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedProxyConfiguration"}
+	configurationKind = schema.GroupVersionKind{
+		Group: "proxy.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedProxyConfiguration",
+	}
 )
 
 // listener is told what changed. None of its functions may block.
@@ -91,7 +94,7 @@ func newObserver(c client.WithWatch, opts Options, l listener) *observer {
 }
 
 func named(name string) client.ListOption {
-	return client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+	return client.MatchingFields{metav1.ObjectNameField: name}
 }
 
 // follow follows objects that concern all clusters.
@@ -99,7 +102,9 @@ func (o *observer) follow(obj client.Object, list client.ObjectList, selected ..
 	return o.followWith(obj, list, func(_, _ client.Object) { o.listener.shared() }, selected...)
 }
 
-func (o *observer) followWith(obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption) *kube.Follower {
+func (o *observer) followWith(
+	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
+) *kube.Follower {
 	return kube.NewFollower(o.client, kube.Follow{
 		Object: obj, List: list, Select: selected, Trim: trim,
 		Changed:     changed,
@@ -196,8 +201,8 @@ func (o *observer) followConfigurations() {
 // followClusters follows ManagedClusters once an entry wants what they say, and
 // reports whether it has only just begun.
 func (o *observer) followClusters(entries map[string]directEntry) bool {
-	wanted := slices.ContainsFunc(slices.Collect(maps.Values(entries)), func(e directEntry) bool { return e.fromManagedCluster })
-	if !wanted || o.clusters != nil {
+	uses := func(e directEntry) bool { return e.fromManagedCluster }
+	if o.clusters != nil || !slices.ContainsFunc(slices.Collect(maps.Values(entries)), uses) {
 		return false
 	}
 	clusters := o.followWith(&clusterv1.ManagedCluster{}, &clusterv1.ManagedClusterList{}, o.clusterChanged)

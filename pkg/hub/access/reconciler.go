@@ -63,7 +63,8 @@ func (r *Resolver) WaitForSync(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C():
-		log.FromContext(ctx).Info("Not everything that access providers are made of could be read; they are left as they are meanwhile")
+		log.FromContext(ctx).Info("Not everything that access providers are made of could be read in time; " +
+			"meanwhile they are left as they are")
 	case <-r.ready:
 	}
 	return nil
@@ -99,7 +100,8 @@ func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 	}
 	changed := changedClusters(last, next)
 	if len(changed) == 1 && changed[0] == everyCluster {
-		log.FromContext(ctx).Info("Access to clusters changed", "server", next.endpoint.server, "problem", next.endpoint.problem)
+		log.FromContext(ctx).Info("Access to clusters changed",
+			"server", next.endpoint.server, "problem", next.endpoint.problem)
 	}
 	for _, cluster := range changed {
 		r.notify(cluster)

@@ -51,7 +51,9 @@ func (s *state) latest(followed found[corev1.ConfigMap], now time.Time) found[co
 // remember writes the bundle; nil leaves the state as it is. Until current, the
 // ConfigMap as the follower has it, catches up with the last write, it returns how
 // long that is waited for instead.
-func (s *state) remember(ctx context.Context, current client.Object, bundle []byte, now time.Time) (time.Duration, error) {
+func (s *state) remember(
+	ctx context.Context, current client.Object, bundle []byte, now time.Time,
+) (time.Duration, error) {
 	if s == nil || bundle == nil {
 		return 0, nil
 	}

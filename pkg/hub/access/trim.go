@@ -5,28 +5,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // trim keeps of every followed object only what is read. Of the user server's
 // Secret these are its certificates: the private key stays in memory no longer
-// than it takes to decode the API server's answer.
+// than it takes to decode the API server's answer. Annotations in particular must
+// go: one of kubectl's repeats what was applied, including a Secret's data.
 func trim(in any) (any, error) {
 	switch obj := in.(type) {
 	case *corev1.Secret:
-		return &corev1.Secret{ObjectMeta: trimmed(obj), Data: map[string][]byte{
+		return &corev1.Secret{ObjectMeta: kube.TrimMeta(obj.ObjectMeta), Data: map[string][]byte{
 			corev1.TLSCertKey: onlyCertificates(obj.Data[corev1.TLSCertKey]),
 			caKey:             onlyCertificates(obj.Data[caKey]),
 		}}, nil
 	case *corev1.ConfigMap:
-		return &corev1.ConfigMap{ObjectMeta: trimmed(obj), Data: obj.Data}, nil
+		return &corev1.ConfigMap{ObjectMeta: kube.TrimMeta(obj.ObjectMeta), Data: obj.Data}, nil
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: trimmed(obj), Spec: corev1.ServiceSpec{Ports: obj.Spec.Ports}}, nil
+		ports := corev1.ServiceSpec{Ports: obj.Spec.Ports}
+		return &corev1.Service{ObjectMeta: kube.TrimMeta(obj.ObjectMeta), Spec: ports}, nil
 	case *clusterv1.ManagedCluster:
-		return &clusterv1.ManagedCluster{ObjectMeta: trimmed(obj), Spec: clusterv1.ManagedClusterSpec{
+		return &clusterv1.ManagedCluster{ObjectMeta: kube.TrimMeta(obj.ObjectMeta), Spec: clusterv1.ManagedClusterSpec{
 			ManagedClusterClientConfigs: obj.Spec.ManagedClusterClientConfigs,
 		}}, nil
 	case *metav1.PartialObjectMetadata:
-		return &metav1.PartialObjectMetadata{TypeMeta: obj.TypeMeta, ObjectMeta: trimmed(obj)}, nil
+		return &metav1.PartialObjectMetadata{TypeMeta: obj.TypeMeta, ObjectMeta: kube.TrimMeta(obj.ObjectMeta)}, nil
 	case *unstructured.Unstructured:
 		obj.SetManagedFields(nil)
 		obj.SetAnnotations(nil)
@@ -34,18 +38,5 @@ func trim(in any) (any, error) {
 		return obj, nil
 	default:
 		return in, nil
-	}
-}
-
-// trimmed keeps of metadata what identifies and ends an object. Annotations in
-// particular must go: one of kubectl's repeats what was applied, including a
-// Secret's data.
-func trimmed(full metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:              full.GetName(),
-		Namespace:         full.GetNamespace(),
-		UID:               full.GetUID(),
-		ResourceVersion:   full.GetResourceVersion(),
-		DeletionTimestamp: full.GetDeletionTimestamp(),
 	}
 }

@@ -60,7 +60,9 @@ type inventoryAgent struct {
 var _ agent.AgentAddon = &inventoryAgent{}
 
 // Manifests is called several times per event of an addon or of its works.
-func (a *inventoryAgent) Manifests(_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
+func (a *inventoryAgent) Manifests(
+	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+) ([]runtime.Object, error) {
 	return a.template.render(a.values(cluster, addon))
 }
 
@@ -104,8 +106,12 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 				FeedbackRules:      wellKnownStatus(),
 				FeedbackScrapeType: workv1.FeedbackWatchType,
 			},
-			createOnly(workv1.ResourceIdentifier{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD}),
-			createOnly(workv1.ResourceIdentifier{Resource: "configmaps", Namespace: a.opts.InstallNamespace, Name: contract.CleanupMarkerName}),
+			createOnly(workv1.ResourceIdentifier{
+				Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD,
+			}),
+			createOnly(workv1.ResourceIdentifier{
+				Resource: "configmaps", Namespace: a.opts.InstallNamespace, Name: contract.CleanupMarkerName,
+			}),
 		},
 	}
 }
@@ -141,9 +147,13 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 }
 
 // approve tells the framework whether to approve a certificate request.
-func approve(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) bool {
+func approve(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+	csr *certificatesv1.CertificateSigningRequest,
+) bool {
 	if err := judge(cluster, addon, csr); err != nil {
-		klog.FromContext(ctx).Info("Certificate request not approved", "csr", csr.Name, "cluster", cluster.Name, "requester", csr.Spec.Username, "reason", err.Error())
+		klog.FromContext(ctx).Info("Certificate request not approved",
+			"csr", csr.Name, "cluster", cluster.Name, "requester", csr.Spec.Username, "reason", err.Error())
 		return false
 	}
 	return true

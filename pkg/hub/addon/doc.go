@@ -4,14 +4,14 @@
 // health, and makes sure that a removal ends.
 //
 // Most of this is done by addon-framework, which runs on the elected leader and
-// calls this package: desired.go renders the manifests, judge.go judges certificate
-// requests, grants.go applies the rights (desired_grants.go), agent.go answers the
-// rest.
+// calls this package: desired.go renders the manifests, decide_approval.go judges
+// certificate requests, grants.go applies the rights (desired_grants.go), agent.go
+// answers the rest.
 //
 // But addon-framework waits forever for the clean-up Job on the spoke, even if the
 // spoke never comes back. In the same way a cluster that is deleted from the hub
 // would wait for our ManifestWorks, which only the spoke's work agent releases. The
-// controller hub.cleanup-timeout ends both waits (desired_release.go).
+// controller hub.cleanup-timeout ends both waits (decide_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and

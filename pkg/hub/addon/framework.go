@@ -113,7 +113,8 @@ func (f *framework) startManager(ctx context.Context, manager *addonmanager.Base
 	if err := addIndexers(addons, works); err != nil {
 		return err
 	}
-	if err := manager.StartWithInformers(ctx, workClient, works.Work().V1().ManifestWorks(), requests, addons, clusters, nil); err != nil {
+	manifestWorks := works.Work().V1().ManifestWorks()
+	if err := manager.StartWithInformers(ctx, workClient, manifestWorks, requests, addons, clusters, nil); err != nil {
 		return err
 	}
 	addons.Start(ctx.Done())

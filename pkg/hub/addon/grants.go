@@ -29,7 +29,9 @@ type grants struct {
 
 // apply creates or repairs the Role and RoleBinding of one cluster. An error
 // becomes the addon's condition RegistrationApplied.
-func (g *grants) apply(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) error {
+func (g *grants) apply(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+) error {
 	if err := g.applyOne(ctx, desiredRole(addon)); err != nil {
 		return err
 	}

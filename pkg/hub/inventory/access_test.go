@@ -11,6 +11,7 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
@@ -47,7 +48,7 @@ func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
 		s.mustStep(post, patchStatus)
 		has(proxy)
 
-		edit(s.world, s.mine(), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		apitest.EditStatus(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs, proxy}
 			p.Status.CredentialProviders = []inventoryv1alpha1.AccessProvider{others}
 		})
@@ -98,7 +99,7 @@ func TestAnEntryThatCameMeanwhileStays(t *testing.T) {
 	s.settled()
 	before := s.mine()
 	s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return before, true }
-	edit(s.world, s.mine(), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+	apitest.EditStatus(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
 	})
 	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}, Direct: access.ProviderState{Known: true}}}

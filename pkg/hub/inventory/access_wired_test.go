@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -68,23 +70,26 @@ func accessRights() (everywhere, proxy, own []rbacv1.PolicyRule) {
 // once the API server knows of them.
 func asAccessManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
 	t.Helper()
-	name := w.name("manager")
+	name := w.Name("manager")
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 	everywhere, proxy, own := accessRights()
-	w.create(
+	w.MustCreate(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: everywhere},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects},
 	)
 	for namespace, rules := range map[string][]rbacv1.PolicyRule{proxyNamespace: proxy, managerNamespace: own} {
 		at := metav1.ObjectMeta{Namespace: namespace, Name: "manager"}
-		w.create(
+		w.MustCreate(
 			&rbacv1.Role{ObjectMeta: at, Rules: rules},
 			&rbacv1.RoleBinding{ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"}, Subjects: subjects},
 		)
 	}
 	cfg := server.User(t, name)
-	w.mayList(cfg, true, &addonv1beta1.ManagedClusterAddOnList{}, client.MatchingFields{"metadata.name": "cluster-proxy"})
-	w.mayList(cfg, true, &corev1.ConfigMapList{}, client.InNamespace(managerNamespace))
+	addons := authorizationv1.ResourceAttributes{
+		Group: addonv1beta1.GroupName, Resource: "managedclusteraddons", Name: "cluster-proxy", Verb: "list",
+	}
+	w.EventuallyAllowed(cfg, true, addons)
+	w.EventuallyAllowed(cfg, true, authorizationv1.ResourceAttributes{Namespace: managerNamespace, Resource: "configmaps", Verb: "list"})
 	w.mayReadCertificate(cfg, true)
 	return cfg
 }
@@ -92,24 +97,9 @@ func asAccessManager(t *testing.T, server *apitest.Server, w *world) *rest.Confi
 // mayReadCertificate waits until the user may read cluster-proxy's Secret, or no
 // longer may.
 func (w *world) mayReadCertificate(user *rest.Config, want bool) {
-	w.t.Helper()
-	w.mayList(user, want, &corev1.SecretList{}, client.InNamespace(proxyNamespace), client.MatchingFields{"metadata.name": "cluster-proxy-user-serving-cert"})
-}
-
-// mayList waits until the user may list these objects, or no longer may: the API
-// server learns of a role a moment after it is written.
-func (w *world) mayList(user *rest.Config, want bool, list client.ObjectList, opts ...client.ListOption) {
-	w.t.Helper()
-	c, err := client.New(user, client.Options{Scheme: testScheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.eventually(func() string {
-		err := c.List(w.t.Context(), list, opts...)
-		if err == nil && want || apierrors.IsForbidden(err) && !want {
-			return ""
-		}
-		return fmt.Sprintf("list %T: %v, want it allowed: %t", list, err, want)
+	w.T.Helper()
+	w.EventuallyAllowed(user, want, authorizationv1.ResourceAttributes{
+		Namespace: proxyNamespace, Resource: "secrets", Name: "cluster-proxy-user-serving-cert", Verb: "list",
 	})
 }
 
@@ -190,9 +180,9 @@ func throughProxy(ca []byte, cluster string) inventoryv1alpha1.AccessProvider {
 
 // reached waits until the profile has exactly these access providers.
 func (w *world) reached(namespace, cluster string, want ...inventoryv1alpha1.AccessProvider) {
-	w.t.Helper()
-	w.eventually(func() string {
-		profile := w.profile(namespace, cluster)
+	w.T.Helper()
+	w.Eventually("the access providers of "+namespace+"/"+cluster, func() string {
+		profile := w.Profile(namespace, cluster)
 		if profile == nil {
 			return "no profile of " + cluster
 		}
@@ -205,10 +195,10 @@ func (w *world) reached(namespace, cluster string, want ...inventoryv1alpha1.Acc
 
 // remembers waits until this is remembered of cluster-proxy's CA.
 func (w *world) remembers(ca []byte) {
-	w.t.Helper()
-	w.eventually(func() string {
+	w.T.Helper()
+	w.Eventually("the CA is remembered", func() string {
 		state := remembered()
-		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(state), state); err != nil {
+		if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(state), state); err != nil {
 			return err.Error()
 		}
 		return cmp.Diff(map[string]string{proxyNamespace: string(ca)}, state.Data)
@@ -219,7 +209,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedProxyConfiguration())
 	w := newWorld(t, server.Config(t))
 	for _, namespace := range []string{proxyNamespace, managerNamespace} {
-		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		w.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	wire := &apitest.Wire{}
 	user := asAccessManager(t, server, w)
@@ -231,17 +221,17 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		return certtest.Chain(certtest.NewLeaf(t, issuer, proxyHost), issuer)
 	}
 	secret := servingSecret(leaf(ca), []byte("a-key-nobody-may-see"))
-	w.create(configuration("cluster-proxy"), configuration("another"), userService(), secret)
+	w.MustCreate(configuration("cluster-proxy"), configuration("another"), userService(), secret)
 	setChain := func(w *world, chain []byte) {
-		w.t.Helper()
-		edit(w, secret, func(s *corev1.Secret) { s.Data["tls.crt"] = chain }, nil)
+		w.T.Helper()
+		apitest.Edit(w, secret, func(s *corev1.Secret) { s.Data["tls.crt"] = chain })
 	}
 
-	set := w.exclusive("s")
-	ns := w.namespace(nil)
-	w.bind(ns, set.Name)
-	c1, c2, marked := w.cluster("c1", inSet(set.Name)), w.cluster("c2", inSet(set.Name)), w.cluster("marked", inSet(set.Name))
-	w.create(proxyAddon(c1.Name))
+	set := w.ExclusiveSet("s")
+	ns := w.Namespace("team", nil)
+	w.Bind(ns, set.Name)
+	c1, c2, marked := w.Cluster("c1", ocmtest.InSet(set.Name)), w.Cluster("c2", ocmtest.InSet(set.Name)), w.Cluster("marked", ocmtest.InSet(set.Name))
+	w.MustCreate(proxyAddon(c1.Name))
 	whole := t
 	// The first answers about the Secret are none: profiles have to wait for it.
 	asked := 0
@@ -288,13 +278,13 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	// to which nothing else does.
 	markers := 0
 	marker := func(w *world) {
-		w.t.Helper()
+		w.T.Helper()
 		markers++
-		edit(w, marked, nil, func(c *clusterv1.ManagedCluster) {
+		apitest.EditStatus(w, marked, func(c *clusterv1.ManagedCluster) {
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("marker", fmt.Sprint(markers))}
 		})
-		w.eventually(func() string {
-			if p := w.profile(ns, marked.Name).Status.Properties; len(p) != 1 || p[0].Value != fmt.Sprint(markers) {
+		w.Eventually("the marker arrives", func() string {
+			if p := w.Profile(ns, marked.Name).Status.Properties; len(p) != 1 || p[0].Value != fmt.Sprint(markers) {
 				return "the marker has not arrived"
 			}
 			return ""
@@ -305,21 +295,21 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		w := w.in(t)
 		published = ca.PEM()
 		for _, c := range []*clusterv1.ManagedCluster{c1, c2, marked} {
-			w.says(c.Name, "True", "Synced", inPlace)
+			w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		}
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
 		w.reached(ns, c2.Name)
 		w.remembers(published)
 		var profiles []string
 		for _, call := range wire.Writes("clusterprofiles", "clusterprofiles/status") {
-			if containsName(call, c1.Name) {
+			if call.Mentions(c1.Name) {
 				profiles = append(profiles, call.Method+" "+call.Resource)
 			}
 		}
 		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"}, profiles); diff != "" {
 			t.Errorf("writes of one profile (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"POST configmaps"}, sent(wire.Writes("configmaps"))); diff != "" {
+		if diff := cmp.Diff([]string{"POST configmaps"}, wire.Sent("configmaps")); diff != "" {
 			t.Errorf("writes of what is remembered (-want +got):\n%s", diff)
 		}
 		forget(t)
@@ -334,14 +324,14 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 
 	t.Run("a cluster gets cluster-proxy, and loses it", func(t *testing.T) {
 		w := w.in(t)
-		w.create(proxyAddon(c2.Name))
+		w.MustCreate(proxyAddon(c2.Name))
 		w.reached(ns, c2.Name, throughProxy(published, c2.Name))
 		wrote(t, "PATCH clusterprofiles/status")
 		// It is not gone yet, and counts no longer.
-		edit(w, proxyAddon(c2.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/test"} }, nil)
-		w.delete(proxyAddon(c2.Name))
+		apitest.Edit(w, proxyAddon(c2.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/test"} })
+		w.MustDelete(proxyAddon(c2.Name))
 		w.reached(ns, c2.Name)
-		edit(w, proxyAddon(c2.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil }, nil)
+		apitest.Edit(w, proxyAddon(c2.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil })
 		marker(w)
 		wrote(t, "PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 	})
@@ -356,7 +346,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		if got := len(wire.Writes("clusterprofiles/status")); got != 2 {
 			t.Errorf("%d patches of profiles, want one and the marker", got)
 		}
-		if diff := cmp.Diff([]string{"PATCH configmaps"}, sent(wire.Writes("configmaps"))); diff != "" {
+		if diff := cmp.Diff([]string{"PATCH configmaps"}, wire.Sent("configmaps")); diff != "" {
 			t.Errorf("writes of what is remembered (-want +got):\n%s", diff)
 		}
 		forget(t)
@@ -364,15 +354,15 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 
 	t.Run("a restart writes nothing", func(t *testing.T) {
 		w := w.in(t)
-		w.says(c1.Name, "True", "Synced", inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		stop()
 		forget(t)
 		stop = startReaching(whole, cfg, nil)
 		// The new manager has settled when what happens after its start arrives.
-		late := w.cluster("late", inSet(set.Name))
-		w.says(late.Name, "True", "Synced", inPlace)
+		late := w.Cluster("late", ocmtest.InSet(set.Name))
+		w.EventuallyAddonCondition(late.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		for _, call := range wire.Writes() {
-			if call.Resource != "events" && !containsName(call, late.Name) {
+			if call.Resource != "events" && !call.Mentions(late.Name) {
 				t.Errorf("wrote %s %s: %s", call.Method, call.Path, call.Body)
 			}
 		}
@@ -382,7 +372,7 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 	t.Run("the old CA is forgotten at once when the administrator says so", func(t *testing.T) {
 		w := w.in(t)
 		published = next.PEM()
-		w.delete(remembered())
+		w.MustDelete(remembered())
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
 		w.remembers(published)
 	})
@@ -397,41 +387,41 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 			message: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
 		},
 		"the Service": {
-			take:    func(w *world) { w.delete(userService()) },
-			give:    func(w *world) { w.create(userService()) },
+			take:    func(w *world) { w.MustDelete(userService()) },
+			give:    func(w *world) { w.MustCreate(userService()) },
 			message: "Service proxy/cluster-proxy-addon-user is missing",
 		},
 		"the user server's configuration": {
 			take: func(w *world) {
-				edit(w, configuration("cluster-proxy"), func(c *unstructured.Unstructured) { unstructured.RemoveNestedField(c.Object, "spec", "userServer") }, nil)
+				apitest.Edit(w, configuration("cluster-proxy"), func(c *unstructured.Unstructured) { unstructured.RemoveNestedField(c.Object, "spec", "userServer") })
 			},
 			give: func(w *world) {
-				edit(w, configuration("cluster-proxy"), func(c *unstructured.Unstructured) {
+				apitest.Edit(w, configuration("cluster-proxy"), func(c *unstructured.Unstructured) {
 					_ = unstructured.SetNestedMap(c.Object, map[string]any{}, "spec", "userServer")
-				}, nil)
+				})
 			},
 			message: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer`,
 		},
 		"the one configuration of two": {
-			take:    func(w *world) { w.delete(configuration("cluster-proxy")) },
-			give:    func(w *world) { w.create(configuration("cluster-proxy")) },
+			take:    func(w *world) { w.MustDelete(configuration("cluster-proxy")) },
+			give:    func(w *world) { w.MustCreate(configuration("cluster-proxy")) },
 			message: `there is no ManagedProxyConfiguration "cluster-proxy", only others (another), which are not looked at`,
 		},
 		"the API": {
 			take: func(w *world) {
 				crd := kube.Partial(kube.CRDKind)
 				crd.Name = "managedproxyconfigurations.proxy.open-cluster-management.io"
-				w.delete(crd)
-				w.eventually(func() string {
-					if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
+				w.MustDelete(crd)
+				w.Eventually("the CRD is gone", func() string {
+					if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
 						return fmt.Sprintf("the CRD is still there: %v", err)
 					}
 					return ""
 				})
 			},
 			give: func(w *world) {
-				server.Install(w.t, apitest.ManagedProxyConfiguration())
-				w.create(configuration("cluster-proxy"), configuration("another"))
+				server.Install(w.T, apitest.ManagedProxyConfiguration())
+				w.MustCreate(configuration("cluster-proxy"), configuration("another"))
 			},
 			message: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
 		},
@@ -440,11 +430,11 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 			w := w.in(t)
 			ground.take(w)
 			w.reached(ns, c1.Name)
-			w.says(c1.Name, "False", "AccessUnavailable", `Access provider "open-cluster-management" is not published: `+ground.message+`. `+inPlace)
-			w.says(c2.Name, "True", "Synced", inPlace)
+			w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "open-cluster-management" is not published: `+ground.message+`. `+inPlace)
+			w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", inPlace)
 			ground.give(w)
 			w.reached(ns, c1.Name, throughProxy(published, c1.Name))
-			w.says(c1.Name, "True", "Synced", inPlace)
+			w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		})
 	}
 
@@ -453,16 +443,16 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		forget(t)
 		theirs := inventoryv1alpha1.AccessProvider{Name: "gke", Cluster: clientcmdv1.Cluster{Server: "https://gke", ProxyURL: "http://p"}}
 		foreign := inventoryv1alpha1.AccessProvider{Name: "direct", Cluster: clientcmdv1.Cluster{Server: "https://somewhere", TLSServerName: "else"}}
-		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		apitest.EditStatus(w, w.Profile(ns, c1.Name), func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders = append([]inventoryv1alpha1.AccessProvider{theirs, foreign}, p.Status.AccessProviders...)
 		})
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name), theirs, foreign)
 		wrote(t, "PATCH clusterprofiles/status")
-		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		apitest.EditStatus(w, w.Profile(ns, c1.Name), func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders[0].Cluster.Server, p.Status.AccessProviders[0].Cluster.CertificateAuthorityData = "https://attacker", nil
 		})
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name), theirs, foreign)
-		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) { p.Status.AccessProviders = p.Status.AccessProviders[:1] })
+		apitest.EditStatus(w, w.Profile(ns, c1.Name), func(p *inventoryv1alpha1.ClusterProfile) { p.Status.AccessProviders = p.Status.AccessProviders[:1] })
 		marker(w)
 		forget(t)
 	})
@@ -473,36 +463,36 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		text := "server: https://c2.example.com:6443\ncertificateAuthority: |\n  " + strings.ReplaceAll(strings.TrimSpace(string(spoke.PEM())), "\n", "\n  ") + "\n"
 		direct := providerOf("direct", "https://c2.example.com:6443", spoke.PEM(), c2.Name)
 		here := directConfigMap("direct", map[string]string{c2.Name: text})
-		w.create(here)
+		w.MustCreate(here)
 		w.reached(ns, c2.Name, direct)
 		wrote(t, "PATCH clusterprofiles/status")
-		w.create(proxyAddon(c2.Name))
+		w.MustCreate(proxyAddon(c2.Name))
 		w.reached(ns, c2.Name, throughProxy(published, c2.Name), direct)
-		w.delete(proxyAddon(c2.Name))
+		w.MustDelete(proxyAddon(c2.Name))
 		w.reached(ns, c2.Name, direct)
 
 		twice := directConfigMap("twice", map[string]string{c2.Name: text, c1.Name: "fromManagedCluster: true"})
-		w.create(twice)
+		w.MustCreate(twice)
 		w.reached(ns, c2.Name)
-		w.says(c2.Name, "False", "AccessUnavailable", `Access provider "direct" is not published: more than one ConfigMap has it: hub/direct, hub/twice. `+inPlace)
-		w.says(c1.Name, "False", "AccessUnavailable", `Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/twice wants it. `+inPlace)
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "direct" is not published: more than one ConfigMap has it: hub/direct, hub/twice. `+inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/twice wants it. `+inPlace)
 
-		edit(w, c1, func(c *clusterv1.ManagedCluster) {
+		apitest.Edit(w, c1, func(c *clusterv1.ManagedCluster) {
 			c.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "http://insecure", CABundle: spoke.PEM()}, {URL: "https://unverified"}}
-		}, nil)
-		w.says(c1.Name, "False", "AccessUnavailable", `Access provider "direct" is not published: no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL and a usable caBundle, as ConfigMap hub/twice wants it. `+inPlace)
-		edit(w, c1, func(c *clusterv1.ManagedCluster) {
+		})
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "direct" is not published: no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL and a usable caBundle, as ConfigMap hub/twice wants it. `+inPlace)
+		apitest.Edit(w, c1, func(c *clusterv1.ManagedCluster) {
 			c.Spec.ManagedClusterClientConfigs = append(c.Spec.ManagedClusterClientConfigs, clusterv1.ClientConfig{URL: "https://c1.example.com", CABundle: spoke.PEM()})
-		}, nil)
+		})
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name), providerOf("direct", "https://c1.example.com", spoke.PEM(), c1.Name))
-		w.says(c1.Name, "True", "Synced", inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", inPlace)
 
-		edit(w, here, func(m *corev1.ConfigMap) { m.Data[c2.Name] = "server: http://c2.example.com" }, nil)
-		w.delete(twice)
+		apitest.Edit(w, here, func(m *corev1.ConfigMap) { m.Data[c2.Name] = "server: http://c2.example.com" })
+		w.MustDelete(twice)
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
-		w.says(c2.Name, "False", "AccessUnavailable", `Access provider "direct" is not published: what ConfigMap hub/direct has under "`+c2.Name+`" needs server and certificateAuthority, or fromManagedCluster: true. `+inPlace)
-		w.delete(here)
-		w.says(c2.Name, "True", "Synced", inPlace)
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "direct" is not published: what ConfigMap hub/direct has under "`+c2.Name+`" needs server and certificateAuthority, or fromManagedCluster: true. `+inPlace)
+		w.MustDelete(here)
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		w.reached(ns, c2.Name)
 		marker(w)
 		forget(t)
@@ -521,25 +511,25 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 				},
 			},
 		}
-		w.create(upstream)
-		w.says(c1.Name, "False", "AccessUnavailable", `Access provider "open-cluster-management" is left as it is: cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it. `+inPlace)
+		w.MustCreate(upstream)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "AccessUnavailable", `Access provider "open-cluster-management" is left as it is: cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it. `+inPlace)
 		theirs := throughProxy([]byte("THEIRS"), c1.Name)
-		edit(w, w.profile(ns, c1.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		apitest.EditStatus(w, w.Profile(ns, c1.Name), func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
 		})
-		edit(w, w.profile(ns, c2.Name), nil, func(p *inventoryv1alpha1.ClusterProfile) {
+		apitest.EditStatus(w, w.Profile(ns, c2.Name), func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{throughProxy([]byte("THEIRS"), c2.Name)}
 		})
 		marker(w)
 		wrote(t, "PATCH clusterprofiles/status")
 		w.reached(ns, c1.Name, theirs)
 
-		edit(w, upstream, func(d *appsv1.Deployment) {
+		apitest.Edit(w, upstream, func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Args = []string{"--feature-gates=ClusterProfileAccessProvider=false"}
-		}, nil)
+		})
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
 		w.reached(ns, c2.Name)
-		w.says(c1.Name, "True", "Synced", inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		wrote(t, "PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 	})
 
@@ -548,22 +538,22 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		stop()
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "manager"}}
 		var before []rbacv1.PolicyRule
-		edit(w, role, func(r *rbacv1.Role) { before, r.Rules = r.Rules, append(r.Rules[:1:1], r.Rules[2]) }, nil)
+		apitest.Edit(w, role, func(r *rbacv1.Role) { before, r.Rules = r.Rules, append(r.Rules[:1:1], r.Rules[2]) })
 		w.mayReadCertificate(user, false)
 		forget(t)
 		stop = startReaching(whole, cfg, nil)
-		c3 := w.cluster("c3", inSet(set.Name))
-		w.create(proxyAddon(c3.Name))
+		c3 := w.Cluster("c3", ocmtest.InSet(set.Name))
+		w.MustCreate(proxyAddon(c3.Name))
 		const why = `Access provider "open-cluster-management" is left as it is: Secret proxy/cluster-proxy-user-serving-cert may not be read by the manager: its rights are missing. `
-		w.says(c3.Name, "False", "AccessUnavailable", why+inPlace)
-		w.says(c1.Name, "False", "AccessUnavailable", why+inPlace)
+		w.EventuallyAddonCondition(c3.Name, "ProfilesSynced", "False", "AccessUnavailable", why+inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "AccessUnavailable", why+inPlace)
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
 		w.reached(ns, c3.Name)
 		wrote(t, "POST clusterprofiles", "PATCH clusterprofiles/status")
 
-		edit(w, role, func(r *rbacv1.Role) { r.Rules = before }, nil)
+		apitest.Edit(w, role, func(r *rbacv1.Role) { r.Rules = before })
 		w.reached(ns, c3.Name, throughProxy(published, c3.Name))
-		w.says(c1.Name, "True", "Synced", inPlace)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", inPlace)
 		wrote(t, "PATCH clusterprofiles/status")
 	})
 
@@ -582,12 +572,12 @@ func TestProfilesSayHowClustersAreReached(t *testing.T) {
 		setChain(w, leaf(next))
 		marker(w)
 		w.reached(ns, c1.Name, throughProxy(published, c1.Name))
-		w.eventually(func() string {
+		w.Eventually("the expired CA is withdrawn", func() string {
 			// More than once: the manager may be setting its timer just now.
 			if now.Since(brief.Certificate.NotAfter) < time.Hour {
 				now.Step(time.Minute)
 			}
-			return cmp.Diff([]inventoryv1alpha1.AccessProvider{throughProxy(next.PEM(), c1.Name)}, w.profile(ns, c1.Name).Status.AccessProviders)
+			return cmp.Diff([]inventoryv1alpha1.AccessProvider{throughProxy(next.PEM(), c1.Name)}, w.Profile(ns, c1.Name).Status.AccessProviders)
 		})
 	})
 	forget(t)

@@ -10,6 +10,8 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // fat is metadata with all that is read and all that is not.
@@ -37,8 +39,8 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60, Taints: []clusterv1.Taint{{Key: "k"}}},
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{
-						condition("HubAcceptedManagedCluster", "True", "R", ""), condition("ManagedClusterJoined", "True", "R", ""),
-						condition("ManagedClusterConditionAvailable", "True", "R", ""),
+						ocmtest.Condition("HubAcceptedManagedCluster", "True", "R", ""), ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
+						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
 					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
@@ -50,7 +52,7 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{
-						condition("ManagedClusterConditionAvailable", "True", "R", ""), condition("ManagedClusterJoined", "True", "R", ""),
+						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""), ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
 					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
@@ -59,10 +61,10 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 		},
 		"ManagedClusterAddOn: every condition, since the list is written as a whole": {
 			in: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: fat(), Status: addonv1beta1.ManagedClusterAddOnStatus{
-				Namespace: "x", Conditions: []metav1.Condition{condition("Theirs", "True", "R", "")},
+				Namespace: "x", Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
 			}},
 			want: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: lean(), Status: addonv1beta1.ManagedClusterAddOnStatus{
-				Conditions: []metav1.Condition{condition("Theirs", "True", "R", "")},
+				Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
 			}},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -19,10 +20,10 @@ func situation(changes ...func(*observed)) observed {
 		ProfileAPI: true,
 		Namespace:  &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
 		Cluster: &clusterv1.ManagedCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: inSet("s")},
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: ocmtest.InSet("s")},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
-		Addon: addon("c"),
+		Addon: ocmtest.Addon("c"),
 	}}
 	for _, change := range changes {
 		change(&o)

@@ -154,7 +154,9 @@ func isReserved(key string) bool {
 
 // showCondition makes the profile's condition of a type show the cluster's
 // condition source, or removes it if the cluster has none.
-func showCondition(profile *inventoryv1alpha1.ClusterProfile, conditionType string, source *metav1.Condition, now metav1.Time) {
+func showCondition(
+	profile *inventoryv1alpha1.ClusterProfile, conditionType string, source *metav1.Condition, now metav1.Time,
+) {
 	conditions := slices.Clone(profile.Status.Conditions)
 	if source == nil {
 		meta.RemoveStatusCondition(&conditions, conditionType)
@@ -183,7 +185,9 @@ func showCondition(profile *inventoryv1alpha1.ClusterProfile, conditionType stri
 // desiredProperties turns claims into properties sorted by name, each with the time
 // its value was first seen. A claim that the API would refuse is left out and
 // reported; the others are kept.
-func desiredProperties(claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time) ([]inventoryv1alpha1.Property, []string) {
+func desiredProperties(
+	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time,
+) (properties []inventoryv1alpha1.Property, problems []string) {
 	times := make(map[string]int, len(claims))
 	for _, claim := range claims {
 		times[claim.Name]++
@@ -193,8 +197,6 @@ func desiredProperties(claims []clusterv1.ManagedClusterClaim, current []invento
 		known[property.Name] = property
 	}
 
-	var properties []inventoryv1alpha1.Property
-	var problems []string
 	for _, claim := range claims {
 		if problem := claimProblem(claim, times[claim.Name]); problem != "" {
 			problems = append(problems, fmt.Sprintf("%s %s", quoteName(claim.Name), problem))

@@ -13,6 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
@@ -28,8 +29,8 @@ func TestDesiredProfile(t *testing.T) {
 			Status: clusterv1.ManagedClusterStatus{
 				Version: clusterv1.ManagedClusterVersion{Kubernetes: "v1.35.4"},
 				Conditions: []metav1.Condition{
-					condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "fine"),
-					condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "in"),
+					ocmtest.Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "fine"),
+					ocmtest.Condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "in"),
 				},
 				ClusterClaims: []clusterv1.ManagedClusterClaim{claim("b", "2"), claim("a", "1")},
 			},
@@ -40,7 +41,7 @@ func TestDesiredProfile(t *testing.T) {
 		return c
 	}
 	shown := func(conditionType, reason, message string, generation int64) metav1.Condition {
-		c := condition(conditionType, "True", reason, message)
+		c := ocmtest.Condition(conditionType, "True", reason, message)
 		c.ObservedGeneration = generation
 		return c
 	}
@@ -133,13 +134,13 @@ func TestDesiredProfile(t *testing.T) {
 			cluster: cluster(),
 			current: profile(label("team", "x"), annotate("note", "y"), func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Finalizers = []string{"example.com/hold"}
-				p.Status.Conditions = append([]metav1.Condition{condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
+				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 				p.Status.CredentialProviders = []inventoryv1alpha1.CredentialProvider{{Name: "older"}}
 			}),
 			want: profile(label("team", "x"), annotate("note", "y"), func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Finalizers = []string{"example.com/hold"}
-				p.Status.Conditions = append([]metav1.Condition{condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
+				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 				p.Status.CredentialProviders = []inventoryv1alpha1.CredentialProvider{{Name: "older"}}
 			}),
@@ -310,7 +311,7 @@ func TestChanges(t *testing.T) {
 			Spec:       inventoryv1alpha1.ClusterProfileSpec{DisplayName: "c"},
 			Status: inventoryv1alpha1.ClusterProfileStatus{
 				Version:    inventoryv1alpha1.ClusterVersion{Kubernetes: "v1"},
-				Conditions: []metav1.Condition{condition("Theirs", "True", "R", "")},
+				Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
 				Properties: []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early}},
 			},
 		}
@@ -346,7 +347,7 @@ func TestChanges(t *testing.T) {
 		},
 		"a condition more: the others come along, as the list is replaced": {
 			change: func(p *inventoryv1alpha1.ClusterProfile) {
-				p.Status.Conditions = append(p.Status.Conditions, condition("Joined", "True", "R", ""))
+				p.Status.Conditions = append(p.Status.Conditions, ocmtest.Condition("Joined", "True", "R", ""))
 			},
 			metadata: "null",
 			status: `{"status":{"conditions":[{"type":"Theirs","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z","reason":"R","message":""},` +

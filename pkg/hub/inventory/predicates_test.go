@@ -14,6 +14,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/predicatetest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -24,7 +25,7 @@ func TestContentChanged(t *testing.T) {
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		Status: clusterv1.ManagedClusterStatus{
 			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
-			Conditions:    []metav1.Condition{condition("ManagedClusterConditionAvailable", "True", "R", "m")},
+			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", "m")},
 			ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
 		},
 	}
@@ -41,7 +42,7 @@ func TestContentChanged(t *testing.T) {
 			c.Annotations = map[string]string{"a": "b"}
 		})},
 		"a condition that is not shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, condition("ManagedClusterConditionClockSynced", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
 		})},
 		"since when alone": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
@@ -58,7 +59,7 @@ func TestContentChanged(t *testing.T) {
 			c.Status.Conditions[0].Message = "n"
 		})},
 		"a condition shown comes": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, condition("ManagedClusterJoined", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterJoined", "True", "R", ""))
 		})},
 		"a condition shown goes": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
 	})
@@ -66,7 +67,7 @@ func TestContentChanged(t *testing.T) {
 
 func TestOnChangePassesComingAndGoing(t *testing.T) {
 	p := kube.OnChange(kube.Never)
-	obj := addon("c")
+	obj := ocmtest.Addon("c")
 	if !p.Create(event.CreateEvent{Object: obj}) || !p.Create(event.CreateEvent{Object: obj, IsInInitialList: true}) || !p.Delete(event.DeleteEvent{Object: obj}) {
 		t.Error("creation, the initial list and deletion must pass")
 	}
@@ -76,7 +77,7 @@ func TestOnChangePassesComingAndGoing(t *testing.T) {
 		"deletion begins":            {Before: obj, Edit: func(o client.Object) { o.SetDeletionTimestamp(&now) }, Want: true},
 		"another object of the name": {Before: obj, Edit: func(o client.Object) { o.SetUID("other") }, Want: true},
 		"an addon's status": {Before: obj, Edit: predicatetest.As(func(a *addonv1beta1.ManagedClusterAddOn) {
-			a.Status.Conditions = []metav1.Condition{condition("Available", "True", "R", "")}
+			a.Status.Conditions = []metav1.Condition{ocmtest.Condition("Available", "True", "R", "")}
 		}), Want: false},
 	})
 }
@@ -103,7 +104,7 @@ func TestGuardChanged(t *testing.T) {
 	predicatetest.Check(t, kube.OnChange(guardChanged), map[string]predicatetest.Update{
 		"a kind without generations": {Before: role, Want: true},
 		"the progress of a rollout": {Before: definition, Want: false, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) {
-			d.Status.InstallProgressions = []addonv1beta1.InstallProgression{{Conditions: []metav1.Condition{condition("Progressing", "True", "R", "7/3500")}}}
+			d.Status.InstallProgressions = []addonv1beta1.InstallProgression{{Conditions: []metav1.Condition{ocmtest.Condition("Progressing", "True", "R", "7/3500")}}}
 		})},
 		"the spec":      {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Generation = 2 })},
 		"an annotation": {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Annotations["a"] = "c" })},
@@ -112,8 +113,8 @@ func TestGuardChanged(t *testing.T) {
 }
 
 func TestReportChanged(t *testing.T) {
-	reported := addon("c")
-	reported.Status.Conditions = []metav1.Condition{condition("ProfilesSynced", "True", "R", "m"), condition("Available", "True", "R", "m")}
+	reported := ocmtest.Addon("c")
+	reported.Status.Conditions = []metav1.Condition{ocmtest.Condition("ProfilesSynced", "True", "R", "m"), ocmtest.Condition("Available", "True", "R", "m")}
 	edit := predicatetest.As[*addonv1beta1.ManagedClusterAddOn]
 	predicatetest.Check(t, kube.OnChange(reportChanged), map[string]predicatetest.Update{
 		"another's condition": {Before: reported, Want: false, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[1].Message = "n" })},

@@ -94,8 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, err
 }
 
-// act does what is to be done about the profile and returns which claims were left
-// out of it.
+// act takes the next step and returns which claims were left out of the profile.
 func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answer) ([]string, error) {
 	switch nextStep(*o, answer) {
 	case create, update:
@@ -136,7 +135,9 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desired *inventory
 
 type patchFunc func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
-func (r *Reconciler) patchStatus(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (r *Reconciler) patchStatus(
+	ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption,
+) error {
 	return r.writer.Status().Patch(ctx, obj, patch, client.FieldOwner(ControllerName))
 }
 
@@ -164,7 +165,8 @@ func (r *Reconciler) patch(ctx context.Context, o *observed, changes map[string]
 // UID it is somebody else's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 	profile := o.Profile.DeepCopy()
-	err := r.writer.Delete(ctx, profile, client.Preconditions{UID: &profile.UID, ResourceVersion: &profile.ResourceVersion})
+	exactly := client.Preconditions{UID: &o.Profile.UID, ResourceVersion: &o.Profile.ResourceVersion}
+	err := r.writer.Delete(ctx, profile, exactly)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}

@@ -32,6 +32,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -128,10 +129,7 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	t.Helper()
 	w := newWorld(t, server.Config(t))
 	wire := &apitest.Wire{}
-	writer, err := client.New(wire.Tap(server.Config(t)), client.Options{Scheme: testScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := apitest.NewClient(t, wire.Tap(server.Config(t)), ocmtest.Scheme())
 	s := &stepper{
 		world: w,
 		wire:  wire,
@@ -144,18 +142,18 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		t.Fatal(err)
 	}
 	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
-	s.ns = w.namespace(nil)
-	s.members = w.exclusive("set")
-	w.bind(s.ns, s.members.Name)
+	s.ns = w.Namespace("team", nil)
+	s.members = w.ExclusiveSet("set")
+	w.Bind(s.ns, s.members.Name)
 	// A set that a test makes invalid would concern the clusters of all others.
 	t.Cleanup(func() {
 		if err := w.DeleteAllOf(context.WithoutCancel(t.Context()), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace(s.ns)); err != nil {
 			t.Errorf("unbind: %v", err)
 		}
 	})
-	labels := inSet(s.members.Name)
+	labels := ocmtest.InSet(s.members.Name)
 	labels["env"] = "prod"
-	s.c = w.cluster("c", labels, claim("b", "2"), claim("a", "1"))
+	s.c = w.Cluster("c", labels, claim("b", "2"), claim("a", "1"))
 	s.pair = types.NamespacedName{Namespace: s.ns, Name: s.c.Name}
 	return s
 }
@@ -164,56 +162,56 @@ func (s *stepper) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }
 
 // step reconciles once.
 func (s *stepper) step() (reconcile.Result, error) {
-	s.t.Helper()
-	return s.r.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: s.pair})
+	s.T.Helper()
+	return s.r.Reconcile(s.T.Context(), reconcile.Request{NamespacedName: s.pair})
 }
 
 // mustStep reconciles once, which must succeed, and checks what was written.
 func (s *stepper) mustStep(want ...string) reconcile.Result {
-	s.t.Helper()
+	s.T.Helper()
 	s.wire.Reset()
 	result, err := s.step()
 	if err != nil {
-		s.t.Fatalf("reconcile: %v", err)
+		s.T.Fatalf("reconcile: %v", err)
 	}
-	if diff := cmp.Diff(want, sent(s.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
-		s.t.Fatalf("writes (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
+		s.T.Fatalf("writes (-want +got):\n%s", diff)
 	}
 	return result
 }
 
 // settled checks that one more step changes nothing.
 func (s *stepper) settled() {
-	s.t.Helper()
+	s.T.Helper()
 	if result := s.mustStep(); result != (reconcile.Result{}) {
-		s.t.Fatalf("there is more to do: %+v", result)
+		s.T.Fatalf("there is more to do: %+v", result)
 	}
 }
 
 func (s *stepper) mine() *inventoryv1alpha1.ClusterProfile {
-	s.t.Helper()
-	return s.profile(s.ns, s.c.Name)
+	s.T.Helper()
+	return s.Profile(s.ns, s.c.Name)
 }
 
 func (s *stepper) came(want outcomeKind, why string) {
-	s.t.Helper()
+	s.T.Helper()
 	got, ok := s.r.outcomes.get(s.pair)
 	if !ok {
-		s.t.Fatal("the pair has no outcome")
+		s.T.Fatal("the pair has no outcome")
 	}
 	if got.kind != want || !strings.Contains(got.why, why) {
-		s.t.Errorf("outcome = %d %q, want %d with %q", got.kind, got.why, want, why)
+		s.T.Errorf("outcome = %d %q, want %d with %q", got.kind, got.why, want, why)
 	}
 }
 
 func (s *stepper) claims(claims ...clusterv1.ManagedClusterClaim) {
-	s.t.Helper()
-	edit(s.world, s.c, nil, func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = claims })
+	s.T.Helper()
+	apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = claims })
 }
 
 // plant makes a profile of the pair that this addon did not make.
 func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
-	s.t.Helper()
+	s.T.Helper()
 	p := &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.ns, Name: s.c.Name,
@@ -223,9 +221,9 @@ func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 		},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: manager}},
 	}
-	s.create(p)
-	edit(s.world, p, nil, func(p *inventoryv1alpha1.ClusterProfile) {
-		p.Status.Conditions = []metav1.Condition{condition("Theirs", "True", "R", "")}
+	s.MustCreate(p)
+	apitest.EditStatus(s, p, func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.Conditions = []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs", Cluster: clientcmdv1.Cluster{Server: "https://x"}}}
 		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early}, {Name: "z", Value: "9", LastObservedTime: early}}
 	})
@@ -236,7 +234,7 @@ func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
 	seen := metav1.NewTime(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))
 	shown := func(conditionType, reason, message string) metav1.Condition {
-		c := condition(conditionType, "True", reason, message)
+		c := ocmtest.Condition(conditionType, "True", reason, message)
 		c.ObservedGeneration = 1
 		return c
 	}
@@ -307,7 +305,7 @@ func TestBirthIsTwoWritesAndOneChangeOne(t *testing.T) {
 		}
 		s.settled()
 
-		edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" }, nil)
+		apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" })
 		s.mustStep(patchMain)
 		want.Labels["env"] = "test"
 		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
@@ -327,7 +325,7 @@ func TestBirthIsTwoWritesAndOneChangeOne(t *testing.T) {
 
 func TestABareClusterIsBornWithOneWrite(t *testing.T) {
 	s := newStepper(t, mapHub)
-	edit(s.world, s.c, nil, func(c *clusterv1.ManagedCluster) {
+	apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) {
 		c.Status.Conditions, c.Status.ClusterClaims, c.Status.Version.Kubernetes = []metav1.Condition{}, nil, ""
 	})
 	s.mustStep(post)
@@ -380,9 +378,9 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 			s := newStepper(t, mapHub)
 			planted := s.plant(test.manager)
 			if test.mark {
-				edit(s.world, planted, func(p *inventoryv1alpha1.ClusterProfile) {
+				apitest.Edit(s, planted, func(p *inventoryv1alpha1.ClusterProfile) {
 					p.Labels["app.kubernetes.io/managed-by"] = "cluster-inventory-addon"
-				}, nil)
+				})
 			}
 			if test.prepare != nil {
 				test.prepare(s)
@@ -401,13 +399,13 @@ func (s *stepper) binding() *clusterv1beta2.ManagedClusterSetBinding {
 }
 
 func (s *stepper) bindingSays(conditions ...metav1.Condition) {
-	edit(s.world, s.binding(), nil, func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = conditions })
+	apitest.EditStatus(s, s.binding(), func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = conditions })
 }
 
-func withdraw(s *stepper)      { s.bindingSays(condition("Bound", "False", "R", "")) }
+func withdraw(s *stepper)      { s.bindingSays(ocmtest.Condition("Bound", "False", "R", "")) }
 func unbindUnknown(s *stepper) { s.bindingSays([]metav1.Condition{}...) }
 func terminate(s *stepper) {
-	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})
+	s.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})
 }
 
 func TestOnlyAPositiveNoDeletes(t *testing.T) {
@@ -419,35 +417,35 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 	}{
 		"unbound": {prepare: withdraw, writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet"},
 		"the addon went": {
-			prepare: func(s *stepper) { s.delete(addon(s.c.Name)) },
+			prepare: func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) },
 			writes:  []string{del}, kind: withheld, why: "does not have the addon",
 		},
 		"not accepted any more": {
 			prepare: func(s *stepper) {
-				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }, nil)
+				apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
 			},
 			writes: []string{del}, kind: withheld, why: "is not accepted",
 		},
 		"the cluster is gone": {
-			prepare: func(s *stepper) { s.delete(s.c) },
+			prepare: func(s *stepper) { s.MustDelete(s.c) },
 			writes:  []string{del}, kind: withheld, why: "is no ManagedCluster",
 		},
 		"the cluster left the set": {
 			prepare: func(s *stepper) {
-				edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" }, nil)
+				apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
 			},
 			writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet",
 		},
 		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
 		"the set is gone": {
-			prepare: func(s *stepper) { s.delete(s.members) },
+			prepare: func(s *stepper) { s.MustDelete(s.members) },
 			kind:    undecided, why: "is not there",
 		},
 		"the set's selector is invalid": {
 			prepare: func(s *stepper) {
-				edit(s.world, s.members, func(set *clusterv1beta2.ManagedClusterSet) {
+				apitest.Edit(s, s.members, func(set *clusterv1beta2.ManagedClusterSet) {
 					set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: invalidSelector}
-				}, nil)
+				})
 			},
 			kind: undecided, why: "is invalid",
 		},
@@ -493,12 +491,12 @@ func TestWhileUnknownTheContentStaysTrue(t *testing.T) {
 func TestADeleteMeansWhatWasSeen(t *testing.T) {
 	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
 		"made anew by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
-			s.delete(p)
+			s.MustDelete(p)
 			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
-			s.create(fresh)
+			s.MustCreate(fresh)
 		},
 		"its mark taken off": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
-			edit(s.world, p.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") }, nil)
+			apitest.Edit(s, p.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") })
 		},
 	}
 	for name, meanwhile := range tests {
@@ -586,7 +584,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 func TestPlacementsNarrow(t *testing.T) {
 	start := func(t *testing.T) (*stepper, *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision) {
 		s := newStepper(t, mapHub)
-		placement, decision := s.placement(s.ns, "view", s.c.Name, "another")
+		placement, decision := s.Placement(s.ns, "view", s.c.Name, "another")
 		s.mustStep(post, patchStatus)
 		s.settled()
 		return s, placement, decision
@@ -601,12 +599,12 @@ func TestPlacementsNarrow(t *testing.T) {
 	t.Run("an absence must last a second", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
-		s.decide(placement, decision, "another")
+		s.Decide(placement, decision, "another")
 		waits(t, s, time.Second)
 		s.later(700 * time.Millisecond)
 		waits(t, s, 300*time.Millisecond)
 		s.later(200 * time.Millisecond)
-		s.decide(placement, decision, "yet another")
+		s.Decide(placement, decision, "yet another")
 		waits(t, s, time.Second)
 		s.came(inPlace, "")
 		s.later(time.Second)
@@ -619,14 +617,14 @@ func TestPlacementsNarrow(t *testing.T) {
 		s.later(time.Hour)
 		// Both slices name two clusters in sum all the time.
 		second := slice(s.ns, "view-decision-2", "view")
-		s.create(second)
-		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
+		s.MustCreate(second)
+		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
 		waits(t, s, time.Second)
 		s.later(time.Second / 2)
-		edit(s.world, second, nil, func(d *clusterv1beta1.PlacementDecision) {
+		apitest.EditStatus(s, second, func(d *clusterv1beta1.PlacementDecision) {
 			d.Status.Decisions = []clusterv1beta1.ClusterDecision{{ClusterName: s.c.Name}}
 		})
-		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 3 })
+		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 3 })
 		s.settled()
 		s.later(time.Hour)
 		s.settled()
@@ -634,12 +632,12 @@ func TestPlacementsNarrow(t *testing.T) {
 	t.Run("decisions that do not add up say nothing, until they do", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
-		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep()
 		s.came(undecided, "do not add up")
-		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
+		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep(del)
@@ -647,14 +645,14 @@ func TestPlacementsNarrow(t *testing.T) {
 	t.Run("an event that comes while the pair is looked at is not missed", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
-		edit(s.world, decision, nil, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		o, selected, err := s.rule.Observe(t.Context(), s.pair)
 		if err != nil {
 			t.Fatal(err)
 		}
-		edit(s.world, placement, nil, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
+		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
 		left, err := s.rule.Settle(t.Context(), s.pair, o, selected, false)
 		if err != nil || left != time.Second {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
@@ -662,32 +660,32 @@ func TestPlacementsNarrow(t *testing.T) {
 	})
 	t.Run("a new Placement that is not decided leaves what is and makes nothing", func(t *testing.T) {
 		s, placement, decision := start(t)
-		s.delete(placement)
-		s.delete(decision)
+		s.MustDelete(placement)
+		s.MustDelete(decision)
 		undecidedPlacement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.ns, Name: "new", Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"},
 		}}
-		s.create(undecidedPlacement)
+		s.MustCreate(undecidedPlacement)
 		waits(t, s, time.Second)
 		s.later(time.Hour)
 		s.mustStep()
 		s.came(undecided, `Placement "new" has not been scheduled`)
-		s.delete(s.mine())
+		s.MustDelete(s.mine())
 		s.mustStep()
 		s.came(undecided, `Placement "new" has not been scheduled`)
 	})
 	t.Run("a Placement that goes widens at once, or withholds at once where one is required", func(t *testing.T) {
 		s, placement, decision := start(t)
-		s.decide(placement, decision, "another")
+		s.Decide(placement, decision, "another")
 		s.later(time.Hour)
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep(del)
-		edit(s.world, placement, func(p *clusterv1beta1.Placement) { p.Labels = nil }, nil)
+		apitest.Edit(s, placement, func(p *clusterv1beta1.Placement) { p.Labels = nil })
 		s.mustStep(post, patchStatus)
-		edit(s.world, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}}, func(n *corev1.Namespace) {
+		apitest.Edit(s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}}, func(n *corev1.Namespace) {
 			n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
-		}, nil)
+		})
 		s.mustStep(del)
 		s.came(withheld, "requires a Placement")
 	})
@@ -723,7 +721,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 	s.claims(claim("a", "new"))
 	s.settled()
 	s.guard.blocked.Store(false)
-	s.bindingSays(condition("Bound", "True", "R", ""))
+	s.bindingSays(ocmtest.Condition("Bound", "True", "R", ""))
 	s.mustStep(patchStatus)
 	if s.mine().UID != uid {
 		t.Error("the profile is another one")
@@ -733,7 +731,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 	s.claims(claim("a", "newer"))
 	s.wire.Reset()
 	if _, err := s.step(); err == nil || len(s.wire.Writes()) != 0 {
-		t.Errorf("with a guard that fails: error %v, writes %v", err, sent(s.wire.Writes()))
+		t.Errorf("with a guard that fails: error %v, writes %v", err, s.wire.Sent())
 	}
 }
 
@@ -744,15 +742,15 @@ func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "none"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/clusterprofiles.multicluster.x-k8s.io": resource.MustParse("0")}},
 		}
-		s.create(quota)
-		edit(s.world, quota, nil, func(q *corev1.ResourceQuota) {
+		s.MustCreate(quota)
+		apitest.EditStatus(s, quota, func(q *corev1.ResourceQuota) {
 			q.Status.Hard = q.Spec.Hard
 			q.Status.Used = corev1.ResourceList{"count/clusterprofiles.multicluster.x-k8s.io": resource.MustParse("0")}
 		})
-		s.eventually(func() string {
+		s.Eventually("the quota refuses", func() string {
 			if _, err := s.step(); !apierrors.IsForbidden(err) {
 				if p := s.mine(); p != nil {
-					s.delete(p)
+					s.MustDelete(p)
 					s.later(5 * time.Second) // or the profile that was made is waited for
 				}
 				return fmt.Sprintf("reconcile = %v, want the quota's refusal", err)
@@ -760,8 +758,8 @@ func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
 			return ""
 		})
 		s.came(failed, "exceeded quota: none")
-		s.delete(quota)
-		s.eventually(func() string {
+		s.MustDelete(quota)
+		s.Eventually("the quota is gone", func() string {
 			if _, err := s.step(); err != nil {
 				return err.Error()
 			}
@@ -798,7 +796,7 @@ func TestWithoutAnAPINothingIsKnown(t *testing.T) {
 				s := newStepper(t, mapHub)
 				s.mustStep(post, patchStatus)
 				// What disappears with the API's objects looks like this.
-				s.delete(addon(s.c.Name))
+				s.MustDelete(ocmtest.Addon(s.c.Name))
 				withdraw(s)
 				set(s.cache, crd)
 				s.settled()
@@ -829,7 +827,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 		"change of labels and claims": {prepare: func(s *stepper) {
 			s.mustStep(post, patchStatus)
 			s.claims(claim("a", "x"))
-			edit(s.world, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" }, nil)
+			apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" })
 		}, writes: 2},
 		"withdrawal": {prepare: func(s *stepper) { s.mustStep(post, patchStatus); withdraw(s) }, writes: 1, gone: true},
 	}
@@ -861,7 +859,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 						s.later(result.RequeueAfter)
 					}
 					if got := len(s.wire.Writes()); got > scenario.writes+2 {
-						t.Errorf("%d writes: %v", got, sent(s.wire.Writes()))
+						t.Errorf("%d writes: %v", got, s.wire.Sent())
 					}
 					s.settled()
 					o, _, err := s.rule.Observe(t.Context(), s.pair)

@@ -135,8 +135,8 @@ func (r *StatusReconciler) condition(ctx context.Context, cluster string) (*meta
 func (r *StatusReconciler) apply(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition,
 ) error {
-	now, owner := r.clock.Now(), client.FieldOwner(StatusControllerName)
-	changed, err := kube.WriteCondition(ctx, r.writer, addon, addon.Status.Conditions, condition, owner, r.expectations, now)
+	now, owner, conditions := r.clock.Now(), client.FieldOwner(StatusControllerName), addon.Status.Conditions
+	changed, err := kube.WriteCondition(ctx, r.writer, addon, conditions, condition, owner, r.expectations, now)
 	if err != nil || !changed {
 		return err
 	}

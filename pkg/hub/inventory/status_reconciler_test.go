@@ -20,6 +20,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -38,23 +39,23 @@ func newReporting(t *testing.T) *reporting {
 
 // report reconciles the condition once and checks what was written.
 func (r *reporting) report(want ...string) reconcile.Result {
-	r.t.Helper()
+	r.T.Helper()
 	r.wire.Reset()
-	result, err := r.status.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: r.c.Name}})
+	result, err := r.status.Reconcile(r.T.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: r.c.Name}})
 	if err != nil {
-		r.t.Fatalf("reconcile: %v", err)
+		r.T.Fatalf("reconcile: %v", err)
 	}
-	if diff := cmp.Diff(want, sent(r.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
-		r.t.Fatalf("writes (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, r.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
+		r.T.Fatalf("writes (-want +got):\n%s", diff)
 	}
 	return result
 }
 
 func (r *reporting) reads(status, reason, message string) {
-	r.t.Helper()
-	got := r.synced(r.c.Name)
+	r.T.Helper()
+	got := r.AddonCondition(r.c.Name, "ProfilesSynced")
 	if diff := cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message}); diff != "" {
-		r.t.Errorf("condition (-want +got):\n%s", diff)
+		r.T.Errorf("condition (-want +got):\n%s", diff)
 	}
 }
 
@@ -62,8 +63,8 @@ const patchAddon = "PATCH managedclusteraddons/status"
 
 func TestTheConditionIsWrittenFromFullKnowledgeOnly(t *testing.T) {
 	r := newReporting(t)
-	second := r.namespace(nil)
-	r.bind(second, r.members.Name)
+	second := r.Namespace("team", nil)
+	r.Bind(second, r.members.Name)
 
 	r.status.rule = selection.New(r.cache, r.time)
 	if result := r.report(); result.RequeueAfter == 0 {
@@ -84,14 +85,14 @@ func TestTheConditionIsWrittenFromFullKnowledgeOnly(t *testing.T) {
 // there.
 func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
 	r := newReporting(t)
-	other := r.set("other", clusterv1beta2.ManagedClusterSelector{
+	other := r.Set("other", clusterv1beta2.ManagedClusterSelector{
 		SelectorType:  clusterv1beta2.LabelSelector,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"in": "nothing"}},
 	})
-	r.bind(r.namespace(nil), other.Name)
-	edit(r.world, r.c, func(c *clusterv1.ManagedCluster) {
+	r.Bind(r.Namespace("team", nil), other.Name)
+	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) {
 		c.Labels["cluster.open-cluster-management.io/clusterset"] = other.Name
-	}, nil)
+	})
 	r.mustStep()
 	r.report(patchAddon)
 	r.reads("True", "NotSelected", "No namespace is to hold a profile.")
@@ -104,12 +105,12 @@ func TestTheConditionIsWrittenOnceWhenAProfileGoes(t *testing.T) {
 	r := newReporting(t)
 	r.mustStep(post, patchStatus)
 	r.report(patchAddon)
-	edit(r.world, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} }, nil)
-	edit(r.world, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" }, nil)
+	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
+	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
 	r.mustStep(del)
 	r.report(patchAddon)
 	r.reads("True", "NotSelected", "No namespace is to hold a profile.")
-	edit(r.world, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = nil }, nil)
+	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = nil })
 	r.mustStep()
 	r.report()
 }
@@ -117,14 +118,14 @@ func TestTheConditionIsWrittenOnceWhenAProfileGoes(t *testing.T) {
 func TestTheConditionLeavesOthersAlone(t *testing.T) {
 	r := newReporting(t)
 	r.mustStep(post, patchStatus)
-	theirs := []metav1.Condition{condition("Available", "True", "R", "theirs"), condition("PropertiesPublished", "True", "Published", "")}
-	edit(r.world, addon(r.c.Name), nil, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs })
+	theirs := []metav1.Condition{ocmtest.Condition("Available", "True", "R", "theirs"), ocmtest.Condition("PropertiesPublished", "True", "Published", "")}
+	apitest.EditStatus(r, ocmtest.Addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs })
 	r.report(patchAddon)
-	written := condition("ProfilesSynced", "True", "Synced", "Profiles in place in: "+r.ns+".")
+	written := ocmtest.Condition("ProfilesSynced", "True", "Synced", "Profiles in place in: "+r.ns+".")
 	written.LastTransitionTime = metav1.NewTime(r.time.Now().Truncate(time.Second))
 	check := func(want ...metav1.Condition) {
 		t.Helper()
-		got := addon(r.c.Name)
+		got := ocmtest.Addon(r.c.Name)
 		if err := r.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +137,8 @@ func TestTheConditionLeavesOthersAlone(t *testing.T) {
 
 	// Another text, the same status: since when stays.
 	r.later(time.Hour)
-	second := r.namespace(nil)
-	r.bind(second, r.members.Name)
+	second := r.Namespace("team", nil)
+	r.Bind(second, r.members.Name)
 	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{kind: inPlace})
 	r.report(patchAddon)
 	written.Message = "Profiles in place in: " + min(r.ns, second) + ", " + max(r.ns, second) + "."
@@ -145,7 +146,7 @@ func TestTheConditionLeavesOthersAlone(t *testing.T) {
 	r.report()
 
 	// Somebody else drops it: it comes back.
-	edit(r.world, addon(r.c.Name), nil, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs[:1] })
+	apitest.EditStatus(r, ocmtest.Addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = theirs[:1] })
 	r.report(patchAddon)
 }
 
@@ -171,10 +172,10 @@ func TestTheConditionSaysWhatStopsAllWrites(t *testing.T) {
 func TestTheConditionIsNotWrittenOnAnAddonThatGoes(t *testing.T) {
 	r := newReporting(t)
 	r.mustStep(post, patchStatus)
-	edit(r.world, addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/hold"} }, nil)
-	r.delete(addon(r.c.Name))
+	apitest.Edit(r, ocmtest.Addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/hold"} })
+	r.MustDelete(ocmtest.Addon(r.c.Name))
 	r.report()
-	edit(r.world, addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil }, nil)
+	apitest.Edit(r, ocmtest.Addon(r.c.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil })
 	r.report()
 }
 
@@ -200,7 +201,7 @@ func TestEventsSayWhatIsNew(t *testing.T) {
 		if err != nil {
 			t.Fatalf("reconcile: %v", err)
 		}
-		if diff := cmp.Diff(want, sent(s.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("writes (-want +got):\n%s", diff)
 		}
 		return result
@@ -237,7 +238,7 @@ func TestEventsSayWhatIsNew(t *testing.T) {
 	// Of a binding that is gone nothing is said, and it is no error.
 	set("c1", withheld, "is away")
 	s.later(time.Minute)
-	s.delete(s.binding())
+	s.MustDelete(s.binding())
 	step()
 
 	list := &eventsv1.EventList{}

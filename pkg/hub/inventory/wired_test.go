@@ -9,28 +9,24 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -59,8 +55,8 @@ func rights() []rbacv1.PolicyRule {
 // asManager returns the configuration of a user with exactly these rights.
 func asManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
 	t.Helper()
-	name := w.name("inventory-manager")
-	w.create(
+	name := w.Name("inventory-manager")
+	w.MustCreate(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rights()},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -98,65 +94,23 @@ func cacheOptions() map[client.Object]cache.ByObject {
 }
 
 // startWith is startManager with a cache that holds what byObject says, and options
-// that may rest on the manager.
-func startWith(t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options) (stop func()) {
+// that may depend on the manager.
+func startWith(
+	t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options,
+) (stop func()) {
 	t.Helper()
-	mgr, err := manager.New(cfg, manager.Options{
-		Scheme:     testScheme(),
-		Logger:     logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	mgr := apitest.NewManager(t, cfg, ocmtest.Scheme(), byObject)
 	opts := options(mgr)
 	opts.Rule = selection.New(mgr.GetCache(), clock.RealClock{})
-	if err := Add(ctx, mgr, opts); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("manager: %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+	apitest.Must(t, Add(t.Context(), mgr, opts))
+	return apitest.Run(t, mgr.Start)
 }
 
-func (w *world) synced(cluster string) metav1.Condition {
-	w.t.Helper()
-	obj := addon(cluster)
-	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		w.t.Fatal(err)
-	}
-	return ptr.Deref(meta.FindStatusCondition(obj.Status.Conditions, "ProfilesSynced"), metav1.Condition{})
-}
-
-// says waits until the condition ProfilesSynced has this status, reason and message.
-func (w *world) says(cluster, status, reason, message string) {
-	w.t.Helper()
-	w.eventually(func() string {
-		got := w.synced(cluster)
-		return cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message})
-	})
-}
-
-// holds waits until the namespace holds profiles of exactly these clusters.
+// exists waits until a pair has a profile, or has none.
 func (w *world) exists(namespace, cluster string, want bool) {
-	w.t.Helper()
-	w.eventually(func() string {
-		if got := w.profile(namespace, cluster) != nil; got != want {
+	w.T.Helper()
+	w.Eventually("the profile of "+namespace+"/"+cluster+" comes or goes", func() string {
+		if got := w.Profile(namespace, cluster) != nil; got != want {
 			return fmt.Sprintf("profile %s/%s: exists is %t, want %t", namespace, cluster, got, want)
 		}
 		return ""
@@ -170,32 +124,32 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	guard := &switchGuard{}
 	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
 	// The guard's object in this test is a ConfigMap, which doc.go does not list.
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
 	cfg := asManager(t, server, w)
-	w.create(role, &rbacv1.ClusterRoleBinding{
+	w.MustCreate(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name("inventory-manager")}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.Name("inventory-manager")}},
 	})
 	cfg = wire.Tap(cfg)
 
-	setA, setB := w.exclusive("a"), w.exclusive("b")
-	ns := w.namespace(nil)
-	bindingA := w.bind(ns, setA.Name)
-	c1 := w.cluster("c1", inSet(setA.Name), claim("x", "1"))
-	c2 := w.cluster("c2", inSet(setB.Name))
+	setA, setB := w.ExclusiveSet("a"), w.ExclusiveSet("b")
+	ns := w.Namespace("team", nil)
+	bindingA := w.Bind(ns, setA.Name)
+	c1 := w.Cluster("c1", ocmtest.InSet(setA.Name), claim("x", "1"))
+	c2 := w.Cluster("c2", ocmtest.InSet(setB.Name))
 	whole := t
 	stop := startManager(whole, cfg, opts)
 
 	t.Run("a member of a bound set is published with two writes", func(t *testing.T) {
 		w := w.in(t)
-		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		w.says(c2.Name, "True", "NotSelected", "No namespace is to hold a profile.")
-		got := w.profile(ns, c1.Name)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile.")
+		got := w.Profile(ns, c1.Name)
 		if got == nil || len(got.Status.Properties) != 1 || got.Status.Properties[0].Value != "1" {
 			t.Fatalf("profile = %+v", got)
 		}
-		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"}, sent(wire.Writes("clusterprofiles", "clusterprofiles/status"))); diff != "" {
+		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"}, wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
@@ -203,38 +157,38 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	t.Run("an edited claim is one patch", func(t *testing.T) {
 		w := w.in(t)
 		wire.Reset()
-		edit(w, c1, nil, func(c *clusterv1.ManagedCluster) {
+		apitest.EditStatus(w, c1, func(c *clusterv1.ManagedCluster) {
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "2")}
 		})
-		w.eventually(func() string {
-			if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "2" {
+		w.Eventually("the claim arrives", func() string {
+			if got := w.Profile(ns, c1.Name).Status.Properties[0].Value; got != "2" {
 				return "property x is " + got
 			}
 			return ""
 		})
-		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, sent(wire.Writes())); diff != "" {
+		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, wire.Sent()); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
 
 	t.Run("two clusters swap sets", func(t *testing.T) {
 		w := w.in(t)
-		edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setB.Name) }, nil)
-		edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setA.Name) }, nil)
+		apitest.Edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setB.Name) })
+		apitest.Edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setA.Name) })
 		w.exists(ns, c1.Name, false)
 		w.exists(ns, c2.Name, true)
-		w.says(c1.Name, "True", "NotSelected", "No namespace is to hold a profile.")
-		w.says(c2.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setA.Name) }, nil)
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile.")
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		apitest.Edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setA.Name) })
 		w.exists(ns, c1.Name, true)
 	})
 
 	t.Run("a restart writes nothing", func(t *testing.T) {
 		w := w.in(t)
-		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		w.says(c2.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		w.eventually(func() string {
-			if conditions := w.profile(ns, c1.Name).Status.Conditions; len(conditions) != 2 {
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.Eventually("the profile is whole", func() string {
+			if conditions := w.Profile(ns, c1.Name).Status.Conditions; len(conditions) != 2 {
 				return "the profile's status is not written yet"
 			}
 			return ""
@@ -244,10 +198,10 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		started := wire.Calls()
 		stop = startManager(whole, cfg, opts)
 		// The new manager has settled when what happens after its start arrives.
-		c3 := w.cluster("c3", inSet(setA.Name))
-		w.says(c3.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		c3 := w.Cluster("c3", ocmtest.InSet(setA.Name))
+		w.EventuallyAddonCondition(c3.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
 		for _, call := range wire.Calls()[len(started):] {
-			if call.IsWrite() && call.Resource != "events" && !containsName(call, c3.Name) {
+			if call.IsWrite() && call.Resource != "events" && !call.Mentions(c3.Name) {
 				t.Errorf("wrote %s %s: %s", call.Method, call.Path, call.Body)
 			}
 		}
@@ -255,56 +209,56 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 
 	t.Run("a Placement narrows, widens and goes", func(t *testing.T) {
 		w := w.in(t)
-		placement, decision := w.placement(ns, "view", c1.Name)
+		placement, decision := w.Placement(ns, "view", c1.Name)
 		w.exists(ns, c2.Name, false)
 		w.exists(ns, c1.Name, true)
-		w.decide(placement, decision, c1.Name, c2.Name)
+		w.Decide(placement, decision, c1.Name, c2.Name)
 		w.exists(ns, c2.Name, true)
-		w.decide(placement, decision)
+		w.Decide(placement, decision)
 		w.exists(ns, c1.Name, false)
 		w.exists(ns, c2.Name, false)
-		w.delete(placement)
+		w.MustDelete(placement)
 		w.exists(ns, c1.Name, true)
 		w.exists(ns, c2.Name, true)
-		w.delete(decision)
+		w.MustDelete(decision)
 	})
 
 	t.Run("the namespace requires a Placement", func(t *testing.T) {
 		w := w.in(t)
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-		edit(w, namespace, func(n *corev1.Namespace) {
+		apitest.Edit(w, namespace, func(n *corev1.Namespace) {
 			n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
-		}, nil)
+		})
 		w.exists(ns, c1.Name, false)
-		edit(w, namespace, func(n *corev1.Namespace) { n.Annotations = nil }, nil)
+		apitest.Edit(w, namespace, func(n *corev1.Namespace) { n.Annotations = nil })
 		w.exists(ns, c1.Name, true)
 	})
 
 	t.Run("the set becomes invalid and valid again: nothing is deleted, other sets work", func(t *testing.T) {
 		w := w.in(t)
-		other := w.namespace(nil)
-		uid := w.profile(ns, c1.Name).UID
-		edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
+		other := w.Namespace("team", nil)
+		uid := w.Profile(ns, c1.Name).UID
+		apitest.Edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
 				SelectorType:  clusterv1beta2.LabelSelector,
 				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}}},
 			}
-		}, nil)
-		w.eventually(func() string {
-			if got := w.synced(c1.Name); got.Reason != "SelectionUnknown" {
+		})
+		w.Eventually("the condition says that nothing is known", func() string {
+			if got := w.AddonCondition(c1.Name, "ProfilesSynced"); got.Reason != "SelectionUnknown" {
 				return "condition says " + got.Reason + ": " + got.Message
 			}
 			return ""
 		})
-		w.bind(other, setB.Name)
-		edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = inSet(setB.Name) }, nil)
+		w.Bind(other, setB.Name)
+		apitest.Edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setB.Name) })
 		w.exists(other, c2.Name, true)
-		edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
+		apitest.Edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
-		}, nil)
-		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+		})
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
 		w.exists(ns, c2.Name, false)
-		if got := w.profile(ns, c1.Name).UID; got != uid {
+		if got := w.Profile(ns, c1.Name).UID; got != uid {
 			t.Errorf("the profile's UID was %s and is %s", uid, got)
 		}
 	})
@@ -312,35 +266,35 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	t.Run("upstream's gate goes on and off: nothing is written meanwhile", func(t *testing.T) {
 		w := w.in(t)
 		guard.blocked.Store(true)
-		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name("gate-on")}})
-		w.says(c1.Name, "False", "UpstreamGateOn", "upstream writes profiles")
+		w.MustCreate(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name("gate-on")}})
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "UpstreamGateOn", "upstream writes profiles")
 		wire.Reset()
-		edit(w, c1, nil, func(c *clusterv1.ManagedCluster) {
+		apitest.EditStatus(w, c1, func(c *clusterv1.ManagedCluster) {
 			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "3")}
 		})
 		guard.blocked.Store(false)
-		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name("gate-off")}})
-		w.says(c1.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-		w.eventually(func() string {
-			if got := w.profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
+		w.MustCreate(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name("gate-off")}})
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.Eventually("the claim arrives", func() string {
+			if got := w.Profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
 				return "property x is " + got
 			}
 			return ""
 		})
-		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, sent(wire.Writes("clusterprofiles", "clusterprofiles/status"))); diff != "" {
+		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
 
 	t.Run("the addon goes and comes, which an event on the binding tells", func(t *testing.T) {
 		w := w.in(t)
-		fresh := w.namespace(nil)
-		binding := w.bind(fresh, setA.Name)
+		fresh := w.Namespace("team", nil)
+		binding := w.Bind(fresh, setA.Name)
 		w.exists(fresh, c1.Name, true)
-		w.delete(addon(c1.Name))
+		w.MustDelete(ocmtest.Addon(c1.Name))
 		w.exists(fresh, c1.Name, false)
 		w.exists(ns, c1.Name, false)
-		w.eventually(func() string {
+		w.Eventually("an event on the binding", func() string {
 			list := &eventsv1.EventList{}
 			if err := w.List(t.Context(), list, client.InNamespace(fresh)); err != nil {
 				t.Fatal(err)
@@ -357,51 +311,51 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 			}
 			return fmt.Sprintf("no event %q among %q", want, notes)
 		})
-		w.delete(binding)
-		w.create(addon(c1.Name))
+		w.MustDelete(binding)
+		w.MustCreate(ocmtest.Addon(c1.Name))
 		w.exists(ns, c1.Name, true)
 		w.exists(fresh, c1.Name, false)
 	})
 
 	t.Run("unbound, the cluster leaves", func(t *testing.T) {
 		w := w.in(t)
-		edit(w, bindingA, nil, func(b *clusterv1beta2.ManagedClusterSetBinding) {
-			b.Status.Conditions = []metav1.Condition{condition("Bound", "False", "ClusterSetNotFound", "")}
+		apitest.EditStatus(w, bindingA, func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			b.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "ClusterSetNotFound", "")}
 		})
 		w.exists(ns, c1.Name, false)
-		w.says(c1.Name, "True", "NotSelected", "No namespace is to hold a profile. In "+ns+": the cluster is in no ManagedClusterSet that is bound and published here.")
+		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile. In "+ns+": the cluster is in no ManagedClusterSet that is bound and published here.")
 	})
 }
 
 func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub())
 	w := newWorld(t, server.Config(t))
-	set := w.exclusive("s")
-	ns := w.namespace(nil)
-	w.bind(ns, set.Name)
-	c := w.cluster("c", inSet(set.Name), claim("a", "1"))
+	set := w.ExclusiveSet("s")
+	ns := w.Namespace("team", nil)
+	w.Bind(ns, set.Name)
+	c := w.Cluster("c", ocmtest.InSet(set.Name), claim("a", "1"))
 	startManager(t, asManager(t, server, w), Options{Guard: &switchGuard{}})
 
 	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io is missing."
-	w.says(c.Name, "False", "ClusterProfileAPIMissing", missing)
+	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "ClusterProfileAPIMissing", missing)
 
 	server.Install(t, apitest.ClusterProfile())
-	w.says(c.Name, "True", "Synced", "Profiles in place in: "+ns+".")
-	first := w.profile(ns, c.Name)
+	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+	first := w.Profile(ns, c.Name)
 
 	// Somebody deletes the CRD, and with it every profile, and brings it back.
 	crd := kube.Partial(kube.CRDKind)
 	crd.Name = "clusterprofiles.multicluster.x-k8s.io"
-	w.delete(crd)
-	w.says(c.Name, "False", "ClusterProfileAPIMissing", missing)
-	w.eventually(func() string {
+	w.MustDelete(crd)
+	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "ClusterProfileAPIMissing", missing)
+	w.Eventually("the CRD is gone", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the profiles' CRD is still there: %v", err)
 		}
 		return ""
 	})
 	server.Install(t, apitest.AtomicClusterProfile())
-	w.eventually(func() string {
+	w.Eventually("the profile is made anew", func() string {
 		list := &inventoryv1alpha1.ClusterProfileList{}
 		if err := w.List(t.Context(), list); err != nil {
 			return err.Error()
@@ -411,18 +365,18 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 		}
 		return ""
 	})
-	w.says(c.Name, "True", "Synced", "Profiles in place in: "+ns+".")
+	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
 
 	// Somebody deletes the addons' CRD, and with it every addon: nothing is known
 	// of the inventory then, so nothing is deleted.
-	quiet := w.namespace(nil)
-	w.bind(quiet, set.Name)
+	quiet := w.Namespace("team", nil)
+	w.Bind(quiet, set.Name)
 	w.exists(quiet, c.Name, true)
-	second := w.profile(quiet, c.Name)
+	second := w.Profile(quiet, c.Name)
 	addons := kube.Partial(kube.CRDKind)
 	addons.Name = "managedclusteraddons.addon.open-cluster-management.io"
-	w.delete(addons)
-	w.eventually(func() string {
+	w.MustDelete(addons)
+	w.Eventually("an event that the addons are not served", func() string {
 		list := &eventsv1.EventList{}
 		if err := w.List(t.Context(), list, client.InNamespace(quiet)); err != nil {
 			return err.Error()
@@ -434,7 +388,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 		}
 		return "no event says that the addons are not served"
 	})
-	if got := w.profile(quiet, c.Name); got == nil || got.UID != second.UID {
+	if got := w.Profile(quiet, c.Name); got == nil || got.UID != second.UID {
 		t.Errorf("the profile was deleted: %+v", got)
 	}
 }

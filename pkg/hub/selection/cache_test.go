@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -46,7 +47,7 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 		"ManagedClusterSet": {
 			in: &clusterv1beta2.ManagedClusterSet{
 				ObjectMeta: fat(), Spec: exclusiveSet("").Spec,
-				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{condition("A", "True", "R", "")}},
+				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{ocmtest.Condition("A", "True", "R", "")}},
 			},
 			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(), Spec: exclusiveSet("").Spec},
 		},

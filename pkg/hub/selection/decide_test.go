@@ -9,6 +9,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // situation returns a pair that is to be published, changed as given.
@@ -20,7 +22,7 @@ func situation(changes ...func(*Observation)) Observation {
 			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
-		Addon:    addon("c"),
+		Addon:    ocmtest.Addon("c"),
 		bindings: []observedBinding{bound("s", exclusiveSet("s"))},
 	}
 	for _, change := range changes {
@@ -34,7 +36,7 @@ func bound(name string, set *clusterv1beta2.ManagedClusterSet) observedBinding {
 		binding: &clusterv1beta2.ManagedClusterSetBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: name},
-			Status:     clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{condition("Bound", "True", "R", "")}},
+			Status:     clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{ocmtest.Condition("Bound", "True", "R", "")}},
 		},
 		set: set,
 	}
@@ -67,7 +69,7 @@ func chooser(name string, decides bool, n int, changes ...func(*observedPlacemen
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"}},
 			Status: clusterv1beta1.PlacementStatus{
 				NumberOfSelectedClusters: int32(n),
-				Conditions:               []metav1.Condition{condition("PlacementSatisfied", "True", "R", "")},
+				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
 			},
 		},
 		decides: decides, decisions: n, slices: 1, newest: "5",
@@ -90,7 +92,7 @@ func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	unscheduled := func(p *observedPlacement) { p.placement.Status.Conditions = nil }
 	misconfigured := func(p *observedPlacement) {
-		p.placement.Status.Conditions = append(p.placement.Status.Conditions, condition("PlacementMisconfigured", "True", "R", ""))
+		p.placement.Status.Conditions = append(p.placement.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
 	incomplete := func(p *observedPlacement) { p.decisions-- }
 	const (
@@ -140,7 +142,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a binding found unbound: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "False", "R", "")}
+				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
 			})),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
@@ -150,7 +152,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions = []metav1.Condition{condition("Bound", "Unknown", "R", "")}
+				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "Unknown", "R", "")}
 			})),
 			want: Result{Answer: Unknown, Why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, Bindings: s, Member: true},
 		},

@@ -2,24 +2,18 @@ package selection
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -31,7 +25,7 @@ type fakeCache struct {
 }
 
 func newFakeCache(objs ...client.Object) fakeCache {
-	b := fake.NewClientBuilder().WithScheme(testScheme()).WithObjects(objs...).
+	b := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{})
 	for _, index := range indexes {
 		b = b.WithIndex(index.object, index.name, index.extract)
@@ -56,32 +50,6 @@ func (fakeCache) IndexField(context.Context, client.Object, string, client.Index
 
 func (fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return nil, nil
-}
-
-func testScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, addonv1beta1.Install, clusterv1.Install,
-		clusterv1beta1.Install, clusterv1beta2.Install, inventoryv1alpha1.AddToScheme,
-	} {
-		utilruntime.Must(add(scheme))
-	}
-	return scheme
-}
-
-func addon(cluster string) *addonv1beta1.ManagedClusterAddOn {
-	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
-}
-
-func inSet(set string) map[string]string {
-	return map[string]string{"cluster.open-cluster-management.io/clusterset": set}
-}
-
-func condition(conditionType, status, reason, message string) metav1.Condition {
-	return metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message,
-		LastTransitionTime: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-	}
 }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {

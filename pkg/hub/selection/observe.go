@@ -105,7 +105,9 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 	return bindings, nil
 }
 
-func observePlacements(ctx context.Context, reader client.Reader, pair types.NamespacedName) ([]observedPlacement, error) {
+func observePlacements(
+	ctx context.Context, reader client.Reader, pair types.NamespacedName,
+) ([]observedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
 	if err := reader.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
@@ -119,7 +121,9 @@ func observePlacements(ctx context.Context, reader client.Reader, pair types.Nam
 		}
 		placements = append(placements, placement)
 	}
-	slices.SortFunc(placements, func(a, b observedPlacement) int { return cmp.Compare(a.placement.Name, b.placement.Name) })
+	slices.SortFunc(placements, func(a, b observedPlacement) int {
+		return cmp.Compare(a.placement.Name, b.placement.Name)
+	})
 	return placements, nil
 }
 
@@ -129,8 +133,8 @@ func observePlacement(
 	o := observedPlacement{placement: placement}
 	decisions := func(index, value string) (*clusterv1beta1.PlacementDecisionList, error) {
 		list := &clusterv1beta1.PlacementDecisionList{}
-		err := reader.List(ctx, list, client.InNamespace(placement.Namespace), client.MatchingFields{index: value}, kube.Uncopied)
-		if err != nil {
+		here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
+		if err := reader.List(ctx, list, here, matching, kube.Uncopied); err != nil {
 			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 		}
 		return list, nil

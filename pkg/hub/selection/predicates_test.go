@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/predicatetest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -22,7 +23,7 @@ func TestMembershipChanged(t *testing.T) {
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		Status: clusterv1.ManagedClusterStatus{
 			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
-			Conditions:    []metav1.Condition{condition("ManagedClusterConditionAvailable", "True", "R", "m")},
+			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", "m")},
 			ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
 		},
 	}
@@ -39,7 +40,7 @@ func TestMembershipChanged(t *testing.T) {
 			c.Annotations = map[string]string{"a": "b"}
 		})},
 		"a condition that is not shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, condition("ManagedClusterConditionClockSynced", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
 		})},
 		"since when alone": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
@@ -56,7 +57,7 @@ func TestMembershipChanged(t *testing.T) {
 			c.Status.Conditions[0].Message = "n"
 		})},
 		"a condition shown comes": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, condition("ManagedClusterJoined", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterJoined", "True", "R", ""))
 		})},
 		"a condition shown goes": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
 	})
@@ -67,7 +68,7 @@ func TestSetChanged(t *testing.T) {
 	edit := predicatetest.As[*clusterv1beta2.ManagedClusterSet]
 	predicatetest.Check(t, kube.OnChange(setChanged), map[string]predicatetest.Update{
 		"its count of clusters": {Before: set, Want: false, Edit: edit(func(s *clusterv1beta2.ManagedClusterSet) {
-			s.Status.Conditions = []metav1.Condition{condition("ClusterSetEmpty", "False", "R", "2 ManagedClusters selected")}
+			s.Status.Conditions = []metav1.Condition{ocmtest.Condition("ClusterSetEmpty", "False", "R", "2 ManagedClusters selected")}
 		})},
 		"its selector": {Before: set, Want: true, Edit: edit(func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector.LabelSelector.MatchLabels["a"] = "c"
@@ -110,7 +111,7 @@ func TestPlacementPredicates(t *testing.T) {
 	number := edit(func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters++ })
 	satisfied := edit(func(p *clusterv1beta1.Placement) { p.Status.Conditions[0].Status = "False" })
 	misconfigured := edit(func(p *clusterv1beta1.Placement) {
-		p.Status.Conditions = append(p.Status.Conditions, condition("PlacementMisconfigured", "True", "R", ""))
+		p.Status.Conditions = append(p.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	})
 	groups := edit(func(p *clusterv1beta1.Placement) { p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{}} })
 

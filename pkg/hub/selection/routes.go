@@ -55,6 +55,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
+	namespaceMatters := kube.OnChange(requirementChanged)
 	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	return b.
 		Watches(&clusterv1.ManagedCluster{}, route(r.pairsForCluster), when(clusterMatters)).
@@ -64,7 +65,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		Watches(&clusterv1beta1.Placement{}, route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
 		Watches(&clusterv1beta1.Placement{}, route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
 		Watches(&clusterv1beta1.PlacementDecision{}, route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(kube.OnChange(requirementChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(namespaceMatters)).
 		WatchesMetadata(kube.Partial(kube.CRDKind), route(r.AllPairs), when(crdMatters))
 }
 

@@ -16,6 +16,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -77,9 +78,9 @@ func aProfile(namespace, name string) *inventoryv1alpha1.ClusterProfile {
 // is invalid, and a binding to a set that is not there.
 func TestRoutes(t *testing.T) {
 	hub := func() []client.Object {
-		both := inSet("t")
+		both := ocmtest.InSet("t")
 		both["env"] = "prod"
-		first := inSet("s")
+		first := ocmtest.InSet("s")
 		first["env"] = "prod"
 		publishing := chooser("view", false, 0).placement
 		other := publishing.DeepCopy()
@@ -87,7 +88,7 @@ func TestRoutes(t *testing.T) {
 		silent := aBinding("quiet", "s")
 		silent.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 		return []client.Object{
-			aCluster("c1", first), aCluster("c2", inSet("s")), aCluster("c3", both),
+			aCluster("c1", first), aCluster("c2", ocmtest.InSet("s")), aCluster("c3", both),
 			exclusiveSet("s"), exclusiveSet("t"),
 			labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}),
 			labelSet("bad", invalidSelector),
@@ -103,34 +104,34 @@ func TestRoutes(t *testing.T) {
 		"a cluster: its sets', the invalid set's, and wherever it has a profile or is remembered": {
 			find: func(r Routes) []reconcile.Request {
 				r.remembered = memory{{Namespace: "remembered", Name: "c1"}, {Namespace: "remembered", Name: "c2"}}
-				return r.pairsForCluster(t.Context(), aCluster("c1", inSet("s")))
+				return r.pairsForCluster(t.Context(), aCluster("c1", ocmtest.InSet("s")))
 			},
 			want: []string{"nb/c1", "ns/c1", "old/c1", "quiet/c1", "remembered/c1"},
 		},
 		"a cluster as it was before: the namespaces of its former set": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("c1", inSet("t")))
+				return r.pairsForCluster(t.Context(), aCluster("c1", ocmtest.InSet("t")))
 			},
 			want: []string{"nb/c1", "nt/c1", "old/c1"},
 		},
 		"a cluster labelled with a set that is not there": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("new", inSet("gone")))
+				return r.pairsForCluster(t.Context(), aCluster("new", ocmtest.InSet("gone")))
 			},
 			want: []string{"nb/new", "ng/new"},
 		},
 		"a cluster labelled with a set that selects by other labels: not that set's": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("new", inSet("prod")))
+				return r.pairsForCluster(t.Context(), aCluster("new", ocmtest.InSet("prod")))
 			},
 			want: []string{"nb/new"},
 		},
 		"an addon: like its cluster": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), addon("c1")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), ocmtest.Addon("c1")) },
 			want: []string{"nb/c1", "np/c1", "ns/c1", "old/c1", "quiet/c1"},
 		},
 		"an addon of no cluster: nothing but the invalid set's": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), addon("nobody")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), ocmtest.Addon("nobody")) },
 			want: []string{"nb/nobody"},
 		},
 		"an exclusive set: its members where it is bound, and the profiles there": {

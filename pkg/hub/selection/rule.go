@@ -72,8 +72,8 @@ func (r *Rule) Prepare(ctx context.Context) error {
 func (r *Rule) Ready() bool { return r.ready.Load() }
 
 // Observe reads a pair, the namespace and as its name the cluster, and applies the
-// rule to it. A No of which Result.ByPlacement is true may be acted on after Settle
-// has returned 0.
+// rule to it. A No with Result.ByPlacement must not be acted on before Settle has
+// returned 0.
 func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
 	o, err := observe(ctx, r.cache, pair)
 	if err != nil {
@@ -82,9 +82,9 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 	return o, decide(o), nil
 }
 
-// Settle returns how long to wait before anything follows from a result, because
-// the decisions of the namespace's Placements have changed just now; 0 means not
-// at all. Withdrawing tells it that No would take something away. Once it has
+// Settle returns how long to wait before acting on a result, because the decisions
+// of the namespace's Placements have only just changed; 0 means not at all.
+// withdrawing says that acting on a No would take something away. Once Settle has
 // returned 0 for an Unknown that rests on Placements, the routes lead back to the
 // pair when one of these changes.
 func (r *Rule) Settle(

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // scene is a rule over a hub on which the cluster c is selected in the namespace
@@ -31,9 +33,9 @@ type scene struct {
 func newScene(t *testing.T, objs ...client.Object) *scene {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	cluster := aCluster("c", inSet("s"))
+	cluster := aCluster("c", ocmtest.InSet("s"))
 	cluster.Spec.HubAcceptsClient = true
-	objs = append(objs, namespace, cluster, addon("c"), exclusiveSet("s"), aBinding("ns", "s"))
+	objs = append(objs, namespace, cluster, ocmtest.Addon("c"), exclusiveSet("s"), aBinding("ns", "s"))
 	s := &scene{
 		t: t, cache: newFakeCache(objs...), pair: types.NamespacedName{Namespace: "ns", Name: "c"},
 		time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),

@@ -14,7 +14,7 @@
 //     this addon uses. Its chart installs a ClusterRole exactly when the gate is
 //     on.
 //
-// What each piece of evidence means is decided in judge.go. "Cannot tell" counts
+// What each piece of evidence means is decided in decide.go. "Cannot tell" counts
 // as on, unless the administrator overrides it.
 //
 // It writes nothing. The first ClusterRole is read from the manager's cache; the

@@ -2,11 +2,9 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -25,12 +23,12 @@ type followed struct {
 
 // add makes the manager follow the object of a namespace (none if empty) and name.
 func (f *followed) add(mgr manager.Manager, namespace, name string, follow kube.Follow) error {
-	c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	c, err := kube.NewWatchClient(mgr)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return err
 	}
 	f.key = name
-	follow.Select = []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}}
+	follow.Select = []client.ListOption{client.MatchingFields{metav1.ObjectNameField: name}}
 	if namespace != "" {
 		f.key = namespace + "/" + name
 		follow.Select = append(follow.Select, client.InNamespace(namespace))

@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -54,10 +53,7 @@ func trimDeployment(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	small := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Name: full.Name, Namespace: full.Namespace, UID: full.UID,
-		ResourceVersion: full.ResourceVersion, DeletionTimestamp: full.DeletionTimestamp,
-	}}
+	small := &appsv1.Deployment{ObjectMeta: kube.TrimMeta(full.ObjectMeta)}
 	for _, container := range full.Spec.Template.Spec.Containers {
 		kept := corev1.Container{Command: container.Command, Args: container.Args}
 		small.Spec.Template.Spec.Containers = append(small.Spec.Template.Spec.Containers, kept)

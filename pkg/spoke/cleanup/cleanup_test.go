@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -44,7 +46,7 @@ func (c hasty) After(d time.Duration) <-chan time.Time {
 	return after
 }
 
-func newBench(t *testing.T, server *apitest.Server) *bench {
+func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{admin: server.World(t, ocmtest.Scheme()), wire: &apitest.Wire{}}
 	wired := apitest.NewClient(t, b.wire.Tap(server.Config(t)), ocmtest.Scheme())
@@ -123,7 +125,7 @@ func TestAgentAcknowledgesOnceAndOnlyItsOwnRemoval(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, server)
+			b := newBench(t)
 			if tc.before != nil {
 				b.mark(tc.before)
 			}
@@ -144,7 +146,7 @@ func TestAgentAcknowledgesOnceAndOnlyItsOwnRemoval(t *testing.T) {
 }
 
 func TestAgentDoesNotAcknowledgeBeforeItHasStopped(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	b.mark(map[string]string{"addonUID": "u1"})
 	errBusy := errors.New("a write is under way")
 	b.agent.stop = func(context.Context) error { return errBusy }
@@ -157,7 +159,7 @@ func TestAgentDoesNotAcknowledgeBeforeItHasStopped(t *testing.T) {
 }
 
 func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	b.mark(map[string]string{"addonUID": "u0", "stopped": "u0"})
 	b.claim("a", marked())
 	b.claim("b", marked())
@@ -184,7 +186,7 @@ func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
 }
 
 func TestHookWaitsForTheAgent(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	b.hook.AgentTimeout = time.Hour // on its clock
 	b.mark(map[string]string{"addonUID": "u1"})
 	b.claim("a", marked())
@@ -227,7 +229,7 @@ func TestHookRecoversFromAFailedRequest(t *testing.T) {
 			"the answer is lost": {Err: errors.New("connection reset"), AfterServer: true},
 		} {
 			t.Run(fmt.Sprintf("write %d, %s", n, name), func(t *testing.T) {
-				b := newBench(t, server)
+				b := newBench(t)
 				b.mark(nil)
 				b.claim("a", marked())
 				b.claim("b", marked())
@@ -245,7 +247,7 @@ func TestHookRecoversFromAFailedRequest(t *testing.T) {
 }
 
 func TestHookFailsWhileAnAgentDoesNotStop(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	b.claim("a", marked())
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Resource == "clusterclaims" && call.Method == http.MethodGet && len(b.claims()) == 0 {
@@ -267,7 +269,7 @@ func TestHookGivesUpInTimeAndSaysWhy(t *testing.T) {
 		"claim cannot be deleted": {"clusterclaims", http.MethodDelete, []string{"deleting ClusterClaim a", "no rights"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, server)
+			b := newBench(t)
 			b.claim("a", marked())
 			b.wire.Fail(func(call apitest.Call) apitest.Fault {
 				if call.Resource == tc.resource && call.Method == tc.method {
@@ -289,7 +291,7 @@ func TestHookGivesUpInTimeAndSaysWhy(t *testing.T) {
 }
 
 func TestHookDeletesWhatALateAgentMade(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	looks := 0
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Resource == "clusterclaims" && call.Method == http.MethodGet {
@@ -309,7 +311,7 @@ func TestHookDeletesWhatALateAgentMade(t *testing.T) {
 }
 
 func TestHookEndsWellWithoutMarker(t *testing.T) {
-	b := newBench(t, server)
+	b := newBench(t)
 	b.claim("a", marked())
 	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
 	if diff := cmp.Diff([]string{}, b.claims()); diff != "" {
@@ -318,6 +320,20 @@ func TestHookEndsWellWithoutMarker(t *testing.T) {
 }
 
 func TestHookEndsWellWithoutClusterClaimAPI(t *testing.T) {
-	b := newBench(t, apitest.Start(t))
-	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
+	w := server.World(t, ocmtest.Scheme())
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusterclaims.cluster.open-cluster-management.io"},
+	}
+	w.MustDelete(crd)
+	t.Cleanup(func() { server.Install(t, apitest.Spoke()) })
+	w.EventuallyGone(crd)
+	w.Eventually("ClusterClaims are not served", func() string {
+		fresh := apitest.NewClient(t, server.Config(t), ocmtest.Scheme())
+		if err := fresh.List(t.Context(), &clusterv1alpha1.ClusterClaimList{}); !apimeta.IsNoMatchError(err) {
+			return fmt.Sprint("the answer: ", err)
+		}
+		return ""
+	})
+	b := newBench(t)
+	apitest.Must(t, b.hook.Run(t.Context()))
 }

@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// One server plays spoke and hub here: the reconciler has a client for each.
+// One server plays both spoke and hub; the reconciler has a client for each.
 var server = apitest.New(apitest.Hub(), apitest.Spoke(), spoketest.Shipped())
 
 func TestMain(m *testing.M) { apitest.Main(m, server) }
@@ -57,8 +57,12 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+func (b *bench) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)}
+}
+
 func (b *bench) reconcile() error {
-	_, err := b.reconciler.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
+	_, err := b.reconciler.Reconcile(b.admin.T.Context(), b.request())
 	return err
 }
 
@@ -122,7 +126,7 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 	}
 }
 
-// New properties whose claims are about to follow do not turn the condition; one
+// New properties whose claims are about to follow do not change the condition; one
 // whose claim never comes does.
 func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	b := newBench(t)
@@ -131,7 +135,7 @@ func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	b.admin.MustCreate(slow)
 	b.admin.CleanUp(slow)
 
-	result, err := b.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b.addon)})
+	result, err := b.reconciler.Reconcile(t.Context(), b.request())
 	apitest.Must(t, err)
 	if result.RequeueAfter != 5*time.Second {
 		t.Errorf("requeued after %s", result.RequeueAfter)

@@ -26,7 +26,7 @@ func (p Program) Path(ctx context.Context, root string, report *progress.Report)
 	if ready, err := p.ready(); ready != "" || err != nil {
 		return ready, err
 	}
-	dir := toolsDir(root)
+	dir := p.dir(root)
 	args, err := p.buildArgs(ctx, dir)
 	if err != nil {
 		return "", err
@@ -158,7 +158,7 @@ func tick(done <-chan struct{}, every time.Duration, do func()) {
 // ModuleDir is where the sources of the program's module are. They are
 // downloaded if needed.
 func (p Program) ModuleDir(ctx context.Context, root string) (string, error) {
-	output, err := GoCommand(ctx, toolsDir(root), "mod", "download", "-json", p.Module)
+	output, err := GoCommand(ctx, p.dir(root), "mod", "download", "-json", p.Module)
 	if err != nil {
 		return "", err
 	}

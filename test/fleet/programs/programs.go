@@ -13,7 +13,8 @@ type Program struct {
 	// Module is the module whose version the program has.
 	Module string
 
-	pkg string // what to build, unless it is an image
+	list string // the folder of its build list in ../tools, unless it shares the common one
+	pkg  string // what to build, unless it is an image
 	// image maps the packages to build to the names of their programs. Path then
 	// returns a directory with what is at / in the image.
 	image   map[string]string
@@ -60,7 +61,7 @@ var (
 		env: "FLEET_CLUSTER_PROXY_IMAGE", minutes: "about 4 minutes",
 	}
 	ManagedServiceAccount = Program{
-		Name: "managed-serviceaccount", Module: serviceAccountModule,
+		Name: "managed-serviceaccount", Module: serviceAccountModule, list: "managed-serviceaccount",
 		image: map[string]string{
 			serviceAccountModule + "/cmd":                                   "msa",
 			serviceAccountModule + "/cmd/clusterprofile-credentials-plugin": "cp-creds",
@@ -116,5 +117,7 @@ func (p Program) names() []string {
 	return names
 }
 
-// toolsDir is the module that pins the programs, in the repository at root.
-func toolsDir(root string) string { return filepath.Join(root, "test", "fleet", "tools") }
+// dir is the module that pins the program, in the repository at root.
+func (p Program) dir(root string) string {
+	return filepath.Join(root, "test", "fleet", "tools", p.list)
+}

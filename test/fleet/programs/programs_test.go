@@ -111,10 +111,9 @@ func TestReadyImageIsADirectory(t *testing.T) {
 // Readers of docs/compatibility.md learn which versions the journeys run with.
 func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	docs := read(t, "../../../docs/compatibility.md")
-	const file = "../tools/go.mod"
-	required := read(t, file)
-	for _, module := range []string{"k8s.io/kubernetes", "open-cluster-management.io/ocm", clusterProxyModule, serviceAccountModule} {
-		required := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`).FindStringSubmatch(required)
+	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount} {
+		module, file := p.Module, filepath.Join(p.dir("../../.."), "go.mod")
+		required := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`).FindStringSubmatch(read(t, file))
 		if required == nil {
 			t.Errorf("%s does not require %s", file, module)
 		} else if !strings.Contains(docs, "| "+required[1]+" |") {

@@ -9,8 +9,6 @@ tool (
 	open-cluster-management.io/cluster-proxy/cmd/addon-agent
 	open-cluster-management.io/cluster-proxy/cmd/addon-manager
 	open-cluster-management.io/cluster-proxy/cmd/cluster-proxy
-	open-cluster-management.io/managed-serviceaccount/cmd
-	open-cluster-management.io/managed-serviceaccount/cmd/clusterprofile-credentials-plugin
 	sigs.k8s.io/apiserver-network-proxy/cmd/agent
 	sigs.k8s.io/apiserver-network-proxy/cmd/server
 )
@@ -27,7 +25,7 @@ require (
 	k8s.io/kubernetes v1.35.4
 	open-cluster-management.io/api v1.2.0
 	open-cluster-management.io/ocm v1.2.1
-	sigs.k8s.io/controller-runtime v0.23.1
+	sigs.k8s.io/controller-runtime v0.22.4
 )
 
 require (
@@ -281,7 +279,6 @@ require (
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4 // indirect
 	open-cluster-management.io/addon-framework v1.2.0 // indirect
 	open-cluster-management.io/cluster-proxy v0.10.0 // indirect
-	open-cluster-management.io/managed-serviceaccount v0.10.0 // indirect
 	open-cluster-management.io/sdk-go v1.2.0 // indirect
 	oras.land/oras-go/v2 v2.6.0 // indirect
 	sigs.k8s.io/about-api v0.0.0-20250131010323-518069c31c03 // indirect

@@ -1,4 +1,4 @@
-// Package spoketest provides what tests of the spoke share: the shipped
-// ClusterProperty definition in the variants other installers have, properties, and
-// the rights of the shipped manifests.
+// Package spoketest provides what tests of the spoke need: the shipped
+// ClusterProperty CRD in the variants other installers use, properties, and the
+// rights of the shipped manifests.
 package spoketest

@@ -16,27 +16,28 @@ import (
 
 const crdFile = "spoke/10-clusterproperty-crd.yaml"
 
-// CRD returns the shipped definition of ClusterProperty, changed to serve only
-// the given versions and to store the last of them. With both versions, v1beta1
-// first, it is the shipped one.
+// CRD returns the shipped CRD of ClusterProperty, changed to serve only the given
+// versions and to store the last of them. With both versions, v1beta1 first, it is
+// the shipped one.
 func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	shipped, err := Shipped()()
 	apitest.Must(tb, err)
 	crd := shipped[0]
-	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(version crdVersion) bool {
 		return !slices.Contains(served, version.Name)
 	})
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == served[len(served)-1]
 	}
 	if len(crd.Spec.Versions) != len(served) {
-		tb.Fatalf("the shipped definition lacks one of the versions %v", served)
+		tb.Fatalf("the shipped CRD lacks some of the versions %v", served)
 	}
 	return crd
 }
 
-// Shipped is the definition of ClusterProperty as it is shipped.
+// Shipped returns the CRD of ClusterProperty as it is shipped.
 func Shipped() apitest.CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		text, err := manifests.Spoke.ReadFile(crdFile)
@@ -47,7 +48,7 @@ func Shipped() apitest.CRDs {
 	}
 }
 
-// Property returns a property of a version.
+// Property returns a ClusterProperty of an API version.
 func Property(version, name, value string, labels map[string]string) *unstructured.Unstructured {
 	obj := property.New(version)
 	obj.SetName(name)
@@ -70,10 +71,10 @@ func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Grant creates the objects of a shipped file in a namespace of the test, with
-// cluster-wide ones renamed after it. Clients of the user
-// system:serviceaccount:<namespace>:<account> then have the rights that the file
-// gives to the account of that name.
+// Grant creates the RBAC objects of a shipped manifest, and whatever else the file
+// contains, for service accounts in the given namespace. Cluster-scoped objects
+// get names of their own. Clients of the user
+// system:serviceaccount:<namespace>:<account> then have these rights.
 func Grant(w *apitest.World, file, namespace string) {
 	w.T.Helper()
 	for _, obj := range manifest(w.T, file) {
@@ -87,7 +88,7 @@ func Grant(w *apitest.World, file, namespace string) {
 			}
 			w.CleanUp(obj)
 		default:
-			w.T.Fatalf("%s: %s is no right", file, obj.GetKind())
+			w.T.Fatalf("%s: unexpected kind %s", file, obj.GetKind())
 		}
 		if subjects, ok, _ := unstructured.NestedSlice(obj.Object, "subjects"); ok {
 			for _, subject := range subjects {

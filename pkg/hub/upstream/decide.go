@@ -48,16 +48,18 @@ func judgeRegistration(name string, role *rbacv1.ClusterRole, override Override)
 	case role != nil && writesProfiles(role.Rules):
 		return Verdict{
 			Reason: contract.ReasonUpstreamGateOn,
-			Message: fmt.Sprintf("ClusterRole %q lets OCM's registration controller write ClusterProfiles, so its ClusterProfile feature gate is on; "+
-				"turn the gate off in the ClusterManager (spec.registrationConfiguration.featureGates) to let this addon write profiles", name),
+			Message: fmt.Sprintf("ClusterRole %q lets OCM's registration controller write ClusterProfiles, "+
+				"so its ClusterProfile feature gate is on; turn the gate off in the ClusterManager "+
+				"(spec.registrationConfiguration.featureGates) to let this addon write profiles", name),
 		}
 	case role != nil && len(role.Rules) > 0, override == OverrideOff:
 		return Verdict{Allowed: true}
 	default:
 		return Verdict{
 			Reason: contract.ReasonUpstreamGateUnknown,
-			Message: fmt.Sprintf("ClusterRole %q, which tells whether OCM's ClusterProfile feature gate is on, is missing or empty; "+
-				"name the right one with --upstream-registration-clusterrole, or assert that the gate is off with --upstream-gates=off", name),
+			Message: fmt.Sprintf("ClusterRole %q, which tells whether OCM's ClusterProfile feature gate is on, "+
+				"is missing or empty; name the right one with --upstream-registration-clusterrole, "+
+				"or assert that the gate is off with --upstream-gates=off", name),
 		}
 	}
 }

@@ -36,7 +36,10 @@ const (
 // judge returns why a certificate must not be issued to the cluster's agent, or nil
 // to approve it. Everything that would be signed is judged. The labels that led here
 // are only a hint, since anyone may set them.
-func judge(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest) error {
+func judge(
+	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+	csr *certificatesv1.CertificateSigningRequest,
+) error {
 	switch {
 	case !cluster.Spec.HubAcceptsClient:
 		return errors.New("the hub does not accept the cluster")
@@ -79,7 +82,9 @@ func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningReques
 }
 
 func judgeUsages(usages []certificatesv1.KeyUsage) error {
-	allowed := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth}
+	allowed := []certificatesv1.KeyUsage{
+		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+	}
 	for _, usage := range usages {
 		if !slices.Contains(allowed, usage) {
 			return fmt.Errorf("usage %q", usage)
@@ -116,8 +121,9 @@ func judgeSubject(cluster string, request *x509.CertificateRequest) error {
 			return fmt.Errorf("subject attribute %s", attribute.Type)
 		}
 	}
-	if wanted := agent.DefaultUser(cluster, contract.AddonName, contract.AddonName); names != 1 || request.Subject.CommonName != wanted {
-		return fmt.Errorf("common name %q is not %q", request.Subject.CommonName, wanted)
+	wantedName := agent.DefaultUser(cluster, contract.AddonName, contract.AddonName)
+	if names != 1 || request.Subject.CommonName != wantedName {
+		return fmt.Errorf("common name %q is not %q", request.Subject.CommonName, wantedName)
 	}
 	groups := slices.DeleteFunc(slices.Clone(request.Subject.Organization), func(group string) bool {
 		return group == "system:authenticated"

@@ -138,8 +138,10 @@ func without(finalizers []string, finalizer string) []string {
 
 // leftBehind says, for an event, what stays on the spoke and how to remove it.
 func leftBehind(cluster string, timeout time.Duration) string {
-	return fmt.Sprintf("Cluster %s has been unreachable for %s, so the removal of its addon %s no longer waits for the clean-up there. "+
+	return fmt.Sprintf("Cluster %s has been unreachable for %s, "+
+		"so the removal of its addon %s no longer waits for the clean-up there. "+
 		"ClusterClaims labelled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s); "+
 		"its agent stays until the klusterlet comes back and removes it",
-		cluster, timeout, contract.AddonName, contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
+		cluster, timeout, contract.AddonName,
+		contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
 }

@@ -14,13 +14,13 @@ import (
 
 // selects checks what others are told of the pair.
 func (s *stepper) selects(want selection.Answer, why string, again time.Duration) {
-	s.t.Helper()
-	got, err := s.rule.Selected(s.t.Context(), s.pair)
+	s.T.Helper()
+	got, err := s.rule.Selected(s.T.Context(), s.pair)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if got.Answer != want || !strings.Contains(got.Why, why) || got.Again != again {
-		s.t.Errorf("selected: %+v, want answer %d, a reason with %q, again after %s", got, want, why, again)
+		s.T.Errorf("selected: %+v, want answer %d, a reason with %q, again after %s", got, want, why, again)
 	}
 }
 
@@ -75,9 +75,9 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 // not name the cluster waits as long as the profile does.
 func TestAnAbsenceIsNoAnswerBeforeItLasted(t *testing.T) {
 	s := newStepper(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
-	placement, decision := s.placement(s.ns, "p", s.c.Name)
+	placement, decision := s.Placement(s.ns, "p", s.c.Name)
 	s.selects(selection.Yes, "", 0)
-	s.decide(placement, decision)
+	s.Decide(placement, decision)
 	s.selects(selection.Unknown, "is not chosen", time.Second)
 	s.later(time.Second)
 	s.selects(selection.No, "is not chosen", 0)
