@@ -1,8 +1,10 @@
 package credentials
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +12,7 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -143,6 +146,81 @@ func TestJudgeProfile(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := judgeProfile(test.profile, "c1"); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTheTokenDecidesLast goes from what is observed of one wanted namespace, without
+// a copy so far, to what is done there once the token is known.
+func TestTheTokenDecidesLast(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	good := source.Finding{Expires: now.Add(time.Hour), Next: now.Add(time.Minute)}
+	for name, test := range map[string]struct {
+		change func(*observed)
+		found  source.Finding
+		token  tokenUse
+		want   final
+	}{
+		"nothing is known of the token: it is read and copied": {
+			found: good, token: toRead, want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
+		},
+		"no copy holds what was found last: it is read again": {
+			change: func(o *observed) { o.finding, o.current = good, true },
+			found:  good, token: toRead, want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
+		},
+		"it ends before the next check: that is when to look again": {
+			found: source.Finding{Expires: now.Add(time.Second), Next: now.Add(time.Minute)}, token: toRead,
+			want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Second},
+		},
+		"it has expired: withdrawn": {
+			found: source.Finding{Expires: now, Next: now.Add(time.Minute)}, token: toRead,
+			want: final{
+				withdraw: []string{"team"}, again: time.Minute,
+				problems: []problem{{reason: "InvalidSource", text: "its token has expired at 2026-03-04T12:00:00Z"}},
+			},
+		},
+		"it was bad at the last read, which is recent: withdrawn without a read": {
+			change: func(o *observed) {
+				o.finding, o.current = source.Finding{Problem: "bad", Next: now.Add(time.Minute)}, true
+			},
+			found: source.Finding{Problem: "bad", Next: now.Add(time.Minute)}, token: unchanged,
+			want: final{withdraw: []string{"team"}, again: time.Minute, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+		},
+		"the status names another Secret: withdrawn without a read": {
+			change: func(o *observed) { o.account.Status.TokenSecretRef.Name = "other" },
+			found:  source.Finding{Problem: "bad"}, token: refused,
+			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+		},
+		"the namespace may have no copy: the token is of no use": {
+			change: func(o *observed) { o.targets[0].selection.Answer = selection.No }, found: good, token: unused,
+		},
+		"nothing is known of the namespace, and there is no copy: the token is of no use": {
+			change: func(o *observed) { o.targets[0].selection.Answer = selection.Unknown }, found: good, token: unused,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "reader"}}
+			account.Status.TokenSecretRef = &authv1beta1.SecretRef{Name: "reader"}
+			owner := target.Owner{UID: "uid", Name: "c1"}
+			o := observed{
+				key: types.NamespacedName{Namespace: "c1", Name: "reader"}, now: now, known: true, account: account,
+				targets: []observedTarget{{
+					namespace: "team", wanted: true, selection: selection.Result{Answer: selection.Yes}, profile: observedProfile{owner: owner},
+				}},
+			}
+			if test.change != nil {
+				test.change(&o)
+			}
+			p := decide(o)
+			if p.token != test.token {
+				t.Errorf("the token is used as %d, want %d", p.token, test.token)
+			}
+			for i := range test.want.write {
+				test.want.write[i].owner = owner
+			}
+			if got := decideFinally(p, test.found, now); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
