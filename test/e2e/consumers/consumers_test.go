@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 )
 
@@ -37,7 +36,7 @@ func testLister(t *testing.T, w *world) {
 }
 
 func testListerWithoutToken(t *testing.T, w *world) {
-	must(t, w.hub.client.CoreV1().Secrets(team).Delete(t.Context(), "cluster2-"+accountName, metav1.DeleteOptions{}))
+	w.hub.In(t).MustDelete(tokenOf("cluster2"))
 	defer w.rotate(t, "cluster2")
 	cmd := w.command(t, "lister", "-clusterprofile-provider-file="+w.providerFile(t))
 	var said strings.Builder
@@ -70,7 +69,7 @@ func testReconciler(t *testing.T, w *world) {
 		w.rotate(t, cluster)
 		w.touch(t, cluster, "twice")
 	}
-	eventually(t, "both clusters see new tokens", func(context.Context) error {
+	apitest.Within(t, soon, "both clusters see new tokens", func(context.Context) error {
 		for name, cluster := range report() {
 			if cluster.Tokens < 2 {
 				return fmt.Errorf("%s saw %d", name, cluster.Tokens)
@@ -88,8 +87,8 @@ func testReconciler(t *testing.T, w *world) {
 	}
 
 	// What does concern the connection is followed.
-	must(t, w.inventory().ApisV1alpha1().ClusterProfiles(team).Delete(t.Context(), "cluster2", metav1.DeleteOptions{}))
-	eventually(t, "cluster2 is let go", func(context.Context) error {
+	w.hub.In(t).MustDelete(newProfile("cluster2"))
+	apitest.Within(t, soon, "cluster2 is let go", func(context.Context) error {
 		if report()[team+"/cluster2"].Engaged {
 			return errors.New("it is engaged")
 		}
