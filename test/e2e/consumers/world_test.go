@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// soon is time enough for a busy machine; tests do not wait for it to pass.
+	// soon bounds every wait; it is long because the machine may be busy.
 	soon = time.Minute
 
 	accountNamespace = "open-cluster-management-agent-addon"
@@ -41,8 +41,8 @@ const (
 	team             = "team"
 )
 
-// world is a hub and two spokes. Consumers know of the spokes what the profiles in
-// their namespace say.
+// world is a hub and two spokes. Consumers learn about the spokes from the profiles in
+// their namespace.
 type world struct {
 	dir      string
 	hub      *server
@@ -111,14 +111,17 @@ func (s *server) grant(namespace string, subject rbacv1.Subject, rules ...rbacv1
 		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
 }
 
-// addAccount makes the account that consumers use on a spoke.
+// addAccount creates the account that consumers use on a spoke.
 func (s *server) addAccount() {
 	s.T.Helper()
 	s.MustCreateIn(workNamespace)
 	s.MustCreateIn(accountNamespace, newAccount())
 	s.grant("", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}})
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			Verbs: []string{"list", "watch", "patch"},
+		})
 }
 
 func newAccount() *corev1.ServiceAccount {
@@ -141,7 +144,7 @@ func newProfile(cluster string) *inventoryv1alpha1.ClusterProfile {
 	return &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: cluster}}
 }
 
-// publish makes the profile of a spoke as the manager does, except that it leads to
+// publish creates the profile of a spoke as the manager does, except that it leads to
 // the spoke directly.
 func (w *world) publish(t *testing.T, cluster string) {
 	t.Helper()
@@ -185,7 +188,7 @@ func (w *world) rotate(t *testing.T, cluster string) {
 	apitest.Must(t, err)
 }
 
-// touch changes a profile in a way that is of no concern to a connection.
+// touch changes a profile in a way that does not affect connections.
 func (w *world) touch(t *testing.T, cluster, value string) {
 	t.Helper()
 	w.hub.In(t).MustMerge(newProfile(cluster), fmt.Sprintf(`{"metadata":{"labels":{"touched":%q}}}`, value))
@@ -196,8 +199,9 @@ func (w *world) providerFile(t *testing.T, more ...string) string {
 	t.Helper()
 	args, err := json.Marshal(append([]string{"--managed-serviceaccount=" + accountName}, more...))
 	apitest.Must(t, err)
-	return apitest.File(t, "providers.json", fmt.Appendf(nil, `{"providers":[{"name":"open-cluster-management","execConfig":{
-		"apiVersion":"client.authentication.k8s.io/v1","command":%q,"args":%s,"provideClusterInfo":true,"interactiveMode":"Never"}}]}`,
+	return apitest.File(t, "providers.json", fmt.Appendf(nil, `{"providers":[{"name":"open-cluster-management",
+		"execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":%q,"args":%s,
+		"provideClusterInfo":true,"interactiveMode":"Never"}}]}`,
 		filepath.Join(w.dir, "cp-creds"), args))
 }
 
@@ -209,10 +213,10 @@ func (w *world) command(t *testing.T, program string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// reconcile starts the reconciler and returns what it tells.
+// reconcile starts the reconciler and returns a function that asks it for its report.
 func (w *world) reconcile(t *testing.T, args ...string) func() status.Report {
 	t.Helper()
-	// This process's own part of loopback: nobody takes the address before it is bound.
+	// An address of this process's own, so that nobody else takes it before it is bound.
 	pid := os.Getpid()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 240+pid>>16&7, pid>>8&255, pid&255))
 	apitest.Must(t, err)
@@ -232,7 +236,7 @@ func (w *world) reconcile(t *testing.T, args ...string) func() status.Report {
 	return func() status.Report {
 		t.Helper()
 		var report status.Report
-		apitest.Within(t, soon, "the reconciler tells how it goes", func(ctx context.Context) error {
+		apitest.Within(t, soon, "the reconciler reports", func(ctx context.Context) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
 			if err != nil {
 				return err
@@ -247,11 +251,12 @@ func (w *world) reconcile(t *testing.T, args ...string) func() status.Report {
 	}
 }
 
-// want makes, or changes, a ConfigMap that the reconciler is to bring in order.
+// want creates or changes a ConfigMap for the reconciler.
 func (w *world) want(t *testing.T, cluster, value string) {
 	t.Helper()
 	job := newJob()
-	patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"wanted":%q}}`, job.Name, value)
+	patch := fmt.Appendf(nil,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"wanted":%q}}`, job.Name, value)
 	apply := client.RawPatch(types.ApplyPatchType, patch)
 	apitest.Must(t, w.spokes[cluster].Patch(t.Context(), job, apply, client.FieldOwner("test")))
 }
@@ -260,7 +265,7 @@ func newJob() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: workNamespace, Name: "job"}}
 }
 
-// done waits until the reconciler has done what was wanted.
+// done waits until the reconciler has seen the wanted value.
 func (w *world) done(t *testing.T, cluster, value string) {
 	t.Helper()
 	apitest.Within(t, soon, cluster+" has "+value, func(ctx context.Context) error {
