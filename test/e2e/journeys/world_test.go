@@ -42,12 +42,12 @@ const (
 	conditionPP = "PropertiesPublished"
 	conditionPS = "ProfilesSynced"
 
-	// soon is when something that should happen at once must have happened, on a
-	// machine that does many other things.
+	// soon bounds waits for what should happen at once; it is long because the
+	// machine may be busy.
 	soon = time.Minute
-	// eventually is for what waits on several components or a Pod.
+	// eventually bounds waits that depend on several components or a Pod.
 	eventually = 2 * time.Minute
-	// quiet is for how long something must stay as it is to count as settled.
+	// quiet is how long something must stay unchanged.
 	quiet = 3 * time.Second
 )
 
@@ -69,18 +69,18 @@ func stays(t *testing.T, d time.Duration, what string, check func(context.Contex
 	apitest.Stays(t, d, what, apitest.Succeeds(func() error { return check(t.Context()) }))
 }
 
-// installedWith are the Helm arguments of the installed chart; nil when it is
-// not installed.
+// installedWith holds the Helm arguments of the installed chart, nil if it is not
+// installed.
 var installedWith []string
 
-// loud makes manager and agents say all they ever say: no token may be in it.
+// loud makes manager and agents log everything, so that a logged token is found.
 var loud = []string{"--set", "logLevel=10", "--set", "agent.logLevel=10"}
 
-// endings are the stories that will look for tokens when they end.
+// endings holds the stories that will search for tokens when they end.
 var endings = map[string]bool{}
 
-// installed sees to it that the chart is installed with exactly these arguments.
-// Every story begins with it, and ends with a search for tokens.
+// installed installs the chart with exactly these arguments, unless it is installed so.
+// Every story begins with it and ends with a search for tokens.
 func installed(t *testing.T, helmArgs ...string) {
 	t.Helper()
 	if story, _, _ := strings.Cut(t.Name(), "/"); !endings[story] {
@@ -105,8 +105,8 @@ func uninstalled(t *testing.T) {
 	installedWith = nil
 }
 
-// enabled enables the addon as "clusteradm addon enable" does, where it is not,
-// and waits until it works.
+// enabled enables the addon where necessary, as "clusteradm addon enable" does, and
+// waits until it works.
 func enabled(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, cluster := range clusters {
@@ -117,10 +117,9 @@ func enabled(t *testing.T, clusters ...string) {
 	}
 }
 
-// forgetRequests deletes the certificate requests of earlier stories. OCM's
-// registration agent makes another one whenever somebody changes the addon's status
-// while it waits for a certificate, and gives up while the hub holds ten, which the hub
-// clears away after an hour.
+// forgetRequests deletes the certificate requests of earlier stories. While OCM's
+// registration agent waits for a certificate, it creates another request at every change
+// of the addon's status, and gives up while the hub has ten. The hub keeps them for an hour.
 func forgetRequests(t *testing.T, cluster string) {
 	t.Helper()
 	requests := &certificatesv1.CertificateSigningRequestList{}
@@ -151,7 +150,7 @@ func enable(t *testing.T, cluster string) {
 			return err
 		}
 		if there.DeletionTimestamp != nil {
-			return errors.New("an earlier one is still being removed")
+			return errors.New("the previous one is still being removed")
 		}
 		return nil
 	})
@@ -228,7 +227,7 @@ func says(t *testing.T, cluster, conditionType string, status metav1.ConditionSt
 	})
 }
 
-// create makes an object and deletes it when the story ends.
+// create creates an object and deletes it when the story ends.
 func create[T client.Object](t *testing.T, c client.Client, object T) T {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
@@ -248,8 +247,8 @@ func namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	c := hub(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
-	// Runs after the deletion. What the namespace controller then deletes would
-	// be counted in the next story.
+	// Runs after the deletion: the next story would count what the namespace
+	// controller deletes.
 	t.Cleanup(func() {
 		apitest.Within(t, eventually, "namespace "+ns.Name+" goes", func(ctx context.Context) error {
 			return gone(ctx, c, ns)
@@ -258,7 +257,7 @@ func namespace(t *testing.T, prefix string) string {
 	return create(t, c, ns).Name
 }
 
-// set makes an exclusive ManagedClusterSet.
+// set creates an exclusive ManagedClusterSet.
 func set(t *testing.T, prefix string) string {
 	t.Helper()
 	return create(t, hub(t), &clusterv1beta2.ManagedClusterSet{
@@ -275,7 +274,7 @@ func bind(t *testing.T, namespace, set string) *clusterv1beta2.ManagedClusterSet
 	})
 }
 
-// inSet moves a cluster into a set, and back into the default one in the end.
+// inSet moves a cluster into a set until the story ends.
 func inSet(t *testing.T, cluster, set string) {
 	t.Helper()
 	moveTo(t.Context(), t, cluster, set)
@@ -385,7 +384,7 @@ func lacks(t *testing.T, namespace, cluster, name string) {
 	})
 }
 
-// property is a ClusterProperty at the version a stock spoke with the addon
+// property is a ClusterProperty of the version that a stock spoke with the addon
 // prefers.
 func property(name, value string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": value}}}
@@ -395,7 +394,7 @@ func property(name, value string) *unstructured.Unstructured {
 	return object
 }
 
-// sets makes or changes a property on a spoke, as its owner would.
+// sets creates or changes a property on a spoke, as its owner would.
 func sets(t *testing.T, cluster, name, value string) {
 	t.Helper()
 	c := clientOf(t, cluster)

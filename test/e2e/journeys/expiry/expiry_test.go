@@ -39,20 +39,20 @@ const (
 	team     = "my-team"
 	consumer = "my-consumer"
 
-	// eventually is for what waits on several components, beside a fleet that
-	// other stories keep busy.
+	// eventually bounds waits that depend on several components, next to a busy
+	// fleet of other stories.
 	eventually = 5 * time.Minute
 
 	// validity is the shortest a cluster grants.
 	validity = 10 * time.Minute
-	// leeway is by how much an API server takes a token longer, and more.
+	// leeway is more than the time that API servers accept an expired token.
 	leeway = 3 * time.Minute
 )
 
-// copied is the Secret the consumer reads its token from.
+// copied is the Secret from which the consumer reads its token.
 var copied = types.NamespacedName{Namespace: team, Name: cluster + "-" + consumer}
 
-// changes are what this story has otherwise than the guide.
+// changes are the differences between this story and the guide.
 var changes = strings.NewReplacer(
 	"validity: 24h", "validity: "+validity.String(),
 	"image: example.com/my-consumer:v1", "image: example.com/my-consumer:v1\n        env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]",
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A consumer set up as the guide says works on while its token expires on the
-// cluster and others take its place, without a request that fails.
+// A consumer set up as the guide says keeps working while its token expires on the
+// cluster and new ones replace it, without a failed request.
 func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	if err := node.CheckOwnNetworks(); err != nil && os.Getenv("CI") != "" {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func start(t *testing.T) *fleet.Fleet {
 		}
 	})
 	apitest.Must(t, consumers.BuildImage(t.Context(), f, os.Stderr))
-	// All that is ever said: no token may be in it.
+	// Log everything, so that a logged token is found.
 	apitest.Must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
 	apitest.Must(t, client.IgnoreAlreadyExists(clientOf(t, f, fleet.HubName).Create(t.Context(), addon)))
@@ -137,7 +137,7 @@ func follow(t *testing.T, f *fleet.Fleet) {
 		apitest.Within(t, eventually, line, func(ctx context.Context) error {
 			said, err := guide.Type(ctx, f, line, input)
 			if err == nil && strings.TrimSpace(said) == "" {
-				err = errors.New("it says nothing")
+				err = errors.New("no output")
 			}
 			return err
 		})
@@ -147,8 +147,8 @@ func follow(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
-// expired waits until the cluster itself turns a token down, and returns a search
-// for every token that was copied until then.
+// expired waits until the cluster itself rejects a token. It returns a search for every
+// token that was copied until then.
 func expired(t *testing.T, f *fleet.Fleet, token string) *canary.Search {
 	t.Helper()
 	tokens, hub := canary.New(), clientOf(t, f, fleet.HubName)
@@ -191,12 +191,12 @@ func seen(t *testing.T, spoke client.Client, work *corev1.ConfigMap, value strin
 	})
 }
 
-// report is what the consumer tells of its one cluster. It must be the process
-// that began.
+// report is the consumer's report on its one cluster. It fails if the consumer was
+// restarted.
 func report(t *testing.T, hub client.Client) status.Cluster {
 	t.Helper()
 	told := status.Report{}
-	apitest.Within(t, eventually, "the consumer tells how it goes", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the consumer reports", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
 		if err := hub.List(ctx, pods, client.InNamespace(team)); err != nil {
 			return err
