@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,7 +24,6 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -37,10 +35,7 @@ import (
 
 var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	apitest.Main(m, hub)
-}
+func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
 const (
 	// patience is how long a test waits for what must happen.

@@ -3,10 +3,8 @@ package inventory
 import (
 	"testing"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -22,10 +20,7 @@ var (
 	atomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
 )
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	apitest.Main(m, mapHub, atomicHub)
-}
+func TestMain(m *testing.M) { apitest.Main(m, mapHub, atomicHub) }
 
 // world is a hub as its administrator sees it, for one test.
 type world struct{ *ocmtest.Hub }
