@@ -76,13 +76,13 @@ func TestBadSourcesAreRefused(t *testing.T) {
 			account := w.Account(c, "reader", team)
 			test.source(w, account)
 			w.mentions(c, "InvalidSource", "Account reader is not copied: ", test.says)
-			w.stays(func() string {
+			w.Stays(quietly, "no copy is made", func() string {
 				if w.copied(team, c, "reader") != nil {
 					return "it was copied"
 				}
 				return ""
 			})
-			// Mended, it is copied.
+			// Once it is fixed, it is copied.
 			if err := w.Delete(t.Context(), ocmtest.TokenSecret(account, "", "")); err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}

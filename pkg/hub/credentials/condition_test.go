@@ -45,11 +45,11 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	s.wire.Reset()
 	old := s.token
 	s.token = s.Rotate(s.account)
-	s.quiet()
+	s.wire.Quiet(s.T, quietly, "while upstream's syncer copies")
 	if string(s.world.copied(s.team, s.cluster, "reader").Data["token"]) != old {
 		t.Error("the copy was changed")
 	}
-	// What must go goes all the same.
+	// Copies that must go are deleted all the same.
 	second := s.world.team()
 	s.publish(second, s.cluster)
 	s.syncer = upstream.OverrideOff

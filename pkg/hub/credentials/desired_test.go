@@ -12,6 +12,7 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -117,7 +118,7 @@ func TestDecideTarget(t *testing.T) {
 
 func TestJudgeProfile(t *testing.T) {
 	profile := func(change func(*inventoryv1alpha1.ClusterProfile)) *inventoryv1alpha1.ClusterProfile {
-		p := profileOf("team", "c1")
+		p := ocmtest.OurProfile("team", "c1")
 		p.UID = "uid"
 		if change != nil {
 			change(p)

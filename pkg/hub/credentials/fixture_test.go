@@ -3,13 +3,11 @@ package credentials
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,7 +23,6 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -35,12 +32,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+// hubWithoutAccounts does not serve ManagedServiceAccounts.
+var (
+	hub                = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	hubWithoutAccounts = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+)
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	apitest.Main(m, hub)
-}
+func TestMain(m *testing.M) { apitest.Main(m, hub, hubWithoutAccounts) }
 
 const (
 	// patience is how long a test waits for what must happen.
@@ -60,7 +58,8 @@ const (
 	targetAnnotation = "inventory.open-cluster-management.io/sync-to-namespaces"
 )
 
-// managerRights are those that doc.go lists, and upstream's for its syncer.
+// managerRights are the rights that doc.go lists, and those that package upstream needs
+// to see its syncer.
 func managerRights() []client.Object {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
@@ -94,7 +93,7 @@ func managerRights() []client.Object {
 	}
 }
 
-// rule is a Rule that a test turns. What it was not told is not selected.
+// rule is a Rule with the results that a test sets; other pairs are not selected.
 type rule struct {
 	mu      sync.Mutex
 	answers map[types.NamespacedName]selection.Result
@@ -195,7 +194,9 @@ func (w *world) start() {
 	w.T.Helper()
 	w.stop()
 	byObject := CacheOptions()
-	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", "cluster-inventory")}
+	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
+		Field: fields.OneTermEqualSelector("metadata.name", ocmtest.AddonName),
+	}
 	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), byObject)
 	ctx, cancel := context.WithCancel(w.T.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
@@ -246,20 +247,10 @@ func (w *world) cluster(name string) string {
 // publish makes the profile of a cluster in a namespace, and the rule say so.
 func (w *world) publish(namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
 	w.T.Helper()
-	profile := profileOf(namespace, cluster)
+	profile := ocmtest.OurProfile(namespace, cluster)
 	w.MustCreate(profile)
 	w.rule.say(namespace, cluster, selection.Result{Answer: selection.Yes})
 	return profile
-}
-
-func profileOf(namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
-	return &inventoryv1alpha1.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster, Labels: map[string]string{
-			"app.kubernetes.io/managed-by": "cluster-inventory-addon", "open-cluster-management.io/cluster-name": cluster,
-			"x-k8s.io/cluster-manager": "open-cluster-management",
-		}},
-		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
-	}
 }
 
 // account makes an account with a token, to be copied to the namespaces.
@@ -288,7 +279,7 @@ func (w *world) copied(namespace, cluster, account string) *corev1.Secret {
 func (w *world) holds(namespace, cluster, account, token string) *corev1.Secret {
 	w.T.Helper()
 	var found *corev1.Secret
-	w.eventually(func() string {
+	w.Eventually("the copy holds the token", func() string {
 		if found = w.copied(namespace, cluster, account); found == nil {
 			return fmt.Sprintf("no copy %s/%s-%s; condition: %+v", namespace, cluster, account, w.condition(cluster))
 		}
@@ -303,7 +294,7 @@ func (w *world) holds(namespace, cluster, account, token string) *corev1.Secret 
 // lacks waits until there is no copy.
 func (w *world) lacks(namespace, cluster, account string) {
 	w.T.Helper()
-	w.eventually(func() string {
+	w.Eventually("the copy is gone", func() string {
 		if w.copied(namespace, cluster, account) != nil {
 			return fmt.Sprintf("the copy %s/%s-%s is there; condition: %+v", namespace, cluster, account, w.condition(cluster))
 		}
@@ -314,7 +305,7 @@ func (w *world) lacks(namespace, cluster, account string) {
 // bound waits until a RoleBinding of a namespace is there, or is not.
 func (w *world) bound(namespace, role string, want bool) {
 	w.T.Helper()
-	w.eventually(func() string {
+	w.Eventually("the RoleBinding comes or goes", func() string {
 		err := w.Get(w.T.Context(), types.NamespacedName{Namespace: namespace, Name: role}, &rbacv1.RoleBinding{})
 		if client.IgnoreNotFound(err) != nil {
 			return err.Error()
@@ -338,7 +329,7 @@ func (w *world) condition(cluster string) metav1.Condition {
 // says waits until the condition is this.
 func (w *world) says(cluster, status, reason, message string) {
 	w.T.Helper()
-	w.eventually(func() string {
+	w.Eventually("the condition is as expected", func() string {
 		got := w.condition(cluster)
 		return cmp.Diff([]string{status, reason, message}, []string{string(got.Status), got.Reason, got.Message})
 	})
@@ -347,7 +338,7 @@ func (w *world) says(cluster, status, reason, message string) {
 // mentions waits until the condition has this reason, and these words.
 func (w *world) mentions(cluster, reason string, words ...string) {
 	w.T.Helper()
-	w.eventually(func() string {
+	w.Eventually("the condition mentions the words", func() string {
 		got := w.condition(cluster)
 		for _, word := range words {
 			if !strings.Contains(got.Message, word) {
@@ -359,28 +350,6 @@ func (w *world) mentions(cluster, reason string, words ...string) {
 		}
 		return ""
 	})
-}
-
-func (w *world) eventually(check func() string) {
-	w.T.Helper()
-	w.Eventually("the manager gets there", check)
-}
-
-// stays fails if check returns anything but "" within a while.
-func (w *world) stays(check func() string) {
-	w.T.Helper()
-	w.Stays(quietly, "nothing else happens", check)
-}
-
-// quiet fails if the manager writes anything within a while.
-func (w *world) quiet() {
-	w.T.Helper()
-	w.wire.Quiet(w.T, quietly, "of the manager")
-}
-
-// sent lists calls as "VERB resource", sorted.
-func sent(calls []apitest.Call) []string {
-	return slices.Sorted(slices.Values(apitest.Summarize(calls)))
 }
 
 // leftover is a copy as an earlier manager made it, of an account called reader.

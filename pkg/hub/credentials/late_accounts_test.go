@@ -16,7 +16,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	w := newWorldOn(t, srv)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
-	// A copy from an earlier time: whether its account is there cannot be told.
+	// A copy that an earlier manager made: nobody can tell whether its account exists.
 	left := leftover(c, team, profile)
 	w.MustCreate(left, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
@@ -24,13 +24,13 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 	})
 	w.start()
-	w.eventually(func() string {
+	w.Eventually("copies in the namespace are followed", func() string {
 		if !w.creds.followers.Synced(team) {
 			return "the namespace has not been looked into"
 		}
 		return ""
 	})
-	w.stays(func() string {
+	w.Stays(quietly, "the copy is kept", func() string {
 		if w.copied(team, c, "reader") == nil {
 			return "a copy was deleted though nothing is known of its account"
 		}
@@ -44,8 +44,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 }
 
 func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
-	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
-	w := newWorldOn(t, srv)
+	w := newWorldOn(t, hubWithoutAccounts)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	left := leftover(c, team, profile)
@@ -59,10 +58,10 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	w.lacks(team, c, "reader")
 }
 
-// TestRightsGoWhereNoAccountsAreServed: managed-serviceaccount was uninstalled
-// while no manager ran. Nothing of this addon's may wait for it to come back.
+// TestRightsGoWhereNoAccountsAreServed: managed-serviceaccount was uninstalled while no
+// manager ran. The addon's objects must not wait for its return.
 func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
-	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
+	w := newWorldOn(t, hubWithoutAccounts)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	at := func(namespace, role string) *rbacv1.RoleBinding {
@@ -76,7 +75,7 @@ func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
 	w.MustCreate(left, at(team, targetRole), at(c, sourceRole))
 	w.start()
 	w.bound(c, sourceRole, false)
-	w.stays(func() string {
+	w.Stays(quietly, "the copy is kept", func() string {
 		if w.copied(team, c, "reader") == nil {
 			return "the copy was taken back"
 		}

@@ -41,7 +41,7 @@ func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
 		t.Errorf("copy (-want +got):\n%s", diff)
 	}
 	s.settled()
-	s.stays(func() string {
+	s.Stays(quietly, "no copy where none is named", func() string {
 		if s.world.copied(other, s.cluster, "reader") != nil {
 			return "copied to where it is not named"
 		}
@@ -63,7 +63,7 @@ func TestForgedProfilesGetNothing(t *testing.T) {
 	// A tenant makes a profile like ours in an unbound namespace, and somebody even
 	// names that namespace.
 	forged := s.world.team()
-	profile := profileOf(forged, s.cluster)
+	profile := ocmtest.OurProfile(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
 	s.MustCreate(profile)
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
@@ -79,7 +79,7 @@ func TestAnotherProfileBecomesTheOwner(t *testing.T) {
 	uid := s.copied().UID
 	s.MustDelete(s.profile)
 	again := s.publish(s.team, s.cluster)
-	s.eventually(func() string {
+	s.Eventually("the new profile owns the copy", func() string {
 		got := s.world.copied(s.team, s.cluster, "reader")
 		if got == nil || len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != again.UID {
 			return "the owner is not the new profile"
@@ -146,8 +146,8 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 		w.holds(second, c, "reader", token)
 		// A forged profile gets nothing, and makes no noise.
 		forged := w.team()
-		w.MustCreate(profileOf(forged, c))
-		w.stays(func() string {
+		w.MustCreate(ocmtest.OurProfile(forged, c))
+		w.Stays(quietly, "no copy for a forged profile", func() string {
 			if w.copied(forged, c, "reader") != nil {
 				return "a forged profile got a token"
 			}
@@ -184,9 +184,9 @@ func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
 	w.says(long, "False", "NameCollision", "Account reader is not copied in "+both+": the Secret "+name+" would also be that of account x-reader of cluster "+short+"; rename all but one of these accounts.")
 	w.Rotate(first)
 	w.Rotate(second)
-	// The same after a restart, whichever comes first.
+	// A restart changes nothing, in whatever order the accounts are read.
 	w.start()
-	w.stays(func() string {
+	w.Stays(quietly, "no copy of either account", func() string {
 		if w.copied(both, long, "reader") != nil {
 			return "one of two accounts was published"
 		}

@@ -299,7 +299,7 @@ func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
 				}
 			}
 			if got := v.wire.Writes("secrets"); len(got) > 0 {
-				t.Errorf("writes: %v", sent(got))
+				t.Errorf("writes: %v", apitest.Summarize(got))
 			}
 			v.wire.Fail(nil)
 			if got := v.converge(v.there); slices.Contains(got, deleteSecret) {

@@ -69,16 +69,17 @@ func TestACopyIsRepaired(t *testing.T) {
 			c := s.copied()
 			want := c.DeepCopy()
 			harm(s, c)
-			s.eventually(func() string {
+			s.Eventually("the copy is repaired", func() string {
 				got := s.world.copied(s.team, s.cluster, "reader")
 				if got == nil {
 					return "it is gone"
 				}
-				return cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields", "Generation"))
+				return cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{},
+					"UID", "ResourceVersion", "CreationTimestamp", "ManagedFields", "Generation"))
 			})
 			s.settled()
 			s.wire.Reset()
-			s.quiet()
+			s.wire.Quiet(s.T, quietly, "after the repair")
 		})
 	}
 }

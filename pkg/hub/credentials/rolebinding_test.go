@@ -46,7 +46,7 @@ func TestRightsComeBack(t *testing.T) {
 		s.MustDelete(binding)
 		s.bound(at.Namespace, at.Name, true)
 		apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
-		s.eventually(func() string {
+		s.Eventually("the RoleBinding is repaired", func() string {
 			if err := s.Get(t.Context(), at, binding); err != nil {
 				return err.Error()
 			}
@@ -68,8 +68,9 @@ func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
 	s.settled()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
 	apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
-	s.eventually(func() string {
-		if err := s.mgr.GetCache().Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
+	s.Eventually("the manager loses sight of the RoleBinding", func() string {
+		err := s.mgr.GetCache().Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{})
+		if !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the manager still takes it for its own: %v", err)
 		}
 		return ""
@@ -97,9 +98,14 @@ func TestAnothersRoleBindingIsReported(t *testing.T) {
 }
 
 func TestAMissingClusterRoleIsReported(t *testing.T) {
-	w := newWorldOn(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
+	w := newWorld(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}}
 	w.MustDelete(role)
+	t.Cleanup(func() {
+		if !w.Find(role) { // the other tests on this hub need it
+			w.MustCreate(managerRights()[1])
+		}
+	})
 	c, team := w.cluster(w.Name("c")), w.team()
 	w.publish(team, c)
 	w.start()

@@ -36,19 +36,19 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 		// The token is read when the account tells of it, and once more when the
 		// second it was made in is over; its copies never.
 		twice := []string{s.source(), s.source()}
-		s.eventually(func() string { return cmp.Diff(twice, s.reads()) })
+		s.Eventually("the token is read twice", func() string { return cmp.Diff(twice, s.reads()) })
 		s.settle()
 		if diff := cmp.Diff(twice, s.reads()); diff != "" {
 			t.Errorf("Secrets read (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"PATCH secrets", "PATCH secrets"}, sent(s.wire.Writes())); diff != "" {
+		if diff := cmp.Diff([]string{"PATCH secrets", "PATCH secrets"}, s.wire.Sent()); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// The agent makes a Secret that was deleted anew. A look in between takes nothing
-// back.
+// The agent recreates a Secret that was deleted. A reconcile in between withdraws
+// nothing.
 func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 	s := newScene(t)
 	before := s.copied()
@@ -66,9 +66,9 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 		}
 		return apitest.Fault{Until: back}
 	})
-	// Altered, the copy has its source looked for.
+	// A copy that was altered makes the manager read its source.
 	apitest.Edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
-	s.eventually(func() string {
+	s.Eventually("the source is looked for", func() string {
 		if len(s.reads()) == 0 {
 			return "the source was not looked for"
 		}
@@ -119,7 +119,7 @@ func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.quiet()
+	s.wire.Quiet(s.T, quietly, "though no token changed")
 	for _, call := range s.wire.Calls() {
 		if call.Resource == "secrets" && !call.Query.Has("watch") {
 			t.Errorf("%s %s", call.Method, call.Path)
@@ -134,13 +134,13 @@ func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
 	s.wire.Reset()
 	s.start()
 	s.followed(s.team)
-	s.eventually(func() string {
+	s.Eventually("everything is reconciled", func() string {
 		if !s.creds.allReconciled() {
 			return "the manager has not looked at everything"
 		}
 		return ""
 	})
-	s.quiet()
+	s.wire.Quiet(s.T, quietly, "after a restart")
 	s.wire.Reset()
 	s.token = s.Rotate(s.account)
 	s.copied()
@@ -164,11 +164,11 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 		s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
 		s.lacks(s.team, s.cluster, "reader")
 		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
-		// Looking again writes nothing.
+		// Another look at it writes nothing.
 		s.bound(s.team, targetRole, false)
 		s.settle()
 		s.wire.Reset()
-		s.quiet()
+		s.wire.Quiet(s.T, quietly, "after another look")
 		s.StoreToken(s.account, s.token, ocmtest.CA())
 		s.copied()
 	})
@@ -186,7 +186,7 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 		s.settle()
 		s.wire.Reset()
 		s.lookedTwice()
-		s.quiet()
+		s.wire.Quiet(s.T, quietly, "after another look")
 	})
 }
 

@@ -57,7 +57,7 @@ func (s *scene) withdrawn() {
 // lookedTwice waits until the token was read once more after its second was over.
 func (s *scene) lookedTwice() {
 	s.T.Helper()
-	s.eventually(func() string {
+	s.Eventually("the token is read again after its second", func() string {
 		got := slices.DeleteFunc(s.reads(), func(path string) bool { return path != s.source() })
 		if len(got) < 2 {
 			return fmt.Sprintf("read %d times", len(got))
@@ -72,7 +72,7 @@ func (s *scene) source() string { return "/api/v1/namespaces/" + s.cluster + "/s
 // followed waits until the manager sees every change of copies in namespaces.
 func (w *world) followed(namespaces ...string) {
 	w.T.Helper()
-	w.eventually(func() string {
+	w.Eventually("copies are followed", func() string {
 		for _, namespace := range namespaces {
 			if !w.creds.followers.Synced(namespace) {
 				return namespace + " is not followed"

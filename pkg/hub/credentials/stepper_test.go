@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 		}
 	}()
 	apitest.Must(s.T, s.creds.start(ctx))
-	s.eventually(func() string {
+	s.Eventually("upstream's syncer is known", func() string {
 		if !s.opts.UpstreamSyncer.Known() {
 			return "upstream's syncer is not known"
 		}
@@ -163,10 +164,10 @@ func (v *still) round() error {
 func (v *still) converge(done func() string) []string {
 	v.T.Helper()
 	var all []string
-	v.eventually(func() string {
+	v.Eventually("everything converges", func() string {
 		before := len(v.wire.Writes())
 		err := v.round()
-		all = sent(v.wire.Writes())
+		all = slices.Sorted(slices.Values(v.wire.Sent()))
 		v.caughtUp()
 		switch {
 		case err != nil:
@@ -187,7 +188,7 @@ func (v *still) quietNow() {
 	if err := v.round(); err != nil {
 		v.T.Errorf("one more round: %v", err)
 	}
-	if diff := cmp.Diff([]string{}, sent(v.wire.Writes()), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff([]string{}, v.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 		v.T.Errorf("one more round writes (-want +got):\n%s", diff)
 	}
 }
@@ -216,7 +217,7 @@ func (v *still) caughtUp() {
 		}
 		return obj.GetResourceVersion()
 	}
-	v.eventually(func() string {
+	v.Eventually("the caches catch up", func() string {
 		account := &authv1beta1.ManagedServiceAccount{}
 		version := live(v.accountKey(), account)
 		if account.Labels[syncLabel] != "true" {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -46,7 +47,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 		"the status names another Secret":   func(s *scene) { s.ReportToken(s.account, "other", time.Now().Add(time.Hour)) },
 		"the profile is another manager's": func(s *scene) {
 			s.MustDelete(s.profile)
-			other := profileOf(s.team, s.cluster)
+			other := ocmtest.OurProfile(s.team, s.cluster)
 			other.Spec.ClusterManager.Name = "somebody-else"
 			s.MustCreate(other)
 			s.lacks(s.team, s.cluster, "reader")
@@ -74,16 +75,16 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	s := newScene(t)
 	another := s.world.team()
-	s.MustCreate(profileOf(another, s.cluster))
+	s.MustCreate(ocmtest.OurProfile(another, s.cluster))
 	s.rule.say(another, s.cluster, selection.Result{Why: "is not decided for yet"})
 	s.rule.say(s.team, s.cluster, selection.Result{Why: "is not decided for yet"})
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
 	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster is not decided for yet")
 
-	// What is there is kept true.
+	// The copy that exists is kept up to date.
 	s.token = s.Rotate(s.account)
 	s.copied()
-	s.stays(func() string {
+	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(another, s.cluster, "reader") != nil {
 			return "a copy was made though nothing is known"
 		}
@@ -91,9 +92,9 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	})
 	s.bound(another, targetRole, false)
 
-	// An error is no answer either.
+	// An error tells nothing either.
 	s.MustDelete(s.copied())
-	s.stays(func() string {
+	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
 			return "a copy was made anew though nothing is known"
 		}
@@ -106,10 +107,12 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 func TestTransientErrorsOfTheAccountsAgentTakeNothingBack(t *testing.T) {
 	s := newScene(t)
 	apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
-		a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", LastTransitionTime: metav1.Now()}}
+		a.Status.Conditions = []metav1.Condition{{
+			Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", LastTransitionTime: metav1.Now(),
+		}}
 	})
 	before := s.copied()
-	s.stays(func() string {
+	s.Stays(quietly, "the copy is kept", func() string {
 		if got := s.world.copied(s.team, s.cluster, "reader"); got == nil || got.UID != before.UID {
 			return "the copy was taken back"
 		}
@@ -139,14 +142,14 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 		return apitest.Fault{}
 	})
 	s.start()
-	s.eventually(func() string {
+	s.Eventually("all workers are busy", func() string {
 		if posts.Load() < few+workers {
 			return "there are idle workers"
 		}
 		return ""
 	})
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-	s.eventually(func() string {
+	s.Eventually("the manager learns of the revocation", func() string {
 		if account, known, err := s.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(s.account)); err != nil || !known || account != nil {
 			return fmt.Sprintf("the manager has not heard of it: %t, %v", known, err)
 		}
@@ -154,7 +157,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	})
 	close(heard)
 	s.lacks(s.team, s.cluster, "reader")
-	s.eventually(func() string {
+	s.Eventually("all copies are made", func() string {
 		if got := s.creds.ledger.Count(s.team); got != many {
 			return fmt.Sprintf("%d copies of %d", got, many)
 		}
@@ -220,7 +223,7 @@ func TestADraining(t *testing.T) {
 	s.withdrawn()
 	s.says(s.cluster, "False", "Draining", "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
 	s.Rotate(s.account)
-	s.stays(func() string {
+	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
 			return "a copy was made"
 		}

@@ -3,29 +3,30 @@ package inventory
 import (
 	"testing"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// Two hubs: ClusterProfiles as SIG-Multicluster defines them, and as Open Cluster
-// Management does.
+// Two hubs for stepped tests: ClusterProfiles as SIG-Multicluster defines them, and as
+// Open Cluster Management does. Tests that run a manager use the third and leave it
+// empty, since their managers act on everything there.
 var (
 	mapHub    = apitest.New(apitest.Hub(), apitest.ClusterProfile())
 	atomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
+	wiredHub  = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedProxyConfiguration())
 )
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	apitest.Main(m, mapHub, atomicHub)
-}
+func TestMain(m *testing.M) { apitest.Main(m, mapHub, atomicHub, wiredHub) }
 
 // world is a hub as its administrator sees it, for one test.
 type world struct{ *ocmtest.Hub }
@@ -37,6 +38,21 @@ func newWorld(t *testing.T, cfg *rest.Config) *world {
 
 // in returns the same world for a subtest.
 func (w *world) in(t *testing.T) *world { return &world{w.In(t)} }
+
+// clearHub deletes everything the inventory follows or makes.
+func clearHub(w *world) {
+	for _, list := range []client.ObjectList{
+		&clusterv1.ManagedClusterList{},
+		&clusterv1beta2.ManagedClusterSetBindingList{},
+		&clusterv1beta2.ManagedClusterSetList{},
+		&clusterv1beta1.PlacementList{},
+		&clusterv1beta1.PlacementDecisionList{},
+		&addonv1beta1.ManagedClusterAddOnList{},
+		&inventoryv1alpha1.ClusterProfileList{},
+	} {
+		w.Clear(list)
+	}
+}
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}

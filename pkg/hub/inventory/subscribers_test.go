@@ -8,11 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// selects checks what others are told of the pair.
+// selects checks what the rule answers others about the pair.
 func (s *stepper) selects(want selection.Answer, why string, again time.Duration) {
 	s.T.Helper()
 	got, err := s.rule.Selected(s.T.Context(), s.pair)
@@ -24,11 +23,10 @@ func (s *stepper) selects(want selection.Answer, why string, again time.Duration
 	}
 }
 
-// TestOthersAreToldWhatIsSelected: what rests on the rule besides the profile hears of
-// every change of its answer, and of nothing else.
+// TestOthersAreToldWhatIsSelected: other subscribers of the rule hear of every change of
+// its answer, and of nothing else.
 func TestOthersAreToldWhatIsSelected(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
-	s := newStepper(t, server)
+	s := newStepper(t, mapHub)
 	var told []types.NamespacedName
 	s.rule.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
 	hears := func(what string, times int) {
@@ -71,10 +69,10 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 	hears("unknown", 1)
 }
 
-// TestAnAbsenceIsNoAnswerBeforeItLasted: what is withdrawn because a Placement does
-// not name the cluster waits as long as the profile does.
+// TestAnAbsenceIsNoAnswerBeforeItLasted: when a Placement drops the cluster, others
+// wait as long as the profile does before they withdraw anything.
 func TestAnAbsenceIsNoAnswerBeforeItLasted(t *testing.T) {
-	s := newStepper(t, apitest.Start(t, apitest.Hub(), apitest.ClusterProfile()))
+	s := newStepper(t, mapHub)
 	placement, decision := s.Placement(s.ns, "p", s.c.Name)
 	s.selects(selection.Yes, "", 0)
 	s.Decide(placement, decision)

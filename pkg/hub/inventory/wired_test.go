@@ -118,14 +118,14 @@ func (w *world) exists(namespace, cluster string, want bool) {
 }
 
 func TestInventoryFollowsTheHub(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
-	w := newWorld(t, server.Config(t))
+	w := newWorld(t, wiredHub.Config(t))
+	t.Cleanup(func() { clearHub(w) })
 	wire := &apitest.Wire{}
 	guard := &switchGuard{}
 	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
 	// The guard's object in this test is a ConfigMap, which doc.go does not list.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
-	cfg := asManager(t, server, w)
+	cfg := asManager(t, wiredHub, w)
 	w.MustCreate(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
