@@ -39,7 +39,8 @@ func TestPropertyChanged(t *testing.T) {
 			}
 		})
 	}
-	if !propertyChanged().Create(event.CreateEvent{Object: before}) || !propertyChanged().Delete(event.DeleteEvent{Object: before}) {
+	if !propertyChanged().Create(event.CreateEvent{Object: before}) ||
+		!propertyChanged().Delete(event.DeleteEvent{Object: before}) {
 		t.Error("creation and deletion pass")
 	}
 }

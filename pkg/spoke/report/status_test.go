@@ -93,7 +93,12 @@ func TestDesiredCondition(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := metav1.Condition{Type: "PropertiesPublished", Status: metav1.ConditionStatus(tc.status), Reason: tc.reason, Message: tc.message}
+			want := metav1.Condition{
+				Type:    "PropertiesPublished",
+				Status:  metav1.ConditionStatus(tc.status),
+				Reason:  tc.reason,
+				Message: tc.message,
+			}
 			if diff := cmp.Diff(want, desiredCondition(tc.seen)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
