@@ -56,7 +56,8 @@ func TestConsumerLogsInThroughProfile(t *testing.T) {
 			if got := whoAmI(t, world.consumer(t)); got != "system:serviceaccount:"+accountNamespace+":"+accountName {
 				t.Errorf("the spoke sees %q", got)
 			}
-			list, err := kubernetes.NewForConfigOrDie(world.consumer(t)).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+			consumer := kubernetes.NewForConfigOrDie(world.consumer(t))
+			list, err := consumer.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) == 0 {
 				t.Errorf("namespaces of the spoke: %d, %v", len(list.Items), err)
 			}
@@ -76,7 +77,11 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 	} {
 		// The answer has whole seconds.
 		earliest := time.Now().Truncate(time.Second).Add(maxCache)
-		got := call(t, program(), world.env(t, clusterName), strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
+		got := call(
+			t,
+			program(),
+			world.env(t, clusterName),
+			strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
 		latest := time.Now().Add(maxCache)
 		if earliest.After(end) {
 			earliest, latest = end, end
@@ -91,7 +96,8 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 || got.stderr != "" {
 			t.Fatalf("%q: code %d, stderr %q, %v", args, got.code, got.stderr, err)
 		}
-		if answer.Kind != "ExecCredential" || answer.APIVersion != "client.authentication.k8s.io/v1" || answer.Status.Token != token {
+		if answer.Kind != "ExecCredential" || answer.APIVersion != "client.authentication.k8s.io/v1" ||
+			answer.Status.Token != token {
 			t.Errorf("%q: a %s of %s, the token %t", args, answer.Kind, answer.APIVersion, answer.Status.Token == token)
 		}
 		if again := answer.Status.ExpirationTimestamp; again.Before(earliest) || again.After(latest) {
@@ -232,7 +238,9 @@ func newWorld(t *testing.T) *world {
 	w.user = hub.User(t, w.name)
 	w.grant()
 	w.addAccount()
-	w.put("expired-argocd", "canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z"})
+	w.put("expired-argocd", "canary", map[string]string{
+		"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z",
+	})
 	w.put("cluster1-argocd-x", "canary", map[string]string{
 		"inventory.open-cluster-management.io/source-cluster": "cluster1",
 		"inventory.open-cluster-management.io/source-account": "argocd-x",
@@ -294,7 +302,9 @@ func (w *world) addAccount() {
 	w.spoke.MustCreate(
 		&rbacv1.ClusterRole{
 			ObjectMeta: meta,
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
+			},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta,
@@ -348,7 +358,8 @@ func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 		]
 	}`)))
 	apitest.Must(t, err)
-	profile, err := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace).Get(t.Context(), clusterName, metav1.GetOptions{})
+	profiles := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace)
+	profile, err := profiles.Get(t.Context(), clusterName, metav1.GetOptions{})
 	apitest.Must(t, err)
 	config, err := providers.BuildConfigFromCP(profile)
 	apitest.Must(t, err)
@@ -369,7 +380,12 @@ func (w *world) env(t *testing.T, cluster string) []string {
 }
 
 func execInfo(cluster string) []string {
-	return []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`, cluster)}
+	return []string{
+		fmt.Sprintf(
+			`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`,
+			cluster,
+		),
+	}
 }
 
 // statuses counts the answers to a client by HTTP status.
@@ -404,7 +420,9 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 
 func review(t *testing.T, client *kubernetes.Clientset) authenticationv1.UserInfo {
 	t.Helper()
-	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+		t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	apitest.Must(t, err)
 	return answer.Status.UserInfo
 }
