@@ -182,34 +182,73 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		code int
 		want []string
 	}{
-		"no account named":         {execInfo(clusterName), nil, 2, []string{"--managed-serviceaccount: is required"}},
-		"an account that is none":  {execInfo(clusterName), []string{"--managed-serviceaccount=a/b"}, 2, []string{`"a/b" is not the name of an account`}},
-		"an unknown flag":          {execInfo(clusterName), []string{flag, "--cluster=x"}, 2, []string{"unknown flag: --cluster"}},
-		"no time at all":           {execInfo(clusterName), []string{flag, "--timeout=0s"}, 2, []string{"--timeout: 0s is not positive"}},
-		"a namespace that is none": {append(execInfo(clusterName), "NAMESPACE=../x"), []string{flag}, 2, []string{`$NAMESPACE: "../x"`}},
+		"no account named": {execInfo(clusterName), nil, 2, []string{"--managed-serviceaccount: is required"}},
+		"an account that is none": {
+			execInfo(clusterName), []string{"--managed-serviceaccount=a/b"}, 2, []string{`"a/b" is not the name of an account`},
+		},
+		"an unknown flag": {
+			execInfo(clusterName), []string{flag, "--cluster=x"}, 2, []string{"unknown flag: --cluster"},
+		},
+		"no time at all": {
+			execInfo(clusterName), []string{flag, "--timeout=0s"}, 2, []string{"--timeout: 0s is not positive"},
+		},
+		"a namespace that is none": {
+			append(execInfo(clusterName), "NAMESPACE=../x"), []string{flag}, 2, []string{`$NAMESPACE: "../x"`},
+		},
 
-		"called by hand":              {nil, []string{flag}, 3, []string{"$KUBERNETES_EXEC_INFO is not set"}},
-		"called with v1beta1":         {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}`}, []string{flag}, 3, []string{"set execConfig.apiVersion to client.authentication.k8s.io/v1 in the provider file"}},
-		"called without cluster info": {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`}, []string{flag}, 3, []string{"set execConfig.provideClusterInfo to true in the provider file"}},
-		"a name that is a path":       {execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"}},
+		"called by hand": {nil, []string{flag}, 3, []string{"$KUBERNETES_EXEC_INFO is not set"}},
+		"called with v1beta1": {
+			[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}`},
+			[]string{flag}, 3, []string{"set execConfig.apiVersion to client.authentication.k8s.io/v1 in the provider file"},
+		},
+		"called without cluster info": {
+			[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`},
+			[]string{flag}, 3, []string{"set execConfig.provideClusterInfo to true in the provider file"},
+		},
+		"a name that is a path": {
+			execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"},
+		},
 
-		"no hub":       {append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4, []string{"cannot tell where the hub's API server is"}},
-		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+apitest.File(t, "kubeconfig", []byte("}"))), []string{flag}, 4, []string{"the kubeconfig cannot be used"}},
+		"no hub": {
+			append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4,
+			[]string{"cannot tell where the hub's API server is"},
+		},
+		"a broken hub": {
+			append(execInfo(clusterName), "KUBECONFIG="+apitest.File(t, "kubeconfig", []byte("}"))), []string{flag}, 4,
+			[]string{"the kubeconfig cannot be used"},
+		},
 		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
 			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
 			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
 			"name " + world.namespace + " in its annotation inventory.open-cluster-management.io/sync-to-namespaces",
 			"condition CredentialsSynced of the ManagedClusterAddOn cluster2/cluster-inventory",
 		}},
-		"an unknown account": {world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"}},
+		"an unknown account": {
+			world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"},
+		},
 		"no rights there": {append(world.env(t, clusterName), "NAMESPACE="+other), []string{flag}, 6, []string{
 			"not allowed to read Secret " + other + "/cluster1-argocd (namespace from $NAMESPACE)", `User "` + world.name + `"`, `grant the consumer "get" on secrets with a Role and a RoleBinding in namespace ` + other,
 		}},
-		"a hub that does not know the consumer":         {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)), []string{flag}, 6, []string{"system:anonymous"}},
-		"an account whose name runs into the cluster's": {world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7, []string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"}},
-		"a token that has expired":                      {world.env(t, "expired"), []string{flag}, 8, []string{"the token in Secret " + world.namespace + "/expired-argocd expired at 2026-01-01T00:00:00Z"}},
-		"a hub that is down":                            {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, world.namespace)), []string{flag}, 9, []string{"https://127.0.0.1:1", "connection refused"}},
-		"a hub that keeps silent":                       {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: silent}, world.namespace)), []string{flag, "--timeout=300ms"}, 9, []string{silent, "within --timeout"}},
+		"a hub that does not know the consumer": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)),
+			[]string{flag}, 6, []string{"system:anonymous"},
+		},
+		"an account whose name runs into the cluster's": {
+			world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7,
+			[]string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"},
+		},
+		"a token that has expired": {
+			world.env(t, "expired"), []string{flag}, 8,
+			[]string{"the token in Secret " + world.namespace + "/expired-argocd expired at 2026-01-01T00:00:00Z"},
+		},
+		"a hub that is down": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, world.namespace)),
+			[]string{flag}, 9, []string{"https://127.0.0.1:1", "connection refused"},
+		},
+		"a hub that keeps silent": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: silent}, world.namespace)),
+			[]string{flag, "--timeout=300ms"}, 9, []string{silent, "within --timeout"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, program(), test.env, test.args...)
