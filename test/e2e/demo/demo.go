@@ -104,18 +104,26 @@ func (d *Demo) target(ctx context.Context) error {
 
 func (d *Demo) move(ctx context.Context, cluster, set string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	return d.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)))
+	return d.hub.Patch(
+		ctx,
+		object,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)),
+	)
 }
 
 // install installs the chart with the Placements strategy.
 func (d *Demo) install(ctx context.Context) error {
 	d.title("The addon, installed by a Placement over that set")
-	if err := d.fleet.Deploy(ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName); err != nil {
+	if err := d.fleet.Deploy(
+		ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName,
+	); err != nil {
 		return err
 	}
 	for _, cluster := range d.fleet.Spokes() {
 		start := time.Now()
-		if err := d.until(ctx, "the addon is available on "+cluster, func(ctx context.Context) error { return d.addonReady(ctx, cluster) }); err != nil {
+		if err := d.until(
+			ctx, "the addon is available on "+cluster, func(ctx context.Context) error { return d.addonReady(ctx, cluster) },
+		); err != nil {
 			return err
 		}
 		d.say("%s has the addon, its agent runs (%s)", cluster, time.Since(start).Round(time.Second))
@@ -187,7 +195,9 @@ func (d *Demo) leave(ctx context.Context) error {
 	if err := d.move(ctx, "cluster2", "default"); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the profile of cluster2 goes", func(ctx context.Context) error { return d.profileGone(ctx, "cluster2") }); err != nil {
+	if err := d.until(
+		ctx, "the profile of cluster2 goes", func(ctx context.Context) error { return d.profileGone(ctx, "cluster2") },
+	); err != nil {
 		return err
 	}
 	d.say("cluster2 moved to another set:")
@@ -236,7 +246,9 @@ func (d *Demo) set(ctx context.Context, cluster, name, value string) error {
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return d.spokes[cluster].Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
+		return d.spokes[cluster].Patch(
+			ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)),
+		)
 	})
 }
 
