@@ -47,6 +47,10 @@
 //	w.Stays(300*time.Millisecond, "no copy", func() string { ... })
 //	w.Eventually("the object exists", apitest.Succeeds(func() error { return w.Get(...) }))
 //
+// Within is for attempts that need a context, because they may hang:
+//
+//	apitest.Within(t, time.Minute, "the Pod answers", func(ctx context.Context) error { ... })
+//
 // # Requests
 //
 // A Wire records every request of the clients made from its configurations, and

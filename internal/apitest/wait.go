@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -14,6 +15,10 @@ const (
 	// happen within milliseconds; later ones leave the machine to others.
 	firstPoll = 2 * time.Millisecond
 	slowPoll  = 25 * time.Millisecond
+
+	// pausesPerLimit sets the pace of Within: every 50ms if the limit is a minute.
+	// An attempt may cost a process, so longer waits ask less often.
+	pausesPerLimit = 1200
 )
 
 // Eventually waits until check returns "", which otherwise describes what it
@@ -21,8 +26,31 @@ const (
 // completes the sentence "not within 30s: ...".
 func Eventually(tb testing.TB, limit time.Duration, what string, check func() string) {
 	tb.Helper()
-	last := poll(limit, check, func(complaint string) bool { return complaint == "" })
+	last := poll(limit, slowPoll, check, func(complaint string) bool { return complaint == "" })
 	if last != "" {
+		tb.Fatalf("not within %s: %s\nlast seen: %s", limit, what, last)
+	}
+}
+
+// Within is Eventually for attempts that take a context, which ends with the limit.
+// It shows the last error from before then. It also works in the cleanup of a test.
+func Within(tb testing.TB, limit time.Duration, what string, attempt func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), limit)
+	defer cancel()
+	last := "no attempt ended in time"
+	check := func() string {
+		err := attempt(ctx)
+		if err == nil {
+			return ""
+		}
+		if ctx.Err() == nil {
+			last = err.Error()
+		}
+		return last
+	}
+	slowest := max(slowPoll, limit/pausesPerLimit)
+	if poll(limit, slowest, check, func(complaint string) bool { return complaint == "" }) != "" {
 		tb.Fatalf("not within %s: %s\nlast seen: %s", limit, what, last)
 	}
 }
@@ -33,17 +61,17 @@ func Eventually(tb testing.TB, limit time.Duration, what string, check func() st
 func Stays(tb testing.TB, duration time.Duration, what string, check func() string) {
 	tb.Helper()
 	began := time.Now()
-	if seen := poll(duration, check, func(complaint string) bool { return complaint != "" }); seen != "" {
+	if seen := poll(duration, slowPoll, check, func(complaint string) bool { return complaint != "" }); seen != "" {
 		tb.Fatalf("did not stay so for %s: %s\nafter %s: %s", duration, what, time.Since(began).Round(time.Millisecond), seen)
 	}
 }
 
 // poll calls check until enough accepts its result or the limit is over, and
 // returns the last result. It checks once more at the end.
-func poll(limit time.Duration, check func() string, enough func(string) bool) string {
+func poll(limit, slowest time.Duration, check func() string, enough func(string) bool) string {
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	for pause := firstPoll; ; pause = min(pause*3/2, slowPoll) {
+	for pause := firstPoll; ; pause = min(pause*3/2, slowest) {
 		result := check()
 		if enough(result) {
 			return result

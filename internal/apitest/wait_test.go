@@ -80,6 +80,55 @@ func TestEventuallyChecksOnceMoreAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestWithin(t *testing.T) {
+	attempts := 0
+	third := func(ctx context.Context) error {
+		if attempts++; attempts < 3 {
+			return errors.New("too early")
+		}
+		return ctx.Err()
+	}
+	if reason := run(t, func(tb testing.TB) { Within(tb, long, "the third", third) }); reason != "" || attempts != 3 {
+		t.Errorf("after %d attempts: %q, want success at the third", attempts, reason)
+	}
+	hangs := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	reason := run(t, func(tb testing.TB) { Within(tb, short, "the impossible", hangs) })
+	if want := "not within 50ms: the impossible\nlast seen: no attempt ended in time"; reason != want {
+		t.Errorf("got %q, want %q", reason, want)
+	}
+	attempts = 0
+	failsThenHangs := func(ctx context.Context) error {
+		if attempts++; attempts < 3 {
+			return fmt.Errorf("attempt %d", attempts)
+		}
+		return hangs(ctx)
+	}
+	reason = run(t, func(tb testing.TB) { Within(tb, short, "the impossible", failsThenHangs) })
+	if want := "not within 50ms: the impossible\nlast seen: attempt 2"; reason != want {
+		t.Errorf("got %q, want %q", reason, want)
+	}
+}
+
+func TestWithinWaitsInCleanup(t *testing.T) {
+	attempts := 0
+	t.Run("the test that ends", func(t *testing.T) {
+		t.Cleanup(func() {
+			Within(t, long, "the second attempt", func(ctx context.Context) error {
+				if attempts++; attempts < 2 {
+					return errors.New("too early")
+				}
+				return ctx.Err()
+			})
+		})
+	})
+	if attempts != 2 {
+		t.Errorf("%d attempts, want 2", attempts)
+	}
+}
+
 func TestStays(t *testing.T) {
 	if reason := run(t, func(tb testing.TB) { Stays(tb, short, "good", func() string { return "" }) }); reason != "" {
 		t.Error(reason)

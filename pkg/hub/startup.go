@@ -67,8 +67,9 @@ func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting strin
 	if err != nil {
 		return false, err
 	}
-	if len(unserved(mapper)) == 0 {
-		return true, nil
+	missing, answered := askUnserved(ctx, mapper)
+	if !answered || len(missing) == 0 {
+		return answered, nil
 	}
 	c, err := client.NewWithWatch(cfg, client.Options{HTTPClient: httpClient, Mapper: mapper})
 	if err != nil {
@@ -109,7 +110,10 @@ func waitUntilServed(
 ) (served bool) {
 	last, delay := "", recheckFirst
 	for {
-		missing := unserved(mapper)
+		missing, answered := askUnserved(ctx, mapper)
+		if !answered {
+			return false
+		}
 		if len(missing) == 0 {
 			log.FromContext(ctx).Info("The hub serves Open Cluster Management's APIs now")
 			return true
@@ -131,6 +135,20 @@ func waitUntilServed(
 		case <-recheck:
 			delay = min(2*delay, recheckMost)
 		}
+	}
+}
+
+// askUnserved returns what unserved does; answered is false if the context ended
+// first. Requests of a mapper have no context and no timeout, so an API server that
+// does not answer them would keep the manager from ending.
+func askUnserved(ctx context.Context, mapper meta.RESTMapper) (missing map[string]string, answered bool) {
+	answer := make(chan map[string]string, 1)
+	go func() { answer <- unserved(mapper) }()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case missing = <-answer:
+		return missing, true
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -156,6 +159,30 @@ func TestTheManagerWaitsForTheAPIServer(t *testing.T) {
 		t.Errorf("liveness: %d %s", code, body)
 	}
 	stop()
+}
+
+// An API server that accepts requests but does not answer them does not keep the
+// manager from ending.
+func TestTheManagerEndsThoughTheAPIServerHangs(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		once.Do(func() { close(asked) })
+		<-release
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithCancel(t.Context())
+	opts, ended := startOptions(t), make(chan error, 1)
+	go func() { ended <- run(ctx, &rest.Config{Host: server.URL}, opts) }()
+	<-asked
+	cancel()
+	select {
+	case err := <-ended:
+		apitest.Must(t, err)
+	case <-time.After(apitest.Patience):
+		t.Error("it waits for the answer")
+	}
 }
 
 func TestAnAddressInUseEndsTheManager(t *testing.T) {

@@ -80,7 +80,13 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-require open-cluster-management.io/cluster-inventory-addon/test/fleet v0.0.0
+require (
+	open-cluster-management.io/cluster-inventory-addon v0.0.0
+	open-cluster-management.io/cluster-inventory-addon/test/fleet v0.0.0
+)
 
-// The fleet is part of this repository.
-replace open-cluster-management.io/cluster-inventory-addon/test/fleet => ../fleet
+// Both are part of this repository. The first is for its test kit.
+replace (
+	open-cluster-management.io/cluster-inventory-addon => ../..
+	open-cluster-management.io/cluster-inventory-addon/test/fleet => ../fleet
+)

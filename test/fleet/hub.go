@@ -10,7 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/objects"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"

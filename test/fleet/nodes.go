@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )

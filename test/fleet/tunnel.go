@@ -20,7 +20,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/objects"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"

@@ -121,7 +121,7 @@ func (o *observer) Start(ctx context.Context) error {
 	o.mu.Unlock()
 	for _, f := range o.steady() {
 		if f != nil {
-			o.run(f)
+			o.run(f) //nolint:contextcheck // it runs until Start ends
 		}
 	}
 	o.listener.shared()

@@ -74,7 +74,7 @@ func (r *Resolver) WaitForSync(ctx context.Context) error {
 // remembers the published CA.
 func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	now := r.opts.Clock.Now()
-	facts := r.observer.observe()
+	facts := r.observer.observe() //nolint:contextcheck // followers outlive this reconciliation
 	facts.proxy.remembered = r.state.latest(facts.proxy.remembered, now)
 	next, plan := resolve(r.opts.ClusterProxy, facts, now)
 	r.publish(ctx, next)

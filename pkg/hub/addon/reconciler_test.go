@@ -226,7 +226,7 @@ func TestReconcileReleasesTheWorksWhereTheAddonFails(t *testing.T) {
 func TestReconcileLeavesTheNextInstallation(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	r.clock.SetTime(time.Now().Add(6 * time.Minute))
-	r.Reconciler.Client = aged{r.Reconciler.Client}
+	r.Client = aged{r.Client}
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}

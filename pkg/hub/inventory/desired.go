@@ -42,17 +42,18 @@ var profileConditions = []shownCondition{
 // desiredProfile returns what a pair's profile must be: the observed one, if there
 // is one, with everything this addon owns put right and everything else as it is.
 // now is when a property that has a new value was first seen. The second result
-// says which claims were left out and why.
+// says which claims were left out and why. The Namespace, of which the cache may lag
+// behind, is needed for a new profile only.
 func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
 	cluster := o.Cluster
-	profile := &inventoryv1alpha1.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace.Name, Name: cluster.Name},
-		Spec: inventoryv1alpha1.ClusterProfileSpec{
-			ClusterManager: inventoryv1alpha1.ClusterManager{Name: contract.ClusterManagerName},
-		},
-	}
-	if o.Profile != nil {
-		profile = o.Profile.DeepCopy()
+	profile := o.Profile.DeepCopy()
+	if profile == nil {
+		profile = &inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace.Name, Name: cluster.Name},
+			Spec: inventoryv1alpha1.ClusterProfileSpec{
+				ClusterManager: inventoryv1alpha1.ClusterManager{Name: contract.ClusterManagerName},
+			},
+		}
 	}
 	setMetadata(profile, cluster, allow)
 	profile.Spec.DisplayName = cluster.Name

@@ -15,6 +15,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 var (
@@ -301,6 +302,21 @@ func TestDesiredProfile(t *testing.T) {
 				t.Errorf("a second look wants something else (-first +second):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The cache of Namespaces may lag behind that of ClusterProfiles, or lead it.
+func TestAProfileOfANamespaceThatIsNotSeenStays(t *testing.T) {
+	o := situation()
+	o.Profile, _ = desiredProfile(o, nil, metav1.Now())
+	want := o.Profile.DeepCopy()
+	o.Namespace = nil
+	if got := nextStep(o, selection.Unknown); got != update {
+		t.Errorf("the next step is %d, want %d", got, update)
+	}
+	got, _ := desiredProfile(o, nil, metav1.Now())
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("profile (-want +got):\n%s", diff)
 	}
 }
 

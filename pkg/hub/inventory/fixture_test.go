@@ -36,7 +36,7 @@ func newWorld(t *testing.T, cfg *rest.Config) *world {
 }
 
 // in returns the same world for a subtest.
-func (w *world) in(t *testing.T) *world { return &world{w.Hub.In(t)} }
+func (w *world) in(t *testing.T) *world { return &world{w.In(t)} }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}

@@ -17,6 +17,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 const (
@@ -315,15 +317,18 @@ func (c *credentials) setUp(ctx context.Context) error {
 	if err := looksJoined(ctx, c.hub, published); err != nil {
 		return err
 	}
-	if err := retry(ctx, func(ctx context.Context) error {
+	err := await.Success(ctx, "the addon to be enabled on "+published, lost, retryPeriod, func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(c.hub.Create(ctx, addonOf(published)))
-	}); err != nil {
-		return fmt.Errorf("enabling the addon: %w", err)
+	})
+	if err != nil {
+		return err
 	}
-	if err := retry(ctx, func(ctx context.Context) error {
-		return c.hub.Get(ctx, client.ObjectKey{Namespace: consumers, Name: published}, &inventoryv1alpha1.ClusterProfile{})
-	}); err != nil {
-		return fmt.Errorf("waiting for the profile: %w", err)
+	profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: consumers, Name: published}}
+	err = await.Success(ctx, "the profile of "+published, lost, retryPeriod, func(ctx context.Context) error {
+		return c.hub.Get(ctx, client.ObjectKeyFromObject(profile), profile)
+	})
+	if err != nil {
+		return err
 	}
 	watcher, err := c.hub.Watch(ctx, &corev1.SecretList{}, client.InNamespace(consumers))
 	if err != nil {

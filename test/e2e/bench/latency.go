@@ -18,6 +18,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 const (
@@ -35,8 +37,10 @@ const (
 	warmUp = 5
 	// pause lets the fleet come to rest between two edits.
 	pause = 60 * time.Millisecond
-	// lost is when a change that was not seen is not waited for any more.
+	// lost is how long the run waits for anything.
 	lost = 20 * time.Second
+	// retryPeriod is between attempts while a run is prepared.
+	retryPeriod = 100 * time.Millisecond
 )
 
 // Result is what one run measured.
@@ -174,22 +178,27 @@ func (b *bench) setUp(ctx context.Context) error {
 		}
 	}
 	for _, cluster := range []string{b.cluster, published} {
-		if err := retry(ctx, func(ctx context.Context) error {
+		err := await.Success(ctx, "the addon to be enabled on "+cluster, lost, retryPeriod, func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(b.hub.Create(ctx, addonOf(cluster)))
-		}); err != nil {
-			return fmt.Errorf("enabling the addon on %s: %w", cluster, err)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	// The addon brings the API.
-	if err := retry(ctx, func(ctx context.Context) error { return b.spoke.Create(ctx, newProperty()) }); err != nil {
-		return fmt.Errorf("making a property: %w", err)
+	err := await.Success(ctx, "a property to be made", lost, retryPeriod, func(ctx context.Context) error {
+		return b.spoke.Create(ctx, newProperty())
+	})
+	if err != nil {
+		return err
 	}
 	for _, cluster := range []string{b.cluster, published} {
 		profile := &inventoryv1alpha1.ClusterProfile{}
-		if err := retry(ctx, func(ctx context.Context) error {
+		err := await.Success(ctx, "the profile of "+cluster, lost, retryPeriod, func(ctx context.Context) error {
 			return b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile)
-		}); err != nil {
-			return fmt.Errorf("waiting for the profile of %s: %w", cluster, err)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if err := b.follow(ctx); err != nil {
@@ -286,29 +295,6 @@ func letGo(ctx context.Context, hub client.Client, cluster string) error {
 	return errors.Join(
 		client.IgnoreNotFound(hub.Delete(ctx, addonOf(cluster))),
 		client.IgnoreNotFound(hub.Patch(ctx, addonOf(cluster), free)))
-}
-
-// retry asks until there is no error.
-func retry(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, lost)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	last := errors.New("not asked yet")
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not within %s: %w", lost, last)
-		case <-tick.C:
-		}
-	}
 }
 
 // follow is the consumer: it notes when each profile shows a value.

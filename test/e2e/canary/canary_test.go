@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 func TestATokenInALogIsFoundHoweverItIsWritten(t *testing.T) {
 	token := Made()
 	secret, err := json.Marshal(corev1.Secret{Data: map[string][]byte{"token": []byte(token)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	for name, line := range map[string]string{
 		"as a header":                       "Authorization: Bearer " + token,
 		"in a Secret's JSON":                string(secret),
@@ -49,19 +49,13 @@ func TestATokenInALogIsFoundHoweverItIsWritten(t *testing.T) {
 // write adds to a file.
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	if _, err := file.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, file.Close())
 }
 
 func TestATokenInMetricsIsFound(t *testing.T) {

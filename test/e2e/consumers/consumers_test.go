@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 )
 
-// One world for all, because its servers take most of the time.
+// The cases share a world, because starting its servers takes most of the time.
 func TestConsumers(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the lister lists every cluster", func(t *testing.T) { testLister(t, w) })
@@ -37,21 +36,21 @@ func testLister(t *testing.T, w *world) {
 }
 
 func testListerWithoutToken(t *testing.T, w *world) {
-	must(t, w.hub.client.CoreV1().Secrets(team).Delete(t.Context(), "cluster2-"+accountName, metav1.DeleteOptions{}))
+	w.hub.In(t).MustDelete(tokenOf("cluster2"))
 	defer w.rotate(t, "cluster2")
 	cmd := w.command(t, "lister", "-clusterprofile-provider-file="+w.providerFile(t))
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	output, err := cmd.Output()
 	if err == nil {
-		t.Error("the lister is content")
+		t.Error("the lister succeeds")
 	}
 	if len(lines(t, output)[team+"/cluster1"]) == 0 {
 		t.Errorf("cluster1 is not listed: %s", output)
 	}
 	for _, part := range []string{"there is no Secret team/cluster2-reader", "cp-creds failed with exit code 5"} {
-		if !strings.Contains(said.String(), part) {
-			t.Errorf("it says %q, want %q in it", said.String(), part)
+		if !strings.Contains(stderr.String(), part) {
+			t.Errorf("stderr is %q, want it to contain %q", stderr.String(), part)
 		}
 	}
 }
@@ -70,7 +69,7 @@ func testReconciler(t *testing.T, w *world) {
 		w.rotate(t, cluster)
 		w.touch(t, cluster, "twice")
 	}
-	eventually(t, "both clusters see new tokens", func(context.Context) error {
+	apitest.Within(t, soon, "both clusters see new tokens", func(context.Context) error {
 		for name, cluster := range report() {
 			if cluster.Tokens < 2 {
 				return fmt.Errorf("%s saw %d", name, cluster.Tokens)
@@ -87,9 +86,9 @@ func testReconciler(t *testing.T, w *world) {
 		undisturbed(t, cluster, told[team+"/"+cluster])
 	}
 
-	// What does concern the connection is followed.
-	must(t, w.inventory().ApisV1alpha1().ClusterProfiles(team).Delete(t.Context(), "cluster2", metav1.DeleteOptions{}))
-	eventually(t, "cluster2 is let go", func(context.Context) error {
+	// The reconciler follows changes that affect the connection.
+	w.hub.In(t).MustDelete(newProfile("cluster2"))
+	apitest.Within(t, soon, "cluster2 is disengaged", func(context.Context) error {
 		if report()[team+"/cluster2"].Engaged {
 			return errors.New("it is engaged")
 		}
@@ -107,12 +106,13 @@ func testReconciler(t *testing.T, w *world) {
 
 func undisturbed(t *testing.T, name string, cluster status.Cluster) {
 	t.Helper()
-	if cluster.Engagements != 1 || !cluster.Engaged || cluster.Failed != 0 || cluster.Reconciles == 0 || cluster.Answers["200"] == 0 {
+	if cluster.Engagements != 1 || !cluster.Engaged || cluster.Failed != 0 ||
+		cluster.Reconciles == 0 || cluster.Answers["200"] == 0 {
 		t.Errorf("%s: %+v, want one engagement, work, and no failed request", name, cluster)
 	}
 }
 
-// lines returns the namespaces that the lister tells of, by profile.
+// lines returns the namespaces that the lister prints, by profile.
 func lines(t *testing.T, output []byte) map[string][]string {
 	t.Helper()
 	listed := map[string][]string{}

@@ -86,13 +86,13 @@ func (d *Demo) invite(ctx context.Context) error {
 	}
 	d.say("ManagedServiceAccount cluster1/%s, labelled %s=true,", consumer, syncLabel)
 	d.say("annotated %s=%s", toNamespace, namespace)
-	if err := d.until(ctx, "the token is copied", func(ctx context.Context) error {
+	if err := d.until(ctx, "the token to be copied", func(ctx context.Context) error {
 		_, err := d.copied(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the profile says how to connect", func(ctx context.Context) error {
+	if err := d.until(ctx, "the profile to say how to connect", func(ctx context.Context) error {
 		profile := &inventoryv1alpha1.ClusterProfile{}
 		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1"}, profile); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (d *Demo) connect(ctx context.Context) error {
 	if err := d.hub.Delete(ctx, before); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the new token is copied", func(ctx context.Context) error {
+	if err := d.until(ctx, "the new token to be copied", func(ctx context.Context) error {
 		now, err := d.source(ctx)
 		if err != nil {
 			return err
@@ -156,7 +156,7 @@ func (d *Demo) withdraw(ctx context.Context) error {
 	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, unlabelled)); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the copy is gone", func(ctx context.Context) error {
+	if err := d.until(ctx, "the copy to be gone", func(ctx context.Context) error {
 		switch _, err := d.copied(ctx); {
 		case apierrors.IsNotFound(err):
 			return nil
@@ -239,7 +239,7 @@ func (d *Demo) login(ctx context.Context, works bool) error {
 	if err := d.hub.Create(ctx, pod); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the consumer's Pod ends", func(ctx context.Context) error {
+	if err := d.until(ctx, "the consumer's Pod to end", func(ctx context.Context) error {
 		if err := d.hub.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
@@ -104,26 +105,20 @@ func (d *Demo) target(ctx context.Context) error {
 
 func (d *Demo) move(ctx context.Context, cluster, set string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	return d.hub.Patch(
-		ctx,
-		object,
-		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)),
-	)
+	return d.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)))
 }
 
 // install installs the chart with the Placements strategy.
 func (d *Demo) install(ctx context.Context) error {
 	d.title("The addon, installed by a Placement over that set")
-	if err := d.fleet.Deploy(
-		ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName,
-	); err != nil {
+	if err := d.fleet.Deploy(ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName); err != nil {
 		return err
 	}
 	for _, cluster := range d.fleet.Spokes() {
 		start := time.Now()
-		if err := d.until(
-			ctx, "the addon is available on "+cluster, func(ctx context.Context) error { return d.addonReady(ctx, cluster) },
-		); err != nil {
+		if err := d.until(ctx, "the addon to be available on "+cluster, func(ctx context.Context) error {
+			return d.addonReady(ctx, cluster)
+		}); err != nil {
 			return err
 		}
 		d.say("%s has the addon, its agent runs (%s)", cluster, time.Since(start).Round(time.Second))
@@ -169,7 +164,7 @@ func (d *Demo) mistake(ctx context.Context) error {
 	if err := d.set(ctx, "cluster1", "notes.example.com", strings.Repeat("too long ", 200)); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the mistake is named", func(ctx context.Context) error {
+	if err := d.until(ctx, "the mistake to be named", func(ctx context.Context) error {
 		return d.conditionIs(ctx, "cluster1", "PropertiesPublished", metav1.ConditionFalse)
 	}); err != nil {
 		return err
@@ -180,7 +175,7 @@ func (d *Demo) mistake(ctx context.Context) error {
 	if err := d.spokes["cluster1"].Delete(ctx, property("notes.example.com")); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the mistake is mended", func(ctx context.Context) error {
+	if err := d.until(ctx, "the mistake to be fixed", func(ctx context.Context) error {
 		return d.conditionIs(ctx, "cluster1", "PropertiesPublished", metav1.ConditionTrue)
 	}); err != nil {
 		return err
@@ -195,9 +190,9 @@ func (d *Demo) leave(ctx context.Context) error {
 	if err := d.move(ctx, "cluster2", "default"); err != nil {
 		return err
 	}
-	if err := d.until(
-		ctx, "the profile of cluster2 goes", func(ctx context.Context) error { return d.profileGone(ctx, "cluster2") },
-	); err != nil {
+	if err := d.until(ctx, "the profile of cluster2 to go", func(ctx context.Context) error {
+		return d.profileGone(ctx, "cluster2")
+	}); err != nil {
 		return err
 	}
 	d.say("cluster2 moved to another set:")
@@ -207,7 +202,7 @@ func (d *Demo) leave(ctx context.Context) error {
 	if err := d.move(ctx, "cluster2", setName); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "cluster2 is back", func(ctx context.Context) error {
+	if err := d.until(ctx, "cluster2 to be back", func(ctx context.Context) error {
 		_, err := d.value(ctx, "cluster2", "region.example.com")
 		return err
 	}); err != nil {
@@ -223,7 +218,7 @@ func (d *Demo) setAndSee(ctx context.Context, cluster, name, value string) error
 	if err := d.set(ctx, cluster, name, value); err != nil {
 		return err
 	}
-	if err := d.until(ctx, name+" of "+cluster+" is on the hub", func(ctx context.Context) error {
+	if err := d.until(ctx, name+" of "+cluster+" to be on the hub", func(ctx context.Context) error {
 		switch got, err := d.value(ctx, cluster, name); {
 		case err != nil:
 			return err
@@ -241,14 +236,12 @@ func (d *Demo) setAndSee(ctx context.Context, cluster, name, value string) error
 func (d *Demo) set(ctx context.Context, cluster, name, value string) error {
 	object := property(name)
 	object.Object["spec"] = map[string]any{"value": value}
-	return d.until(ctx, "setting "+name+" on "+cluster, func(ctx context.Context) error {
+	return d.until(ctx, name+" to be set on "+cluster, func(ctx context.Context) error {
 		err := d.spokes[cluster].Create(ctx, object.DeepCopy())
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return d.spokes[cluster].Patch(
-			ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)),
-		)
+		return d.spokes[cluster].Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
 	})
 }
 
@@ -260,23 +253,10 @@ func property(name string) *unstructured.Unstructured {
 	return object
 }
 
-// until asks until there is no error, and gives the last one when patience ends.
-func (d *Demo) until(ctx context.Context, what string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %s: %w", what, patience, err)
-		case <-tick.C:
-		}
-	}
+// until makes attempts until one succeeds or patience ends. It asks often,
+// because the demo shows how long things took.
+func (d *Demo) until(ctx context.Context, what string, attempt func(context.Context) error) error {
+	return await.Success(ctx, what, patience, 5*time.Millisecond, attempt)
 }
 
 // pause lets the clock move on, so that a new time can be told from an old one.

@@ -6,14 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // "go test -run" does not fail when no test has the name.
 func TestDocumentedJourneysExist(t *testing.T) {
 	files, err := filepath.Glob("../journeys/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	var journeys strings.Builder
 	for _, file := range files {
 		journeys.WriteString(read(t, file))
@@ -32,8 +32,6 @@ func TestDocumentedJourneysExist(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	return string(content)
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
@@ -40,7 +41,7 @@ func providersOf(profile *inventoryv1alpha1.ClusterProfile) []string {
 func offers(t *testing.T, namespace, cluster string, want ...string) *inventoryv1alpha1.ClusterProfile {
 	t.Helper()
 	var profile *inventoryv1alpha1.ClusterProfile
-	within(t, soon, fmt.Sprintf("profile of %s offers %v", cluster, want), func(ctx context.Context) (err error) {
+	apitest.Within(t, soon, fmt.Sprintf("profile of %s offers %v", cluster, want), func(ctx context.Context) (err error) {
 		if profile, err = profileOf(ctx, hub(t), namespace, cluster); err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, toke
 // leadsIn waits until the way leads to the cluster as the account.
 func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, name string) {
 	t.Helper()
-	within(t, eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
+	apitest.Within(t, eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
 		source, err := secretOf(ctx, t, cluster, name)
 		if err != nil {
 			return err
@@ -120,9 +121,7 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 
 	before := settled(t, "clusterprofiles")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-addon-user"}}
-	if err := hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service))
 	again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels}, Spec: service.Spec}
 	again.Spec.ClusterIP, again.Spec.ClusterIPs = "", nil
 	restored := false
@@ -134,15 +133,11 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 			}
 		}
 	})
-	if err := hub(t).Delete(t.Context(), service); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), service))
 	offers(t, ns, cluster1)
 	offers(t, ns, cluster2)
 	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", service.Namespace+"/"+service.Name)
-	if err := hub(t).Create(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Create(t.Context(), again))
 	restored = true
 	way := offers(t, ns, cluster1, throughProxy).Status.AccessProviders[0]
 	offers(t, ns, cluster2, throughProxy)
@@ -155,13 +150,11 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	untouched := hasProfile(t, ns, cluster1)
 	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster2, Name: "cluster-proxy"}}
 	free := finalized(t, proxy)
-	if err := hub(t).Delete(t.Context(), proxy); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), proxy))
 	offers(t, ns, cluster2)
 	says(t, cluster2, conditionPS, metav1.ConditionTrue, "Synced", ns)
 	free(t.Context())
-	within(t, eventually, "cluster-proxy comes back to "+cluster2, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "cluster-proxy comes back to "+cluster2, func(ctx context.Context) error {
 		back := proxy.DeepCopy()
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(proxy), back); err != nil {
 			return err
@@ -220,9 +213,7 @@ func TestAdministratorOffersTheDirectWay(t *testing.T) {
 	offers(t, ns, cluster2, throughProxy)
 	account(t, cluster1, "direct", ns)
 	spoke, err := world.Spoke(cluster1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	text := func(server string) string {
 		return fmt.Sprintf(`{"server": %q, "certificateAuthority": %q}`, server, spoke.CAData)
 	}
@@ -235,9 +226,7 @@ func TestAdministratorOffersTheDirectWay(t *testing.T) {
 	offers(t, ns, cluster2, throughProxy)
 
 	ways.Data[cluster1] = text("http://insecure.example")
-	if err := hub(t).Update(t.Context(), ways); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Update(t.Context(), ways))
 	offers(t, ns, cluster1, throughProxy)
 	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", "https")
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 const (
@@ -78,7 +80,7 @@ func newAccount(cluster, name string) *unstructured.Unstructured {
 func token(t *testing.T, cluster, name string) string {
 	t.Helper()
 	var got string
-	within(t, eventually, "a token of "+cluster+"/"+name, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "a token of "+cluster+"/"+name, func(ctx context.Context) error {
 		object := newAccount(cluster, name)
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
@@ -102,17 +104,13 @@ func token(t *testing.T, cluster, name string) string {
 func rotated(t *testing.T, cluster, name string) string {
 	t.Helper()
 	before, err := secretOf(t.Context(), t, cluster, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	// The time by which an account's status tells one token from the next has a
 	// resolution of a second.
 	stays(t, 1100*time.Millisecond, "the account", func(context.Context) error { return nil })
-	if err := hub(t).Delete(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), before))
 	var now string
-	within(t, eventually, "another token of "+cluster+"/"+name, func(context.Context) error {
+	apitest.Within(t, eventually, "another token of "+cluster+"/"+name, func(context.Context) error {
 		if now = token(t, cluster, name); now == string(before.Data["token"]) {
 			return errors.New("it is still the old one")
 		}
@@ -132,7 +130,7 @@ func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev
 func hasCopy(t *testing.T, namespace, cluster, name string) *corev1.Secret {
 	t.Helper()
 	var secret *corev1.Secret
-	within(t, soon, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
+	apitest.Within(t, soon, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
 		source, err := secretOf(ctx, t, cluster, name)
 		if err != nil {
 			return err
@@ -155,7 +153,7 @@ func aCopy(namespace, cluster, name string) *corev1.Secret {
 
 func hasNoCopy(t *testing.T, namespace, cluster, name string) {
 	t.Helper()
-	within(t, soon, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+	apitest.Within(t, soon, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
 		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
 	})
 }
@@ -175,7 +173,5 @@ func edited(t *testing.T, object *unstructured.Unstructured, field, key string, 
 		text = fmt.Sprintf("%q", *value)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{%q:{%q:%s}}}`, field, key, text)
-	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 }

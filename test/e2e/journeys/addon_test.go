@@ -20,6 +20,8 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // Enabled as clusteradm does, disabled, and enabled again: profiles and claims
@@ -36,7 +38,7 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 
 	disable(t, cluster2)
 	hasNoProfile(t, ns, cluster2)
-	within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	apitest.Within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
 	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil {
 		t.Errorf("the claim that was not the addon's: %v", err)
 	}
@@ -88,22 +90,18 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 		t.Fatalf("this story needs a spoke that never had the CRD: %v", err)
 	}
 	crd := foreignPropertyCRD()
-	if err := spoke.Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
-	within(t, soon, "a property from before the addon", func(ctx context.Context) error {
+	apitest.Must(t, spoke.Create(t.Context(), crd))
+	apitest.Within(t, soon, "a property from before the addon", func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(spoke.Create(ctx, oldProperty("before.example", "old")))
 	})
-	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 
 	enabled(t, lost)
 	ns := sandbox(t, "foreigncrd", lost)
 	hasProfile(t, ns, lost)
 	shows(t, ns, lost, "before.example", "old")
 	disable(t, lost)
-	within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	apitest.Within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
 
 	stays(t, quiet, "the CRD and its property", func(ctx context.Context) error {
 		now := &apiextensionsv1.CustomResourceDefinition{}
@@ -123,32 +121,24 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	installed(t)
 	spoke := clientOf(t, lost)
 	// The story of the foreign CRD, if it was told before, has left it there.
-	if err := client.IgnoreAlreadyExists(spoke.Create(t.Context(), foreignPropertyCRD())); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, client.IgnoreAlreadyExists(spoke.Create(t.Context(), foreignPropertyCRD())))
 	enabled(t, lost)
 	ns := sandbox(t, "versions", lost)
 	hasProfile(t, ns, lost)
-	if err := spoke.Create(t.Context(), oldProperty("version.example", "one")); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, spoke.Create(t.Context(), oldProperty("version.example", "one")))
 	shows(t, ns, lost, "version.example", "one")
 	claim := claimOf(t, lost, "version.example")
 	restarts := agentRestarts(t, lost)
 
 	// The old version alone was served; now the new one comes too.
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: aboutCRD}}
-	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	served := crd.DeepCopy()
 	next := *served.Spec.Versions[0].DeepCopy()
 	next.Name, next.Storage = "v1beta1", false
 	served.Spec.Versions = append(served.Spec.Versions, next)
-	if err := spoke.Patch(t.Context(), served, client.MergeFrom(crd)); err != nil {
-		t.Fatal(err)
-	}
-	within(t, soon, "the claim follows the version", func(context.Context) error {
+	apitest.Must(t, spoke.Patch(t.Context(), served, client.MergeFrom(crd)))
+	apitest.Within(t, soon, "the claim follows the version", func(context.Context) error {
 		now := claimOf(t, lost, "version.example")
 		if now.UID != claim.UID {
 			t.Fatal("the claim was deleted and made anew")
@@ -175,11 +165,9 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 
 	lease(t, lost, 5)
 	for _, process := range []string{"registration-agent", "work-agent", "node"} {
-		if err := world.Stop(t.Context(), lost+"/"+process); err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, world.Stop(t.Context(), lost+"/"+process))
 	}
-	within(t, eventually, "the profile says that the cluster is not reached", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the profile says that the cluster is not reached", func(ctx context.Context) error {
 		now, err := profileOf(ctx, hub(t), ns, lost)
 		if err != nil {
 			return err
@@ -194,11 +182,13 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 
 	detach(t, lost)
 	hasNoProfile(t, ns, lost)
-	within(t, eventually, "the addon of the detached cluster goes", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the addon of the detached cluster goes", func(ctx context.Context) error {
 		return gone(ctx, hub(t), addonOf(lost))
 	})
-	within(t, soon, "an event names what stays", func(ctx context.Context) error { return letGoEvent(ctx, hub(t), lost) })
-	within(t, eventually, "the detached cluster goes", func(ctx context.Context) error {
+	apitest.Within(t, soon, "an event names what stays", func(ctx context.Context) error {
+		return letGoEvent(ctx, hub(t), lost)
+	})
+	apitest.Within(t, eventually, "the detached cluster goes", func(ctx context.Context) error {
 		letOthersGo(ctx, t, lost)
 		return gone(ctx, hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: lost}})
 	})
@@ -209,9 +199,7 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 func letOthersGo(ctx context.Context, t *testing.T, cluster string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &addonv1beta1.ManagedClusterAddOnList{}} {
-		if err := hub(t).List(ctx, list, client.InNamespace(cluster)); err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, hub(t).List(ctx, list, client.InNamespace(cluster)))
 		err := meta.EachListItem(list, func(object runtime.Object) error {
 			other := object.(client.Object)
 			if strings.Contains(other.GetName(), addonName) || len(other.GetFinalizers()) == 0 {
@@ -220,8 +208,6 @@ func letOthersGo(ctx context.Context, t *testing.T, cluster string) {
 			free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 			return client.IgnoreNotFound(hub(t).Patch(ctx, other, free))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, err)
 	}
 }

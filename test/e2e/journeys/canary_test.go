@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
 )
 
@@ -55,15 +56,11 @@ func TestTokenInAnObjectIsFound(t *testing.T) {
 		}, true},
 	} {
 		t.Run(tc.where, func(t *testing.T) {
-			if err := hub(t).Create(t.Context(), tc.object); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, hub(t).Create(t.Context(), tc.object))
 			if err := search.Objects(t.Context(), hub(t)); (err != nil) != tc.want {
 				t.Errorf("found: %v, want %t", err, tc.want)
 			}
-			if err := hub(t).Delete(t.Context(), tc.object); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, hub(t).Delete(t.Context(), tc.object))
 		})
 	}
 }

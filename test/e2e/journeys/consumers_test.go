@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
@@ -49,9 +50,7 @@ var buildConsumers = sync.OnceValue(func() error {
 func consumer(t *testing.T, accountName, plugin string, clusters ...string) string {
 	t.Helper()
 	withAccess(t)
-	if err := buildConsumers(); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, buildConsumers())
 	ns := sandbox(t, "consumer", clusters...)
 	args := []string{"--managed-serviceaccount=" + accountName}
 	if plugin == ourPlugin {
@@ -87,16 +86,14 @@ func equip(t *testing.T, ns, plugin string, args []string) {
 			"provideClusterInfo": true, "interactiveMode": "Never",
 		},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	create(t, hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
 }
 
 // reaches waits until the cluster's profile says the way in.
 func reaches(t *testing.T, ns, cluster string) {
 	t.Helper()
-	within(t, eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
 		profile, err := profileOf(ctx, hub(t), ns, cluster)
 		if err != nil {
 			return err
@@ -159,7 +156,7 @@ func lists(t *testing.T, ns string) (int32, string) {
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	pod := create(t, hub(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
 	var code int32
-	within(t, eventually, "the lister ends", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the lister ends", func(ctx context.Context) error {
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
@@ -172,9 +169,7 @@ func lists(t *testing.T, ns string) (int32, string) {
 		return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.InitContainerStatuses)
 	})
 	log, err := os.ReadFile(filepath.Join(world.LogDir(), "hub", "pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	return code, string(log)
 }
 
@@ -192,7 +187,7 @@ func runs(t *testing.T, ns string) func() status.Report {
 	return func() status.Report {
 		t.Helper()
 		report := status.Report{}
-		within(t, eventually, "the reconciler tells how it goes", func(ctx context.Context) error {
+		apitest.Within(t, eventually, "the reconciler tells how it goes", func(ctx context.Context) error {
 			pods := &corev1.PodList{}
 			if err := hub(t).List(ctx, pods, client.InNamespace(ns), client.MatchingLabels(labels)); err != nil {
 				return err
@@ -235,7 +230,7 @@ func wants(t *testing.T, cluster, name, value string) {
 	} else if err != nil {
 		create(t, c, object)
 	}
-	within(t, eventually, cluster+" sees "+value, func(ctx context.Context) error {
+	apitest.Within(t, eventually, cluster+" sees "+value, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -288,7 +283,7 @@ func TestConsumerSurvivesRotation(t *testing.T) {
 		rotated(t, cluster, "worker")
 		sets(t, cluster, "journey.example.com", "rotated")
 		shows(t, ns, cluster, "journey.example.com", "rotated")
-		within(t, soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
+		apitest.Within(t, soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
 			if now := report()[ns+"/"+cluster]; now.Tokens <= before[ns+"/"+cluster].Tokens {
 				return fmt.Errorf("%d tokens were seen, as before", now.Tokens)
 			}
@@ -328,7 +323,7 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 			t.Errorf("the lister ended with %d and said %s, want %q in it", code, said, want)
 		}
 	}
-	within(t, soon, "the reconciler's requests to cluster1 fail", func(context.Context) error {
+	apitest.Within(t, soon, "the reconciler's requests to cluster1 fail", func(context.Context) error {
 		if now := report()[ns+"/"+cluster1]; now.Failed == before[ns+"/"+cluster1].Failed {
 			return errors.New("none has")
 		}
@@ -350,24 +345,16 @@ func TestDeletedAccountEndsItsTokens(t *testing.T) {
 	enabled(t, cluster1)
 	ns := consumer(t, "ended", ourPlugin, cluster1)
 	admin, err := world.Cluster(cluster1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = token(t, cluster1, "ended")
 	bearer, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bearer.List(t.Context(), &corev1.NamespaceList{}); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
+	apitest.Must(t, bearer.List(t.Context(), &corev1.NamespaceList{}))
 
-	if err := hub(t).Delete(t.Context(), newAccount(cluster1, "ended")); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), newAccount(cluster1, "ended")))
 	hasNoCopy(t, ns, cluster1, "ended")
-	within(t, soon, "the cluster turns the token down", func(ctx context.Context) error {
+	apitest.Within(t, soon, "the cluster turns the token down", func(ctx context.Context) error {
 		if err := bearer.List(ctx, &corev1.NamespaceList{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it answers: %w", err)
 		}

@@ -19,6 +19,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // A token is copied to the namespace its account names, and to no other that has
@@ -78,14 +80,11 @@ func TestTokenIsWithdrawn(t *testing.T) {
 			edited(t, account, "annotations", toNamespace, ptr.To("elsewhere"))
 		},
 		"the account is deleted": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
-			if err := hub(t).Delete(t.Context(), account); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, hub(t).Delete(t.Context(), account))
 		},
 		"the namespace is unbound": func(t *testing.T, _ *unstructured.Unstructured, ns, set string) {
-			if err := hub(t).Delete(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: set}}); err != nil {
-				t.Fatal(err)
-			}
+			binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: set}}
+			apitest.Must(t, hub(t).Delete(t.Context(), binding))
 		},
 		"the cluster leaves the set": func(t *testing.T, _ *unstructured.Unstructured, _, _ string) {
 			moveTo(t.Context(), t, cluster1, defaultSet)
@@ -93,9 +92,7 @@ func TestTokenIsWithdrawn(t *testing.T) {
 		"the profile is held by a finalizer": func(t *testing.T, _ *unstructured.Unstructured, ns, _ string) {
 			profile := hasProfile(t, ns, cluster1)
 			hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["consumer.example/holds"]}}`))
-			if err := hub(t).Patch(t.Context(), profile, hold); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, hub(t).Patch(t.Context(), profile, hold))
 			c := hub(t)
 			t.Cleanup(func() {
 				free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -116,7 +113,7 @@ func TestTokenIsWithdrawn(t *testing.T) {
 			withdraw(t, object, ns, s)
 			hasNoCopy(t, ns, cluster1, "withdrawn")
 			noCopyComes(t, ns, cluster1, "withdrawn")
-			within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+			apitest.Within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 		})
 	}
 }
@@ -144,10 +141,8 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 
 	dead := holder(t.Context(), t)
 	kill(t, managerPod(t.Context(), t))
-	if err := hub(t).Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	within(t, eventually, "a manager leads again", func(ctx context.Context) error {
+	apitest.Must(t, hub(t).Delete(t.Context(), binding))
+	apitest.Within(t, eventually, "a manager leads again", func(ctx context.Context) error {
 		if now := holder(ctx, t); now == dead || now == "" {
 			return fmt.Errorf("the lease is still %q's", now)
 		}
@@ -157,19 +152,15 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	hasNoCopy(t, ns, cluster1, "killed")
 	t.Logf("the copy was gone %s after the manager was back", time.Since(back).Round(time.Millisecond))
 	hasNoProfile(t, ns, cluster1)
-	within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+	apitest.Within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 }
 
 // kill ends the manager's process as an out-of-memory killer would.
 func kill(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	pid, err := world.ContainerPID(t.Context(), "hub", pod.Namespace, pod.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
+	apitest.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // A copy that somebody alters or deletes is what it was.
@@ -177,15 +168,11 @@ func TestCopyIsRepaired(t *testing.T) {
 	ns, secret := copiedTo(t, "repair")
 
 	alter := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"altered","another":"key"}}`))
-	if err := hub(t).Patch(t.Context(), secret, alter); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), secret, alter))
 	if now := hasCopy(t, ns, cluster1, "repair"); len(now.Data) != 2 {
 		t.Errorf("it holds %d keys, want token and ca.crt alone", len(now.Data))
 	}
-	if err := hub(t).Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), secret))
 	hasCopy(t, ns, cluster1, "repair")
 }
 
@@ -215,7 +202,7 @@ func TestForgedProfileGetsNoToken(t *testing.T) {
 	stays(t, quiet, "the tenant has no token", func(ctx context.Context) error {
 		return errors.Join(forge(ctx), gone(ctx, c, aCopy(tenant, cluster1, "wanted")))
 	})
-	within(t, soon, "the forgery goes", func(ctx context.Context) error {
+	apitest.Within(t, soon, "the forgery goes", func(ctx context.Context) error {
 		return gone(ctx, c, &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: cluster1}})
 	})
 }
@@ -238,9 +225,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 		}
 		return err
 	})
-	if err := hub(t).Delete(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), foreign))
 	hasCopy(t, ns, cluster1, "foreign")
 }
 
@@ -251,7 +236,7 @@ func TestCredentialsAreDrainedAndTurnedOff(t *testing.T) {
 
 	installed(t, "--set", "credentials.mode=draining")
 	hasNoCopy(t, ns, cluster1, "drained")
-	within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
+	apitest.Within(t, soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 	says(t, cluster1, conditionCS, metav1.ConditionFalse, "Draining")
 
 	installed(t, "--set", "credentials.mode=disabled")
@@ -269,7 +254,9 @@ func TestManagerRestartWritesNoCopies(t *testing.T) {
 	before := settled(t, resources...)
 
 	replaced(t, "hub", managerPod(t.Context(), t))
-	within(t, eventually, "the new manager leads and works", func(ctx context.Context) error { return leads(ctx, t) })
+	apitest.Within(t, eventually, "the new manager leads and works", func(ctx context.Context) error {
+		return leads(ctx, t)
+	})
 	stays(t, restartObservation, "no write by the new manager", func(context.Context) error {
 		if diff := since(before, counts(t, resources...)); len(diff) > 0 {
 			return fmt.Errorf("written: %v", diff)
@@ -300,9 +287,7 @@ func TestLookingAgainWritesNothing(t *testing.T) {
 	for round := range rounds {
 		touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"somebody.example/round":"%d"}}}`, round))
 		for _, object := range []client.Object{everything, binding, profile, object, copied, addonOf(cluster1)} {
-			if err := hub(t).Patch(t.Context(), object, touch); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, hub(t).Patch(t.Context(), object, touch))
 		}
 	}
 	wrote(t, before, map[string]int{ // the story's own

@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 const registrationRole = "open-cluster-management:cluster-manager-registration:controller"
@@ -20,14 +22,10 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	profile := hasProfile(t, ns, cluster1)
 
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: registrationRole}}
-	if err := hub(t).Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), client.ObjectKeyFromObject(role), role))
 	off := role.DeepCopy()
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"create", "delete"}})
-	if err := hub(t).Patch(t.Context(), role, client.MergeFrom(off)); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), role, client.MergeFrom(off)))
 	c := hub(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -51,9 +49,7 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	on := role.DeepCopy()
 	role.Rules = off.Rules
 	moveTo(t.Context(), t, cluster1, profile.Labels["multicluster.x-k8s.io/clusterset"])
-	if err := hub(t).Patch(t.Context(), role, client.MergeFrom(on)); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), role, client.MergeFrom(on)))
 	shows(t, ns, cluster1, "gated.example", "unseen")
 	if now := hasProfile(t, ns, cluster1); now.UID != profile.UID {
 		t.Error("the profile was made anew")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/guide"
 )
 
@@ -15,13 +16,9 @@ func TestConsumersGuideWorksAsWritten(t *testing.T) {
 	withAccess(t)
 	installed(t)
 	enabled(t, cluster1)
-	if err := buildConsumers(); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, buildConsumers())
 	steps, err := guide.Read(world, "consumers.md", "Step by step")
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	t.Cleanup(func() { moveTo(context.Background(), t, cluster1, defaultSet) })
 	applied, typed := 0, 0
 	for _, step := range steps {
@@ -38,7 +35,7 @@ func TestConsumersGuideWorksAsWritten(t *testing.T) {
 			continue
 		}
 		typed++
-		within(t, eventually, step.Command, func(ctx context.Context) error {
+		apitest.Within(t, eventually, step.Command, func(ctx context.Context) error {
 			said, err := guide.Type(ctx, world, step.Command, "")
 			if err == nil && strings.TrimSpace(said) == "" {
 				err = errors.New("it says nothing")

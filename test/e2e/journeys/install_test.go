@@ -22,6 +22,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // Installed by a Placement over the set sandbox-fleet, the addon comes to the
@@ -49,8 +51,12 @@ func TestInstallByPlacement(t *testing.T) {
 
 	for _, cluster := range []string{cluster2, cluster1} {
 		moveTo(t.Context(), t, cluster, defaultSet)
-		within(t, eventually, "the addon leaves with "+cluster, func(ctx context.Context) error { return gone(ctx, hub(t), addonOf(cluster)) })
-		within(t, eventually, cluster+" is clean", func(ctx context.Context) error { return clean(ctx, clientOf(t, cluster)) })
+		apitest.Within(t, eventually, "the addon leaves with "+cluster, func(ctx context.Context) error {
+			return gone(ctx, hub(t), addonOf(cluster))
+		})
+		apitest.Within(t, eventually, cluster+" is clean", func(ctx context.Context) error {
+			return clean(ctx, clientOf(t, cluster))
+		})
 		hasNoProfile(t, ns, cluster)
 	}
 }
@@ -77,7 +83,7 @@ func TestStrategyIsNotChangedUnderTheClusters(t *testing.T) {
 	}
 	create(t, hub(t), placement)
 	bind(t, managerNS, s)
-	within(t, soon, "the Placement decides", func(ctx context.Context) error {
+	apitest.Within(t, soon, "the Placement decides", func(ctx context.Context) error {
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(placement), placement); err != nil {
 			return err
 		}
@@ -111,9 +117,11 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	uninstalled(t)
 	for _, cluster := range []string{cluster1, cluster2} {
 		hasNoProfile(t, ns, cluster)
-		within(t, eventually, cluster+" is clean", func(ctx context.Context) error { return clean(ctx, clientOf(t, cluster)) })
+		apitest.Within(t, eventually, cluster+" is clean", func(ctx context.Context) error {
+			return clean(ctx, clientOf(t, cluster))
+		})
 	}
-	within(t, eventually, "the hub is clean", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the hub is clean", func(ctx context.Context) error {
 		for _, list := range []client.ObjectList{
 			&addonv1beta1.ManagedClusterAddOnList{}, &addonv1beta1.ClusterManagementAddOnList{}, &workv1.ManifestWorkList{},
 			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
@@ -163,7 +171,7 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 		return err
 	})
 	enabled(t, cluster1)
-	within(t, soon, "the profile is taken over", func(ctx context.Context) error {
+	apitest.Within(t, soon, "the profile is taken over", func(ctx context.Context) error {
 		now, err := profileOf(ctx, hub(t), ns, cluster1)
 		if err != nil {
 			return err
@@ -183,9 +191,7 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 func TestWrongValuesAreRefused(t *testing.T) {
 	installed(t)
 	before := &addonv1beta1.ClusterManagementAddOn{}
-	if err := hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, before); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, before))
 	for value, names := range map[string]string{
 		"installStrategy.type=Sometimes":  "installStrategy",
 		"installStrategy.type=Placements": "clusterSet",
@@ -207,9 +213,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		})
 	}
 	after := &addonv1beta1.ClusterManagementAddOn{}
-	if err := hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, after); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), types.NamespacedName{Name: addonName}, after))
 	if after.UID != before.UID || after.Generation != before.Generation {
 		t.Errorf("the ClusterManagementAddOn was changed from generation %d to %d", before.Generation, after.Generation)
 	}

@@ -14,6 +14,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // A consumer team binds a set and finds the clusters in it, described.
@@ -29,9 +31,7 @@ func TestClusterJoins(t *testing.T) {
 	profile := hasProfile(t, ns, cluster1)
 
 	managed := &clusterv1.ManagedCluster{}
-	if err := hub(t).Get(t.Context(), types.NamespacedName{Name: cluster1}, managed); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), types.NamespacedName{Name: cluster1}, managed))
 	for key, want := range map[string]string{
 		"x-k8s.io/cluster-manager":                "open-cluster-management",
 		"open-cluster-management.io/cluster-name": cluster1,
@@ -107,9 +107,7 @@ func TestBindingDecides(t *testing.T) {
 	hasProfile(t, bound, cluster1)
 	noProfileComes(t, silent, cluster1)
 
-	if err := hub(t).Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), binding))
 	hasNoProfile(t, bound, cluster1)
 }
 
@@ -129,9 +127,7 @@ func TestInvalidSetIsUnknownNotEmpty(t *testing.T) {
 	before := hasProfile(t, ns, cluster1)
 
 	patch := `{"spec":{"clusterSelector":{"labelSelector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Resembles","values":["b"]}]}}}}`
-	if err := hub(t).Patch(t.Context(), broken, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), broken, client.RawPatch(types.MergePatchType, []byte(patch))))
 	says(t, cluster1, conditionPS, metav1.ConditionUnknown, "SelectionUnknown", ns, broken.Name)
 	stays(t, quiet, "the profile of the broken set", sameProfile(t, before))
 
@@ -184,7 +180,7 @@ func TestQuotaIsSaidAndWaitedFor(t *testing.T) {
 	enabled(t, cluster1)
 	ns, s := namespace(t, "quota"), set(t, "quota")
 	quota := create(t, hub(t), resourceQuota(ns, "count/clusterprofiles.multicluster.x-k8s.io", "0"))
-	within(t, soon, "the quota is in force", func(ctx context.Context) error {
+	apitest.Within(t, soon, "the quota is in force", func(ctx context.Context) error {
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}
@@ -196,10 +192,8 @@ func TestQuotaIsSaidAndWaitedFor(t *testing.T) {
 	bind(t, ns, s)
 	inSet(t, cluster1, s)
 	says(t, cluster1, conditionPS, metav1.ConditionFalse, "WriteFailed", ns, "quota")
-	if err := hub(t).Delete(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
-	within(t, eventually, "profile after the quota went", func(ctx context.Context) error {
+	apitest.Must(t, hub(t).Delete(t.Context(), quota))
+	apitest.Within(t, eventually, "profile after the quota went", func(ctx context.Context) error {
 		_, err := profileOf(ctx, hub(t), ns, cluster1)
 		return err
 	})

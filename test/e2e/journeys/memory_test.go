@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 const mib = 1 << 20
@@ -25,9 +27,7 @@ func TestMemoryWhenIdle(t *testing.T) {
 		{"agent", cluster1, agentPod(t.Context(), t, cluster1), 40 * mib},
 	} {
 		rss, err := world.AnonymousRSS(t.Context(), process.cluster, process.pod.Namespace, process.pod.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, err)
 		t.Logf("%s: %.1f MiB of anonymous RSS", process.what, float64(rss)/mib)
 		if rss > process.limit {
 			t.Errorf("%s: %d bytes of anonymous RSS, want at most %d", process.what, rss, process.limit)

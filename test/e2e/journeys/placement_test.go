@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // placing is a publishing Placement that selects clusters by name.
@@ -49,18 +51,14 @@ func TestPlacementNarrowsAndWidens(t *testing.T) {
 	hasNoProfile(t, ns, cluster2)
 
 	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/predicates/0/requiredClusterSelector/labelSelector/matchExpressions/0/values/-","value":%q}]`, cluster2)
-	if err := hub(t).Patch(t.Context(), view, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), view, client.RawPatch(types.JSONPatchType, []byte(patch))))
 	hasProfile(t, ns, cluster2)
 	if now := hasProfile(t, ns, cluster1); now.UID != kept.UID {
 		t.Error("the profile that was in view all the time was made anew")
 	}
 
 	// Without the Placement, the binding alone decides.
-	if err := hub(t).Delete(t.Context(), view); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), view))
 	stays(t, quiet, "profile without the Placement", sameProfile(t, hasProfile(t, ns, cluster2)))
 }
 

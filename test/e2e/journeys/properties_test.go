@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // A spoke's owner sets, edits and deletes a property, and the hub follows. The
@@ -30,7 +32,7 @@ func TestPropertyIsEditedAndDeleted(t *testing.T) {
 	}
 
 	// The times in a profile are whole seconds.
-	within(t, soon, "the next second", func(context.Context) error {
+	apitest.Within(t, soon, "the next second", func(context.Context) error {
 		if now := time.Now(); now.Unix() <= first.LastObservedTime.Unix() {
 			return fmt.Errorf("it is %s", now)
 		}
@@ -63,9 +65,8 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 	shows(t, ns, cluster1, "secretish.example", "known")
 
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}}}`, spokeOnly)
-	if err := clientOf(t, cluster1).Patch(t.Context(), property("secretish.example", ""), client.RawPatch(types.MergePatchType, label)); err != nil {
-		t.Fatal(err)
-	}
+	patch := client.RawPatch(types.MergePatchType, label)
+	apitest.Must(t, clientOf(t, cluster1).Patch(t.Context(), property("secretish.example", ""), patch))
 	lacks(t, ns, cluster1, "secretish.example")
 	says(t, cluster1, conditionPP, metav1.ConditionTrue, "Published", "homebody.example", "secretish.example")
 	stays(t, quiet, "the property that never was to leave", func(ctx context.Context) error {

@@ -21,6 +21,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // noneOfOurs is an error when an object of the list is named after the addon.
@@ -72,9 +74,7 @@ func oldProperty(name, value string) *unstructured.Unstructured {
 func claimOf(t *testing.T, cluster, name string) *clusterv1alpha1.ClusterClaim {
 	t.Helper()
 	claim := &clusterv1alpha1.ClusterClaim{}
-	if err := clientOf(t, cluster).Get(t.Context(), types.NamespacedName{Name: name}, claim); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, clientOf(t, cluster).Get(t.Context(), types.NamespacedName{Name: name}, claim))
 	return claim
 }
 
@@ -93,7 +93,7 @@ func onePod(ctx context.Context, t *testing.T, cluster, namespace string) *corev
 	t.Helper()
 	c := clientOf(t, cluster)
 	var pod *corev1.Pod
-	within(t, eventually, "one running Pod in "+namespace+" of "+cluster, func(context.Context) error {
+	apitest.Within(t, eventually, "one running Pod in "+namespace+" of "+cluster, func(context.Context) error {
 		pods := &corev1.PodList{}
 		if err := c.List(ctx, pods, client.InNamespace(namespace)); err != nil {
 			return err
@@ -135,11 +135,9 @@ func agentRestarts(t *testing.T, cluster string) int32 {
 // replaced deletes a Pod and returns the one that takes its place.
 func replaced(t *testing.T, cluster string, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	if err := clientOf(t, cluster).Delete(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, clientOf(t, cluster).Delete(t.Context(), pod))
 	var next *corev1.Pod
-	within(t, eventually, "a Pod after "+pod.Name, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "a Pod after "+pod.Name, func(ctx context.Context) error {
 		if next = onePod(ctx, t, cluster, pod.Namespace); next.UID == pod.UID {
 			return fmt.Errorf("%s still runs", pod.Name)
 		}
@@ -153,9 +151,7 @@ func lease(t *testing.T, cluster string, seconds int) {
 	t.Helper()
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"spec":{"leaseDurationSeconds":%d}}`, seconds)
-	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // renewed makes a cluster's lease fresh, so that one which must be renewed more often
@@ -165,17 +161,13 @@ func renewed(t *testing.T, cluster string) {
 	t.Helper()
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "managed-cluster-lease"}}
 	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // detach deletes the ManagedCluster, as a hub admin does.
 func detach(t *testing.T, cluster string) {
 	t.Helper()
-	if err := hub(t).Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 }
 
 func addonOf(cluster string) *addonv1beta1.ManagedClusterAddOn {
@@ -211,8 +203,6 @@ func leads(ctx context.Context, t *testing.T) error {
 func holder(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := hub(t).Get(ctx, types.NamespacedName{Namespace: managerNS, Name: "cluster-inventory-manager"}, lease); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(ctx, types.NamespacedName{Namespace: managerNS, Name: "cluster-inventory-manager"}, lease))
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }

@@ -17,13 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 const (
@@ -41,22 +42,19 @@ const (
 	conditionPP = "PropertiesPublished"
 	conditionPS = "ProfilesSynced"
 
-	// soon is when something that should happen at once must have happened, on a
-	// machine that does many other things.
+	// soon bounds waits for what should happen at once; it is long because the
+	// machine may be busy.
 	soon = time.Minute
-	// eventually is for what waits on several components or a Pod.
+	// eventually bounds waits that depend on several components or a Pod.
 	eventually = 2 * time.Minute
-	// quiet is for how long something must stay as it is to count as settled.
+	// quiet is how long something must stay unchanged.
 	quiet = 3 * time.Second
-	every = 50 * time.Millisecond
 )
 
 func clientOf(t *testing.T, cluster string) client.WithWatch {
 	t.Helper()
 	c, err := world.Client(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	return c
 }
 
@@ -65,60 +63,24 @@ func hub(t *testing.T) client.WithWatch {
 	return clientOf(t, "hub")
 }
 
-// within asks until it is answered without an error.
-func within(t *testing.T, limit time.Duration, what string, ask func(context.Context) error) {
+// stays is apitest.Stays for checks that take a context.
+func stays(t *testing.T, d time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	last := errors.New("not asked yet")
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, limit, last)
-		case <-tick.C:
-		}
-	}
+	apitest.Stays(t, d, what, apitest.Succeeds(func() error { return check(t.Context()) }))
 }
 
-// stays asks again and again, and fails at the first error.
-func stays(t *testing.T, d time.Duration, what string, ask func(context.Context) error) {
-	t.Helper()
-	end := time.After(d)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if err := ask(t.Context()); err != nil {
-			t.Fatalf("%s: did not stay so for %s: %v", what, d, err)
-		}
-		select {
-		case <-end:
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// installedWith are the Helm arguments of the installed chart; nil when it is
-// not installed.
+// installedWith holds the Helm arguments of the installed chart, nil if it is not
+// installed.
 var installedWith []string
 
-// loud makes manager and agents say all they ever say: no token may be in it.
+// loud makes manager and agents log everything, so that a logged token is found.
 var loud = []string{"--set", "logLevel=10", "--set", "agent.logLevel=10"}
 
-// endings are the stories that will look for tokens when they end.
+// endings holds the stories that will search for tokens when they end.
 var endings = map[string]bool{}
 
-// installed sees to it that the chart is installed with exactly these arguments.
-// Every story begins with it, and ends with a search for tokens.
+// installed installs the chart with exactly these arguments, unless it is installed so.
+// Every story begins with it and ends with a search for tokens.
 func installed(t *testing.T, helmArgs ...string) {
 	t.Helper()
 	if story, _, _ := strings.Cut(t.Name(), "/"); !endings[story] {
@@ -143,8 +105,8 @@ func uninstalled(t *testing.T) {
 	installedWith = nil
 }
 
-// enabled enables the addon as "clusteradm addon enable" does, where it is not,
-// and waits until it works.
+// enabled enables the addon where necessary, as "clusteradm addon enable" does, and
+// waits until it works.
 func enabled(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, cluster := range clusters {
@@ -155,22 +117,17 @@ func enabled(t *testing.T, clusters ...string) {
 	}
 }
 
-// forgetRequests deletes the certificate requests of earlier stories. OCM's
-// registration agent makes another one whenever somebody changes the addon's status
-// while it waits for a certificate, and gives up while the hub holds ten, which the hub
-// clears away after an hour.
+// forgetRequests deletes the certificate requests of earlier stories. While OCM's
+// registration agent waits for a certificate, it creates another request at every change
+// of the addon's status, and gives up while the hub has ten. The hub keeps them for an hour.
 func forgetRequests(t *testing.T, cluster string) {
 	t.Helper()
 	requests := &certificatesv1.CertificateSigningRequestList{}
-	if err := hub(t).List(t.Context(), requests); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).List(t.Context(), requests))
 	for i := range requests.Items {
 		request := &requests.Items[i]
 		if strings.HasPrefix(request.Name, "addon-"+cluster+"-"+addonName+"-") && len(request.Status.Certificate) > 0 {
-			if err := client.IgnoreNotFound(hub(t).Delete(t.Context(), request)); err != nil {
-				t.Fatal(err)
-			}
+			apitest.Must(t, client.IgnoreNotFound(hub(t).Delete(t.Context(), request)))
 		}
 	}
 }
@@ -183,7 +140,7 @@ func enable(t *testing.T, cluster string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName},
 		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: agentNS}, //nolint:staticcheck // deprecated, and what clusteradm sends
 	}
-	within(t, eventually, "enabling the addon on "+cluster, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "enabling the addon on "+cluster, func(ctx context.Context) error {
 		err := hub(t).Create(ctx, object.DeepCopy())
 		if !apierrors.IsAlreadyExists(err) {
 			return err
@@ -193,7 +150,7 @@ func enable(t *testing.T, cluster string) {
 			return err
 		}
 		if there.DeletionTimestamp != nil {
-			return errors.New("an earlier one is still being removed")
+			return errors.New("the previous one is still being removed")
 		}
 		return nil
 	})
@@ -202,7 +159,7 @@ func enable(t *testing.T, cluster string) {
 func available(t *testing.T, cluster string) {
 	t.Helper()
 	for _, condition := range []string{"Available", conditionPP, conditionPS} {
-		within(t, eventually, cluster+" says "+condition, func(ctx context.Context) error {
+		apitest.Within(t, eventually, cluster+" says "+condition, func(ctx context.Context) error {
 			found, err := conditionOf(ctx, hub(t), cluster, condition)
 			if err != nil {
 				return err
@@ -219,10 +176,8 @@ func available(t *testing.T, cluster string) {
 func disable(t *testing.T, cluster string) {
 	t.Helper()
 	object := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonName}}
-	if err := client.IgnoreNotFound(hub(t).Delete(t.Context(), object)); err != nil {
-		t.Fatal(err)
-	}
-	within(t, eventually, "the addon of "+cluster+" goes", func(ctx context.Context) error {
+	apitest.Must(t, client.IgnoreNotFound(hub(t).Delete(t.Context(), object)))
+	apitest.Within(t, eventually, "the addon of "+cluster+" goes", func(ctx context.Context) error {
 		return gone(ctx, hub(t), object)
 	})
 }
@@ -254,7 +209,8 @@ func conditionOf(ctx context.Context, c client.Client, cluster, conditionType st
 // message contains every text.
 func says(t *testing.T, cluster, conditionType string, status metav1.ConditionStatus, reason string, texts ...string) {
 	t.Helper()
-	within(t, soon, fmt.Sprintf("%s says %s=%s %s", cluster, conditionType, status, reason), func(ctx context.Context) error {
+	what := fmt.Sprintf("%s says %s=%s %s", cluster, conditionType, status, reason)
+	apitest.Within(t, soon, what, func(ctx context.Context) error {
 		found, err := conditionOf(ctx, hub(t), cluster, conditionType)
 		if err != nil {
 			return err
@@ -271,7 +227,7 @@ func says(t *testing.T, cluster, conditionType string, status metav1.ConditionSt
 	})
 }
 
-// create makes an object and deletes it when the story ends.
+// create creates an object and deletes it when the story ends.
 func create[T client.Object](t *testing.T, c client.Client, object T) T {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
@@ -291,22 +247,17 @@ func namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	c := hub(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
-	// Runs after the deletion. What the namespace controller then deletes would
-	// be counted in the next story.
+	// Runs after the deletion: the next story would count what the namespace
+	// controller deletes.
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), eventually)
-		defer cancel()
-		err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
-			return gone(ctx, c, ns) == nil, nil
+		apitest.Within(t, eventually, "namespace "+ns.Name+" goes", func(ctx context.Context) error {
+			return gone(ctx, c, ns)
 		})
-		if err != nil {
-			t.Errorf("namespace %s does not go: %v", ns.Name, err)
-		}
 	})
 	return create(t, c, ns).Name
 }
 
-// set makes an exclusive ManagedClusterSet.
+// set creates an exclusive ManagedClusterSet.
 func set(t *testing.T, prefix string) string {
 	t.Helper()
 	return create(t, hub(t), &clusterv1beta2.ManagedClusterSet{
@@ -323,7 +274,7 @@ func bind(t *testing.T, namespace, set string) *clusterv1beta2.ManagedClusterSet
 	})
 }
 
-// inSet moves a cluster into a set, and back into the default one in the end.
+// inSet moves a cluster into a set until the story ends.
 func inSet(t *testing.T, cluster, set string) {
 	t.Helper()
 	moveTo(t.Context(), t, cluster, set)
@@ -363,7 +314,7 @@ func profileOf(ctx context.Context, c client.Client, namespace, cluster string) 
 func hasProfile(t *testing.T, namespace, cluster string) *inventoryv1alpha1.ClusterProfile {
 	t.Helper()
 	var profile *inventoryv1alpha1.ClusterProfile
-	within(t, soon, "profile of "+cluster+" in "+namespace, func(ctx context.Context) (err error) {
+	apitest.Within(t, soon, "profile of "+cluster+" in "+namespace, func(ctx context.Context) (err error) {
 		if profile, err = profileOf(ctx, hub(t), namespace, cluster); err != nil {
 			return err
 		}
@@ -377,7 +328,7 @@ func hasProfile(t *testing.T, namespace, cluster string) *inventoryv1alpha1.Clus
 
 func hasNoProfile(t *testing.T, namespace, cluster string) {
 	t.Helper()
-	within(t, soon, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
+	apitest.Within(t, soon, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
 		return gone(ctx, hub(t), &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}})
 	})
 }
@@ -402,7 +353,8 @@ func propertyOf(profile *inventoryv1alpha1.ClusterProfile, name string) (invento
 func shows(t *testing.T, namespace, cluster, name, value string) inventoryv1alpha1.Property {
 	t.Helper()
 	var property inventoryv1alpha1.Property
-	within(t, soon, fmt.Sprintf("profile of %s shows %s=%s", cluster, name, value), func(ctx context.Context) error {
+	what := fmt.Sprintf("profile of %s shows %s=%s", cluster, name, value)
+	apitest.Within(t, soon, what, func(ctx context.Context) error {
 		profile, err := profileOf(ctx, hub(t), namespace, cluster)
 		if err != nil {
 			return err
@@ -420,7 +372,7 @@ func shows(t *testing.T, namespace, cluster, name, value string) inventoryv1alph
 // lacks waits until the profile has no such property.
 func lacks(t *testing.T, namespace, cluster, name string) {
 	t.Helper()
-	within(t, soon, fmt.Sprintf("profile of %s without %s", cluster, name), func(ctx context.Context) error {
+	apitest.Within(t, soon, fmt.Sprintf("profile of %s without %s", cluster, name), func(ctx context.Context) error {
 		profile, err := profileOf(ctx, hub(t), namespace, cluster)
 		if err != nil {
 			return err
@@ -432,7 +384,7 @@ func lacks(t *testing.T, namespace, cluster, name string) {
 	})
 }
 
-// property is a ClusterProperty at the version a stock spoke with the addon
+// property is a ClusterProperty of the version that a stock spoke with the addon
 // prefers.
 func property(name, value string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": value}}}
@@ -442,7 +394,7 @@ func property(name, value string) *unstructured.Unstructured {
 	return object
 }
 
-// sets makes or changes a property on a spoke, as its owner would.
+// sets creates or changes a property on a spoke, as its owner would.
 func sets(t *testing.T, cluster, name, value string) {
 	t.Helper()
 	c := clientOf(t, cluster)
@@ -452,25 +404,20 @@ func sets(t *testing.T, cluster, name, value string) {
 		create(t, c, property(name, value))
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 }
 
 func unsets(t *testing.T, cluster, name string) {
 	t.Helper()
-	if err := clientOf(t, cluster).Delete(t.Context(), property(name, "")); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, clientOf(t, cluster).Delete(t.Context(), property(name, "")))
 }
 
 // label labels a ManagedCluster until the story ends.
 func label(t *testing.T, cluster, key, value string) {
 	t.Helper()
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	if err := hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value))); err != nil {
-		t.Fatal(err)
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	apitest.Must(t, hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 	c := hub(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -485,9 +432,7 @@ func label(t *testing.T, cluster, key, value string) {
 // stopped stops a process of the fleet; it is started again when the story ends.
 func stopped(t *testing.T, process string) {
 	t.Helper()
-	if err := world.Stop(t.Context(), process); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, world.Stop(t.Context(), process))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
@@ -499,7 +444,5 @@ func stopped(t *testing.T, process string) {
 
 func started(t *testing.T, process string) {
 	t.Helper()
-	if err := world.Start(t.Context(), process); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, world.Start(t.Context(), process))
 }

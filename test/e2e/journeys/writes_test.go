@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // What the addon writes to, on hub and spoke. The counts come from the API
@@ -28,9 +30,7 @@ func counts(t *testing.T, resources ...string) map[string]int {
 	all := map[string]int{}
 	for _, cluster := range []string{"hub", cluster1, cluster2} {
 		found, err := world.Writes(t.Context(), cluster, resources...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		apitest.Must(t, err)
 		for request, n := range found {
 			all[cluster+": "+request] += n
 		}
@@ -53,7 +53,7 @@ func since(before, after map[string]int) map[string]int {
 func settled(t *testing.T, resources ...string) map[string]int {
 	t.Helper()
 	last, from := counts(t, resources...), time.Now()
-	within(t, eventually, "the fleet settles", func(context.Context) error {
+	apitest.Within(t, eventually, "the fleet settles", func(context.Context) error {
 		now := counts(t, resources...)
 		if diff := since(last, now); len(diff) > 0 {
 			last, from = now, time.Now()
@@ -81,7 +81,7 @@ func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	installed(t)
 	enabled(t, cluster1)
 	sets(t, cluster1, "count.example", "0")
-	within(t, eventually, "the hub has the claim", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the hub has the claim", func(ctx context.Context) error {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster1}}
 		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
@@ -121,7 +121,9 @@ func TestManagerRestartWritesNothing(t *testing.T) {
 	before := settled(t, written...)
 
 	replaced(t, "hub", managerPod(t.Context(), t))
-	within(t, eventually, "the new manager leads and works", func(ctx context.Context) error { return leads(ctx, t) })
+	apitest.Within(t, eventually, "the new manager leads and works", func(ctx context.Context) error {
+		return leads(ctx, t)
+	})
 	stays(t, restartObservation, "no write by the new manager", noWrites(t, before))
 
 	sets(t, cluster1, "restart.example", "2")
@@ -161,9 +163,7 @@ func TestAgentRestartWritesNothing(t *testing.T) {
 func lastReport(t *testing.T, cluster string) string {
 	t.Helper()
 	addon := addonOf(cluster)
-	if err := hub(t).Get(t.Context(), client.ObjectKeyFromObject(addon), addon); err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, hub(t).Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
 	for _, entry := range addon.ManagedFields {
 		if entry.Manager == "spoke.report" {
 			return entry.Time.String()

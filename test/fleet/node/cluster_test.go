@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 // within bounds everything that is waited for.
@@ -212,18 +214,12 @@ func (c *cluster) gone(t *testing.T, namespace, name string) {
 	})
 }
 
-// eventually polls until check returns nil and shows the last error when it never does.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.After(within)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for err := check(); err != nil; err = check() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("not seen within %s: %s: %v", within, what, err)
-		}
+	ctx := context.WithoutCancel(t.Context()) // cleanups wait, too
+	err := await.Success(ctx, "this: "+what, within, 50*time.Millisecond, func(context.Context) error { return check() })
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 // ErrNotRunning says that no supervisor answers on the control socket.

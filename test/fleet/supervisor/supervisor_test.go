@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
 )
 

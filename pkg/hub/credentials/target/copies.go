@@ -158,9 +158,10 @@ func (c *Copies) release(ctx context.Context, have *corev1.Secret) error {
 	return c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
 }
 
-// deleteUID deletes the Secret of this UID, if it is still there.
+// deleteUID deletes the Secret of this UID, if it is still there. The API server
+// answers with the Secret, and its token, if a finalizer holds it.
 func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, uid types.UID) error {
-	err := c.writer.Delete(ctx, emptySecret(key), client.Preconditions{UID: &uid})
+	err := c.writer.Delete(kube.WithoutBodies(ctx), emptySecret(key), client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Secret %s: %w", key.Name, err)
 	}

@@ -9,6 +9,8 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 var providers = Providers{{
@@ -32,13 +34,9 @@ func profile(change func(*clientcmdv1.Cluster)) *inventoryv1alpha1.ClusterProfil
 func fingerprint(t *testing.T, change func(*clientcmdv1.Cluster)) string {
 	t.Helper()
 	config, err := providers.Config(profile(change))
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	found, err := Fingerprint(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	return found
 }
 
@@ -69,9 +67,7 @@ func TestConfigsShareNothing(t *testing.T) {
 	}
 	fingerprint(t, adds)
 	config, err := providers.Config(profile(func(*clientcmdv1.Cluster) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	apitest.Must(t, err)
 	if len(config.ExecProvider.Args) != 0 {
 		t.Errorf("arguments = %v, want none", config.ExecProvider.Args)
 	}

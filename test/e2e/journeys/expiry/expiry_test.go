@@ -17,12 +17,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
@@ -39,21 +39,20 @@ const (
 	team     = "my-team"
 	consumer = "my-consumer"
 
-	// eventually is for what waits on several components, beside a fleet that
-	// other stories keep busy.
+	// eventually bounds waits that depend on several components, next to a busy
+	// fleet of other stories.
 	eventually = 5 * time.Minute
-	every      = 500 * time.Millisecond
 
 	// validity is the shortest a cluster grants.
 	validity = 10 * time.Minute
-	// leeway is by how much an API server takes a token longer, and more.
+	// leeway is more than the time that API servers accept an expired token.
 	leeway = 3 * time.Minute
 )
 
-// copied is the Secret the consumer reads its token from.
+// copied is the Secret from which the consumer reads its token.
 var copied = types.NamespacedName{Namespace: team, Name: cluster + "-" + consumer}
 
-// changes are what this story has otherwise than the guide.
+// changes are the differences between this story and the guide.
 var changes = strings.NewReplacer(
 	"validity: 24h", "validity: "+validity.String(),
 	"image: example.com/my-consumer:v1", "image: example.com/my-consumer:v1\n        env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]",
@@ -64,8 +63,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A consumer set up as the guide says works on while its token expires on the
-// cluster and others take its place, without a request that fails.
+// A consumer set up as the guide says keeps working while its token expires on the
+// cluster and new ones replace it, without a failed request.
 func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	if err := node.CheckOwnNetworks(); err != nil && os.Getenv("CI") != "" {
 		t.Fatal(err)
@@ -77,31 +76,31 @@ func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	follow(t, f)
 
 	work := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "expiry"}, Data: map[string]string{"wanted": "one"}}
-	must(t, spoke.Create(t.Context(), work))
+	apitest.Must(t, spoke.Create(t.Context(), work))
 	seen(t, spoke, work, "one")
 	first := &corev1.Secret{}
-	must(t, hub.Get(t.Context(), copied, first))
+	apitest.Must(t, hub.Get(t.Context(), copied, first))
 	before := report(t, hub)
 
 	tokens := expired(t, f, string(first.Data["token"]))
 	patch := []byte(`{"data":{"wanted":"two"}}`)
-	must(t, spoke.Patch(t.Context(), work, client.RawPatch(types.MergePatchType, patch)))
+	apitest.Must(t, spoke.Patch(t.Context(), work, client.RawPatch(types.MergePatchType, patch)))
 	seen(t, spoke, work, "two")
 	after := report(t, hub)
 	t.Logf("before: %+v; after: %+v", before, after)
 	if after.Failed != before.Failed || after.Engagements != 1 || !after.Engaged || after.Tokens < 2 || after.Reconciles <= before.Reconciles {
 		t.Errorf("the consumer did %+v when its token had expired, and %+v at first: want another token, one engagement and no failed request", after, before)
 	}
-	must(t, tokens.Logs(f.LogDir()))
+	apitest.Must(t, tokens.Logs(f.LogDir()))
 	for _, name := range []string{fleet.HubName, cluster} {
-		must(t, tokens.Objects(t.Context(), clientOf(t, f, name)))
+		apitest.Must(t, tokens.Objects(t.Context(), clientOf(t, f, name)))
 	}
 }
 
 func start(t *testing.T) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.Up(t.Context(), fleet.Options{Name: fleetName, Spokes: 1, Access: true}, os.Stderr)
-	must(t, err)
+	apitest.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			f.Diagnose(context.Background(), os.Stderr)
@@ -113,11 +112,11 @@ func start(t *testing.T) *fleet.Fleet {
 			t.Error(err)
 		}
 	})
-	must(t, consumers.BuildImage(t.Context(), f, os.Stderr))
-	// All that is ever said: no token may be in it.
-	must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
+	apitest.Must(t, consumers.BuildImage(t.Context(), f, os.Stderr))
+	// Log everything, so that a logged token is found.
+	apitest.Must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
-	must(t, client.IgnoreAlreadyExists(clientOf(t, f, fleet.HubName).Create(t.Context(), addon)))
+	apitest.Must(t, client.IgnoreAlreadyExists(clientOf(t, f, fleet.HubName).Create(t.Context(), addon)))
 	return f
 }
 
@@ -125,7 +124,7 @@ func start(t *testing.T) *fleet.Fleet {
 func follow(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
 	steps, err := guide.Read(f, "consumers.md", "Step by step")
-	must(t, err)
+	apitest.Must(t, err)
 	changed := 0
 	for _, step := range steps {
 		line, input := step.Command, changes.Replace(step.YAML)
@@ -135,10 +134,10 @@ func follow(t *testing.T, f *fleet.Fleet) {
 		if input != step.YAML {
 			changed++
 		}
-		within(t, eventually, line, func(ctx context.Context) error {
+		apitest.Within(t, eventually, line, func(ctx context.Context) error {
 			said, err := guide.Type(ctx, f, line, input)
 			if err == nil && strings.TrimSpace(said) == "" {
-				err = errors.New("it says nothing")
+				err = errors.New("no output")
 			}
 			return err
 		})
@@ -148,19 +147,19 @@ func follow(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
-// expired waits until the cluster itself turns a token down, and returns a search
-// for every token that was copied until then.
+// expired waits until the cluster itself rejects a token. It returns a search for every
+// token that was copied until then.
 func expired(t *testing.T, f *fleet.Fleet, token string) *canary.Search {
 	t.Helper()
 	tokens, hub := canary.New(), clientOf(t, f, fleet.HubName)
 	admin, err := f.Cluster(cluster)
-	must(t, err)
+	apitest.Must(t, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = token
 	bearer, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	apitest.Must(t, err)
 	begun := time.Now()
-	within(t, validity+leeway, "the first token expires", func(ctx context.Context) error {
+	apitest.Within(t, validity+leeway, "the first token expires", func(ctx context.Context) error {
 		now := &corev1.Secret{}
 		if err := hub.Get(ctx, copied, now); err != nil {
 			return err
@@ -181,7 +180,7 @@ func expired(t *testing.T, f *fleet.Fleet, token string) *canary.Search {
 
 func seen(t *testing.T, spoke client.Client, work *corev1.ConfigMap, value string) {
 	t.Helper()
-	within(t, eventually, "the consumer sees "+value, func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the consumer sees "+value, func(ctx context.Context) error {
 		if err := spoke.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
@@ -192,12 +191,12 @@ func seen(t *testing.T, spoke client.Client, work *corev1.ConfigMap, value strin
 	})
 }
 
-// report is what the consumer tells of its one cluster. It must be the process
-// that began.
+// report is the consumer's report on its one cluster. It fails if the consumer was
+// restarted.
 func report(t *testing.T, hub client.Client) status.Cluster {
 	t.Helper()
 	told := status.Report{}
-	within(t, eventually, "the consumer tells how it goes", func(ctx context.Context) error {
+	apitest.Within(t, eventually, "the consumer reports", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
 		if err := hub.List(ctx, pods, client.InNamespace(team)); err != nil {
 			return err
@@ -221,28 +220,6 @@ func report(t *testing.T, hub client.Client) status.Cluster {
 func clientOf(t *testing.T, f *fleet.Fleet, name string) client.Client {
 	t.Helper()
 	c, err := f.Client(name)
-	must(t, err)
+	apitest.Must(t, err)
 	return c
-}
-
-func within(t *testing.T, limit time.Duration, what string, ask func(context.Context) error) {
-	t.Helper()
-	last := errors.New("not asked yet")
-	err := wait.PollUntilContextTimeout(t.Context(), every, limit, true, func(ctx context.Context) (bool, error) {
-		err := ask(ctx)
-		if err != nil && ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within %s: %v", what, limit, last)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/await"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 // Modes of what is written.

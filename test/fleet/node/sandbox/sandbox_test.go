@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
 // playParent makes the test binary start one process and then wait to be killed.
@@ -355,14 +357,10 @@ func processes(t *testing.T, img string) int {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(within)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("not seen within %s: %s", within, what)
-		}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within) // cleanups wait, too
+	defer cancel()
+	err := await.Until(ctx, "this: "+what, 10*time.Millisecond, func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,42 @@
+package target
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deleter is a client that only deletes, and remembers what it would log.
+type deleter struct {
+	client.Client
+	logger logr.Logger
+}
+
+func (d *deleter) Delete(ctx context.Context, _ client.Object, _ ...client.DeleteOption) error {
+	d.logger = klog.FromContext(ctx)
+	return nil
+}
+
+// An API server answers the deletion of a Secret that a finalizer holds with the
+// whole Secret.
+func TestTheAnswerToAWithdrawalIsNotLogged(t *testing.T) {
+	account := types.NamespacedName{Namespace: "c1", Name: "reader"}
+	ledger, writer := NewLedger(), &deleter{}
+	ledger.wrote(account, Key(account, "team"), version{uid: "1", resourceVersion: "7"}, noon)
+	copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test")
+
+	everything := funcr.New(func(string, string) {}, funcr.Options{Verbosity: 10})
+	withdrawn, err := copies.Withdraw(klog.NewContext(t.Context(), everything), account, "team")
+	if err != nil || !withdrawn {
+		t.Fatalf("withdrawn: %t, %v", withdrawn, err)
+	}
+	if bodies, others := writer.logger.V(8).Enabled(), writer.logger.V(7).Enabled(); bodies || !others {
+		t.Errorf("bodies are logged: %t; other lines are: %t", bodies, others)
+	}
+}
