@@ -1,4 +1,4 @@
-# make help lists what there is.
+# make help lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ build: ## Build manager, agent and cp-creds into bin/
 	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
 
 .PHONY: image
-image: build ## Build the container image IMAGE with docker, which you need to have
+image: build ## Build the container image IMAGE (needs docker)
 	docker build -t $(IMAGE) .
 
 .PHONY: chart
@@ -31,29 +31,29 @@ chart: ## Package the Helm chart into bin/
 	$(FLEET_CLI) helm -- package $(CURDIR)/charts/cluster-inventory -d $(CURDIR)/bin
 
 .PHONY: clean
-clean: ## Remove what building left in the tree
+clean: ## Remove build output from the tree
 	rm -rf bin
 
 ##@ Test
 
 .PHONY: test
-test: ## Run every test: unit, stepped and wired tests, and the journeys on a real fleet
+test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet
 	hack/test.sh all
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need no fleet (they do need a real API server, which is built)
+test-unit: ## Run the tests that need no fleet (they build and start a real API server)
 	hack/test.sh unit
 
 .PHONY: e2e
-e2e: ## Run the journeys alone; RUN=regexp chooses some
+e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e
 
 .PHONY: bench-latency
-bench-latency: ## Measure property edit to profile on an idle fleet, beside a bare watch-and-patch loop
+bench-latency: ## Measure the time from a property edit to the profile, and of a bare watch-and-patch loop
 	hack/bench.sh latency
 
 .PHONY: bench-credentials
-bench-credentials: ## Measure how long a copied token takes to follow its account, and to go
+bench-credentials: ## Measure how long the update and the removal of a copied token take
 	hack/bench.sh credentials
 
 ##@ Lint and verify
@@ -63,25 +63,25 @@ lint: ## Check code, chart and scripts
 	hack/lint.sh
 
 .PHONY: generate
-generate: ## Write what is derived from other sources
+generate: ## Regenerate derived files
 	hack/generate.sh .
 
 .PHONY: verify
-verify: ## Check, in a copy, that everything derived is up to date
+verify: ## Check in a copy of the tree that derived and module files are up to date
 	hack/verify.sh
 
 ##@ Fleet
 
 .PHONY: fleet-up
-fleet-up: ## Start a hub and SPOKES spokes, joined by Open Cluster Management; WITH=access adds a way into them
+fleet-up: ## Start a hub and SPOKES spokes with OCM (WITH=access adds cluster-proxy and managed-serviceaccount)
 	$(FLEET_CLI) up
 
 .PHONY: fleet-down
-fleet-down: ## Stop the fleet and remove all it wrote, but the build cache
+fleet-down: ## Stop the fleet and remove its files, except the build cache
 	$(FLEET_CLI) down
 
 .PHONY: fleet-status
-fleet-status: ## Show what runs in the fleet
+fleet-status: ## Show the state of the fleet
 	$(FLEET_CLI) status
 
 .PHONY: deploy
@@ -89,11 +89,11 @@ deploy: ## Install or upgrade the chart from this tree (HELM_ARGS='--set ...')
 	$(FLEET_CLI) deploy
 
 .PHONY: undeploy
-undeploy: ## Remove the chart
+undeploy: ## Uninstall the chart
 	$(FLEET_CLI) undeploy
 
 .PHONY: demo
-demo: ## See it work: fleet, chart, placement, and properties edited on the spokes
+demo: ## Demonstrate the addon: fleet, chart, placement, and properties edited on the spokes
 	hack/demo.sh
 
 ##@ Help

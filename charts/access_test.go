@@ -42,7 +42,9 @@ const (
 func testTheManagerFindsClusterProxy(t *testing.T) {
 	h := install(t)
 	ca := certtest.NewCA(t, "ca", time.Now().Add(time.Hour))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-user-serving-cert"}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-user-serving-cert"},
+	}
 	chain := certtest.Chain(certtest.NewLeaf(t, ca, "cluster-proxy-addon-user."+proxyNamespace), ca)
 	secret.Data = map[string][]byte{"tls.crt": chain}
 	set, team := h.ExclusiveSet("set"), h.Namespace("team", nil)
@@ -96,17 +98,21 @@ func testTheManagerFindsClusterProxy(t *testing.T) {
 	})
 	h.EventuallyAddonCondition(cluster.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+team+".")
 	// The manager remembers the CA in the chart's ConfigMap, which has no data at first.
-	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-access-ca"}}
+	state := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-access-ca"},
+	}
 	h.Eventually("the CA is remembered", func() string {
 		h.MustGet(state)
 		return cmp.Diff(string(ca.PEM()), state.Data[proxyNamespace])
 	})
 
 	forbidden := map[string]error{
-		"list Secrets there":                h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace)),
-		"list the Secret's namesakes":       h.manager.List(t.Context(), &corev1.SecretList{}, named(secret.Name)),
-		"list Secrets of its own namespace": h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(hubtest.Namespace)),
-		"list addons":                       h.manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}),
+		"list Secrets there":          h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace)),
+		"list the Secret's namesakes": h.manager.List(t.Context(), &corev1.SecretList{}, named(secret.Name)),
+		"list Secrets of its own namespace": h.manager.List(
+			t.Context(), &corev1.SecretList{}, client.InNamespace(hubtest.Namespace),
+		),
+		"list addons": h.manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}),
 	}
 	for what, err := range forbidden {
 		if !apierrors.IsForbidden(err) {
@@ -119,7 +125,12 @@ func testTheManagerFindsClusterProxy(t *testing.T) {
 // those it needs.
 func TestRightsAtClusterProxy(t *testing.T) {
 	one := func(group, resource, name string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"list", "watch"}}
+		return rbacv1.PolicyRule{
+			APIGroups:     []string{group},
+			Resources:     []string{resource},
+			ResourceNames: []string{name},
+			Verbs:         []string{"list", "watch"},
+		}
 	}
 	deployment := one("apps", "deployments", "cluster-proxy-addon-manager")
 	service := one("", "services", "cluster-proxy-addon-user")
@@ -130,10 +141,19 @@ func TestRightsAtClusterProxy(t *testing.T) {
 		values string
 		want   []rbacv1.PolicyRule
 	}{
-		"by default":             {want: []rbacv1.PolicyRule{deployment, service, secret}},
-		"at another address":     {values: "access: {clusterProxy: {url: https://p}}", want: []rbacv1.PolicyRule{deployment, secret}},
-		"by another CA":          {values: "access: {clusterProxy: {" + bundle + "}}", want: []rbacv1.PolicyRule{deployment, service}},
-		"by another CA, as well": {values: "access: {clusterProxy: {url: https://p, " + bundle + "}}", want: []rbacv1.PolicyRule{deployment}},
+		"by default": {want: []rbacv1.PolicyRule{deployment, service, secret}},
+		"at another address": {
+			values: "access: {clusterProxy: {url: https://p}}",
+			want:   []rbacv1.PolicyRule{deployment, secret},
+		},
+		"by another CA": {
+			values: "access: {clusterProxy: {" + bundle + "}}",
+			want:   []rbacv1.PolicyRule{deployment, service},
+		},
+		"by another CA, as well": {
+			values: "access: {clusterProxy: {url: https://p, " + bundle + "}}",
+			want:   []rbacv1.PolicyRule{deployment},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +165,10 @@ func TestRightsAtClusterProxy(t *testing.T) {
 	}
 	for _, identity := range identifyAll(hubtest.MustRender(t, "access: {clusterProxy: {enabled: false}}")) {
 		if slices.Contains([]string{
-			"Role " + proxyNamespace + "/" + roleAtProxy, "RoleBinding " + proxyNamespace + "/" + roleAtProxy,
-			"ClusterRole /open-cluster-management:cluster-inventory:access", "ConfigMap inventory-system/cluster-inventory-access-ca",
+			"Role " + proxyNamespace + "/" + roleAtProxy,
+			"RoleBinding " + proxyNamespace + "/" + roleAtProxy,
+			"ClusterRole /open-cluster-management:cluster-inventory:access",
+			"ConfigMap inventory-system/cluster-inventory-access-ca",
 		}, identity) {
 			t.Errorf("%s exists though the manager does not use cluster-proxy", identity)
 		}
@@ -166,7 +188,8 @@ func TestTheBundleReachesTheManager(t *testing.T) {
 		if len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].ConfigMap.Name != config.Name {
 			t.Errorf("volumes %+v", pod.Spec.Volumes)
 		}
-		if mounts := pod.Spec.Containers[0].VolumeMounts; len(mounts) != 1 || mounts[0].MountPath != "/etc/cluster-inventory/access" {
+		if mounts := pod.Spec.Containers[0].VolumeMounts; len(mounts) != 1 ||
+			mounts[0].MountPath != "/etc/cluster-inventory/access" {
 			t.Errorf("mounts %+v", mounts)
 		}
 		return pod.Annotations["inventory.open-cluster-management.io/access-bundle"]

@@ -266,7 +266,11 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) {
 	s.T.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name("request")}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{"certificates.k8s.io"},
+			Resources: []string{"certificatesigningrequests"},
+			Verbs:     []string{"create"},
+		},
 	}}
 	s.MustCreate(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -277,7 +281,8 @@ func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) 
 	klusterlet := s.request(a, user, "system:open-cluster-management:"+a.Namespace+":agent")
 	s.Eventually("the klusterlet's request is approved", func() string {
 		s.MustGet(klusterlet)
-		if len(klusterlet.Status.Conditions) == 0 || klusterlet.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
+		if len(klusterlet.Status.Conditions) == 0 ||
+			klusterlet.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
 			return fmt.Sprintf("conditions %v", klusterlet.Status.Conditions)
 		}
 		return ""
@@ -288,7 +293,9 @@ func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) 
 }
 
 // request requests the certificate of the agent's user.
-func (s *shell) request(a *addonv1beta1.ManagedClusterAddOn, user, requester string) *certificatesv1.CertificateSigningRequest {
+func (s *shell) request(
+	a *addonv1beta1.ManagedClusterAddOn, user, requester string,
+) *certificatesv1.CertificateSigningRequest {
 	s.T.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	apitest.Must(s.T, err)
@@ -383,7 +390,8 @@ func (s *shell) checkAbandoned(a *addonv1beta1.ManagedClusterAddOn) {
 	})
 	s.MustDelete(a)
 	s.EventuallyGone(a)
-	for regarding, where := range map[string]string{"ManagedClusterAddOn": a.Namespace, "ManagedCluster": metav1.NamespaceDefault} {
+	namespaces := map[string]string{"ManagedClusterAddOn": a.Namespace, "ManagedCluster": metav1.NamespaceDefault}
+	for regarding, where := range namespaces {
 		s.Eventually("an event about the "+regarding, func() string {
 			events := &eventsv1.EventList{}
 			s.MustList(events, client.InNamespace(where))

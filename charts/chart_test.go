@@ -84,12 +84,23 @@ func TestWhatIsInstalled(t *testing.T) {
 		"a placement and its binding": {values: placements, also: []string{
 			"ManagedClusterSetBinding inventory-system/sandbox-fleet", "Placement inventory-system/cluster-inventory",
 		}},
-		"a placement in another namespace": {values: placements + "    namespace: fleet\n    name: everyone\n", also: []string{
-			"ManagedClusterSetBinding fleet/sandbox-fleet", "Placement fleet/everyone",
-		}},
-		"the set is bound already":       {values: placements + "    createBinding: false\n", also: []string{"Placement inventory-system/cluster-inventory"}},
-		"the placement is there already": {values: "installStrategy: {type: Placements, placement: {create: false, name: mine}}"},
-		"several managers":               {values: "replicas: 3", also: []string{"PodDisruptionBudget inventory-system/cluster-inventory-manager"}},
+		"a placement in another namespace": {
+			values: placements + "    namespace: fleet\n    name: everyone\n",
+			also: []string{
+				"ManagedClusterSetBinding fleet/sandbox-fleet", "Placement fleet/everyone",
+			},
+		},
+		"the set is bound already": {
+			values: placements + "    createBinding: false\n",
+			also:   []string{"Placement inventory-system/cluster-inventory"},
+		},
+		"the placement is there already": {
+			values: "installStrategy: {type: Placements, placement: {create: false, name: mine}}",
+		},
+		"several managers": {
+			values: "replicas: 3",
+			also:   []string{"PodDisruptionBudget inventory-system/cluster-inventory-manager"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,12 +124,17 @@ func TestInstallStrategy(t *testing.T) {
 		}},
 		"a placement that is there already": {
 			values: "installStrategy: {type: Placements, placement: {create: false, name: mine, namespace: fleet}}",
-			want:   addonv1beta1.InstallStrategy{Type: "Placements", Placements: []addonv1beta1.PlacementStrategy{placed("fleet", "mine")}},
+			want: addonv1beta1.InstallStrategy{
+				Type:       "Placements",
+				Placements: []addonv1beta1.PlacementStrategy{placed("fleet", "mine")},
+			},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, hubtest.MustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
+			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](
+				t, hubtest.MustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory",
+			)
 			if diff := cmp.Diff(test.want, addon.Spec.InstallStrategy); diff != "" {
 				t.Errorf("install strategy (-want +got):\n%s", diff)
 			}
@@ -151,14 +167,20 @@ func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 	for _, toleration := range placement.Spec.Tolerations {
 		tolerated = append(tolerated, toleration.Key)
 	}
-	if diff := cmp.Diff([]string{"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"}, tolerated); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"cluster.open-cluster-management.io/unreachable", "cluster.open-cluster-management.io/unavailable"},
+		tolerated,
+	); diff != "" {
 		t.Errorf("tolerations (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"sandbox-fleet"}, placement.Spec.ClusterSets); diff != "" {
 		t.Errorf("sets (-want +got):\n%s", diff)
 	}
-	binding := manifesttest.Find[clusterv1beta2.ManagedClusterSetBinding](t, objects, "ManagedClusterSetBinding", "sandbox-fleet")
-	if binding.Spec.ClusterSet != "sandbox-fleet" || binding.Labels["inventory.open-cluster-management.io/publish"] != "false" {
+	binding := manifesttest.Find[clusterv1beta2.ManagedClusterSetBinding](
+		t, objects, "ManagedClusterSetBinding", "sandbox-fleet",
+	)
+	if binding.Spec.ClusterSet != "sandbox-fleet" ||
+		binding.Labels["inventory.open-cluster-management.io/publish"] != "false" {
 		t.Errorf("the chart's own binding publishes: %+v", binding)
 	}
 }
@@ -214,11 +236,14 @@ podAnnotations: {a: b}
 	if manager.Annotations["a"] != "b" || manager.Spec.Containers[0].Image != "example.com/inventory:v9" {
 		t.Errorf("pod template %+v", manager)
 	}
-	uninstall := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec.Containers[0]
+	job := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall")
+	uninstall := job.Spec.Template.Spec.Containers[0]
 	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
 	}
-	role := manifesttest.Find[rbacv1.ClusterRole](t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager")
+	role := manifesttest.Find[rbacv1.ClusterRole](
+		t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager",
+	)
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Equal(r.Resources, []string{"clusterroles"}) && slices.Equal(r.ResourceNames, []string{"other"})
 	}) {
@@ -227,15 +252,20 @@ podAnnotations: {a: b}
 }
 
 func TestDefaultImageIsTheChartsVersion(t *testing.T) {
-	manager := manifesttest.Find[appsv1.Deployment](t, hubtest.MustRender(t, ""), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
-	if want := "quay.io/open-cluster-management/cluster-inventory-addon:" + hubtest.Load(t).Metadata.AppVersion; manager.Image != want {
+	objects := hubtest.MustRender(t, "")
+	deployment := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
+	manager := deployment.Spec.Template.Spec.Containers[0]
+	want := "quay.io/open-cluster-management/cluster-inventory-addon:" + hubtest.Load(t).Metadata.AppVersion
+	if manager.Image != want {
 		t.Errorf("image %s, want %s", manager.Image, want)
 	}
 }
 
 // TestGatesOffWithoutQuotes: YAML reads a bare off as false.
 func TestGatesOffWithoutQuotes(t *testing.T) {
-	manager := manifesttest.Find[appsv1.Deployment](t, hubtest.MustRender(t, "upstreamGates: off"), "Deployment", "cluster-inventory-manager").Spec.Template.Spec.Containers[0]
+	objects := hubtest.MustRender(t, "upstreamGates: off")
+	deployment := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
+	manager := deployment.Spec.Template.Spec.Containers[0]
 	if !slices.Contains(manager.Args, "--upstream-gates=off") {
 		t.Errorf("arguments %v", manager.Args)
 	}
@@ -246,29 +276,56 @@ func TestSchemaRejects(t *testing.T) {
 		values string
 		want   string // part of the message
 	}{
-		"a value that does not exist":          {values: "agnet: {}", want: "agnet"},
-		"a nested value that does not exist":   {values: "agent: {claimlimit: 3}", want: "claimlimit"},
-		"an unknown strategy":                  {values: "installStrategy: {type: Placement}", want: "installStrategy/type"},
-		"placements without a set":             {values: "installStrategy: {type: Placements}", want: "clusterSet"},
-		"a namespace that is none":             {values: "agent: {installNamespace: Agents!}", want: "agent/installNamespace"},
-		"a negative limit":                     {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
-		"a limit in words":                     {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
-		"an unknown pull policy":               {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
-		"a digest in place of a tag":           {values: `image: {repository: "example.com/a@sha256:00"}`, want: "image/repository"},
-		"a timeout of no time":                 {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
-		"a timeout without unit":               {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
-		"a timeout that is a number":           {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
-		"gates said to be on":                  {values: "upstreamGates: on", want: "upstreamGates"},
-		"no role to look at":                   {values: `upstreamRegistrationClusterRole: ""`, want: "upstreamRegistrationClusterRole"},
-		"a label pattern with a comma in it":   {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
-		"label patterns that are no list":      {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
-		"a mode that is none":                  {values: "credentials: {mode: on}", want: "credentials/mode"},
-		"a syncer said to be on":               {values: "credentials: {upstreamSyncer: on}", want: "credentials/upstreamSyncer"},
-		"an address without TLS":               {values: "access: {clusterProxy: {url: http://proxy}}", want: "access/clusterProxy/url"},
-		"an address with a password":           {values: "access: {clusterProxy: {url: https://u:p@proxy}}", want: "access/clusterProxy/url"},
-		"a CA that is none":                    {values: "access: {clusterProxy: {caBundle: ca}}", want: "access/clusterProxy/caBundle"},
-		"a key beside the CA":                  {values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`, want: "access/clusterProxy/caBundle"},
-		"a proxy nowhere":                      {values: `access: {clusterProxy: {namespace: ""}}`, want: "access/clusterProxy/namespace"},
+		"a value that does not exist":        {values: "agnet: {}", want: "agnet"},
+		"a nested value that does not exist": {values: "agent: {claimlimit: 3}", want: "claimlimit"},
+		"an unknown strategy":                {values: "installStrategy: {type: Placement}", want: "installStrategy/type"},
+		"placements without a set":           {values: "installStrategy: {type: Placements}", want: "clusterSet"},
+		"a namespace that is none": {
+			values: "agent: {installNamespace: Agents!}",
+			want:   "agent/installNamespace",
+		},
+		"a negative limit":       {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
+		"a limit in words":       {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
+		"an unknown pull policy": {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
+		"a digest in place of a tag": {
+			values: `image: {repository: "example.com/a@sha256:00"}`,
+			want:   "image/repository",
+		},
+		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
+		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
+		"a timeout that is a number": {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
+		"gates said to be on":        {values: "upstreamGates: on", want: "upstreamGates"},
+		"no role to look at": {
+			values: `upstreamRegistrationClusterRole: ""`,
+			want:   "upstreamRegistrationClusterRole",
+		},
+		"a label pattern with a comma in it": {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
+		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
+		"a mode that is none":                {values: "credentials: {mode: on}", want: "credentials/mode"},
+		"a syncer said to be on": {
+			values: "credentials: {upstreamSyncer: on}",
+			want:   "credentials/upstreamSyncer",
+		},
+		"an address without TLS": {
+			values: "access: {clusterProxy: {url: http://proxy}}",
+			want:   "access/clusterProxy/url",
+		},
+		"an address with a password": {
+			values: "access: {clusterProxy: {url: https://u:p@proxy}}",
+			want:   "access/clusterProxy/url",
+		},
+		"a CA that is none": {
+			values: "access: {clusterProxy: {caBundle: ca}}",
+			want:   "access/clusterProxy/caBundle",
+		},
+		"a key beside the CA": {
+			values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`,
+			want:   "access/clusterProxy/caBundle",
+		},
+		"a proxy nowhere": {
+			values: `access: {clusterProxy: {namespace: ""}}`,
+			want:   "access/clusterProxy/namespace",
+		},
 		"replicas in words":                    {values: "replicas: two", want: "replicas"},
 		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
 		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
@@ -291,9 +348,14 @@ func TestOldHubIsTold(t *testing.T) {
 		versions []string
 		want     string
 	}{
-		"a hub whose addons are too old": {versions: []string{"addon.open-cluster-management.io/v1alpha1"}, want: "1.2.1 or later"},
-		"a hub that serves both":         {versions: []string{"addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1"}},
-		"nothing known, as offline":      {},
+		"a hub whose addons are too old": {
+			versions: []string{"addon.open-cluster-management.io/v1alpha1"},
+			want:     "1.2.1 or later",
+		},
+		"a hub that serves both": {
+			versions: []string{"addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1"},
+		},
+		"nothing known, as offline": {},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -309,13 +371,18 @@ func TestOldHubIsTold(t *testing.T) {
 // no Secrets and no way to obtain more, except what TestRightsOnSecrets lists.
 func TestRights(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, placements) {
-		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || slices.Contains(ofCredentials, object.GetName()) || object.GetName() == roleAtProxy {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" ||
+			slices.Contains(ofCredentials, object.GetName()) ||
+			object.GetName() == roleAtProxy {
 			continue
 		}
-		role := manifesttest.Find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName())
+		role := manifesttest.Find[rbacv1.ClusterRole](
+			t, []*unstructured.Unstructured{object}, object.GetKind(), object.GetName(),
+		)
 		for _, rule := range role.Rules {
 			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames) {
-				if strings.Contains(word, "*") || slices.Contains([]string{"secrets", "bind", "escalate", "impersonate", "deletecollection"}, word) {
+				if strings.Contains(word, "*") ||
+					slices.Contains([]string{"secrets", "bind", "escalate", "impersonate", "deletecollection"}, word) {
 					t.Errorf("%s has a rule with %q: %+v", manifesttest.Identify(object), word, rule)
 				}
 			}
@@ -327,7 +394,9 @@ func TestRights(t *testing.T) {
 func TestPodsAreRestricted(t *testing.T) {
 	objects := hubtest.MustRender(t, "")
 	pods := map[string]corev1.PodSpec{
-		"manager":   manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec,
+		"manager": manifesttest.Find[appsv1.Deployment](
+			t, objects, "Deployment", "cluster-inventory-manager",
+		).Spec.Template.Spec,
 		"uninstall": manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
 	}
 	for name, pod := range pods {
@@ -352,7 +421,8 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 		if weight := object.GetAnnotations()["helm.sh/hook-weight"]; isHook && weight != want {
 			t.Errorf("%s has weight %s, want %s", manifesttest.Identify(object), weight, want)
 		}
-		if policy := object.GetAnnotations()["helm.sh/hook-delete-policy"]; isHook && policy != "before-hook-creation,hook-succeeded" {
+		if policy := object.GetAnnotations()["helm.sh/hook-delete-policy"]; isHook &&
+			policy != "before-hook-creation,hook-succeeded" {
 			t.Errorf("%s is deleted %q", manifesttest.Identify(object), policy)
 		}
 	}
@@ -370,11 +440,15 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 	if len(crds) != 1 {
 		t.Fatalf("%d CRD files", len(crds))
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-inventory-api").Output()
+	out, err := exec.CommandContext(
+		t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-inventory-api",
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	original, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases", filepath.Base(crds[0].Filename)))
+	original, err := os.ReadFile(
+		filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases", filepath.Base(crds[0].Filename)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,12 @@ var ofCredentials = []string{tokenSource, tokenTarget, "open-cluster-management:
 // those on Secrets nowhere.
 func TestRightsOnSecrets(t *testing.T) {
 	rule := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
+		return rbacv1.PolicyRule{
+			APIGroups:     []string{group},
+			Resources:     []string{resource},
+			ResourceNames: names,
+			Verbs:         verbs,
+		}
 	}
 	roles := "rbac.authorization.k8s.io"
 	want := map[string][]rbacv1.PolicyRule{
@@ -32,7 +37,13 @@ func TestRightsOnSecrets(t *testing.T) {
 		tokenTarget: {rule("", "secrets", nil, "get", "list", "watch", "create", "patch", "delete")},
 		"open-cluster-management:cluster-inventory:credentials": {
 			rule("authentication.open-cluster-management.io", "managedserviceaccounts", nil, "list", "watch"),
-			rule(roles, "clusterroles", []string{"open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"}, "list", "watch"),
+			rule(
+				roles,
+				"clusterroles",
+				[]string{"open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"},
+				"list",
+				"watch",
+			),
 			rule(roles, "clusterroles", []string{tokenSource, tokenTarget}, "bind"),
 			rule(roles, "rolebindings", []string{tokenSource, tokenTarget}, "delete"),
 		},

@@ -49,9 +49,15 @@ func install(t *testing.T) *installed {
 		hubtest.Install(hub.World, "", hubtest.AllButProgram)
 		hub.MustCreate(&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
-			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get"},
-			}},
+			Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{
+						"cluster.open-cluster-management.io",
+					},
+					Resources: []string{"managedclusters"},
+					Verbs:     []string{"get"},
+				},
+			},
 		})
 	})
 	return hub

@@ -98,7 +98,11 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 	rename := func(name string) func(*rbacv1.RoleBinding) {
 		return func(b *rbacv1.RoleBinding) { b.Name = name }
 	}
-	const policy, source, target = "may bind only its agents", "cluster-inventory-token-source", "cluster-inventory-token-target"
+	const (
+		policy = "may bind only its agents"
+		source = "cluster-inventory-token-source"
+		target = "cluster-inventory-token-target"
+	)
 	for by, binding := range map[string]*rbacv1.RoleBinding{
 		policy: changed(own(tokenTarget), rename("other")), source: own(tokenSource), target: own(tokenTarget),
 	} {
@@ -146,19 +150,47 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		// Each is where the other policy finds its parameter, so that this one refuses.
 		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), policy},
 		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), policy},
-		"somebody else":                    {team, changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")), policy},
-		"another account of its namespace": {team, changed(own(tokenTarget), subject("ServiceAccount", hubtest.Namespace, "default")), policy},
-		"everybody":                        {team, changed(own(tokenTarget), subject("Group", "", "system:authenticated")), policy},
+		"somebody else": {
+			team,
+			changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")),
+			policy,
+		},
+		"another account of its namespace": {
+			team,
+			changed(own(tokenTarget), subject("ServiceAccount", hubtest.Namespace, "default")),
+			policy,
+		},
+		"everybody": {
+			team,
+			changed(own(tokenTarget), subject("Group", "", "system:authenticated")),
+			policy,
+		},
 		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
 		}), policy},
-		"a Role that gives nothing": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "Role", "empty" }), policy},
+		"a Role that gives nothing": {
+			team,
+			changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "Role", "empty" }),
+			policy,
+		},
 		"an agent of another cluster": {cluster, changed(agents, func(b *rbacv1.RoleBinding) {
 			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
 		}), policy},
-		"an agent's user, to read tokens":            {cluster, changed(own(tokenSource), func(b *rbacv1.RoleBinding) { b.Subjects = agents.Subjects }), policy},
-		"the agent's name, for the role that copies": {team, changed(own(tokenTarget), rename("cluster-inventory-agent")), policy},
-		"the ClusterRole admin":                      {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "admin" }), ""},
+		"an agent's user, to read tokens": {
+			cluster,
+			changed(own(tokenSource), func(b *rbacv1.RoleBinding) { b.Subjects = agents.Subjects }),
+			policy,
+		},
+		"the agent's name, for the role that copies": {
+			team,
+			changed(own(tokenTarget), rename("cluster-inventory-agent")),
+			policy,
+		},
+		"the ClusterRole admin": {
+			team,
+			changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "admin" }),
+			"",
+		},
 	}
 	for name, attempt := range refused {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +203,9 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 	t.Run("changing one it made", func(t *testing.T) {
 		made := own(tokenTarget)
 		made.Namespace = team
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"subjects":[{"kind":"ServiceAccount","namespace":"team","name":"a"}]}`))
+		patch := client.RawPatch(
+			types.MergePatchType, []byte(`{"subjects":[{"kind":"ServiceAccount","namespace":"team","name":"a"}]}`),
+		)
 		err := p.manager.Patch(t.Context(), made, patch)
 		if !isRefused(err, policy) {
 			t.Errorf("the manager is told %v", err)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows the addon at work on a local fleet, which it starts if need be.
+# Demonstrates the addon on a local fleet, and starts the fleet if necessary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec go -C test/e2e run ./cmd/demo -fleet "${FLEET:-default}"

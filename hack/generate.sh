@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Generates all derived files in a tree: the one given as argument, or this one.
+# Generates all derived files of a tree: the one given as argument, or this one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tree=$(cd "${1:-.}" && pwd)

@@ -12,7 +12,7 @@ echo "lint: the fleet"
 echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
 echo "lint: the programs the fleet is built from"
-# Analysing them means analysing all of Kubernetes; that they build is enough.
+# Analysing them would analyse all of Kubernetes. The fleet builds them, which is enough.
 [ -z "$(gofmt -l test/fleet/tools)" ] || { gofmt -d test/fleet/tools; exit 1; }
 echo "lint: the chart"
 go -C test/fleet run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests: all, unit (everything that needs no fleet) or e2e (journeys).
-# RUN narrows them as go test's -run does.
+# Runs the tests: all, unit (those that need no fleet) or e2e (the journeys).
+# RUN selects tests, as go test's -run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mode=${1:?"usage: hack/test.sh all|unit|e2e"}
 
 if [ -n "${TEST_RUNNER:-}" ]; then
-	# Called by the runner below: the events of all modules as one stream.
+	# Called by gotestsum below: prints the test events of all modules as one stream.
 	bin=$(mktemp -d)
 	trap 'rm -rf "$bin"' EXIT
 	go build -o "$bin/suite" ./hack/suite
@@ -15,9 +15,9 @@ if [ -n "${TEST_RUNNER:-}" ]; then
 	exit
 fi
 
-# The tests of the packages run against a real API server.
+# Package tests run against a real API server.
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
-# The fleet and its node run the same binary.
+# The fleet runs the same binary.
 [ -n "${FLEET_KUBE_BINARY:-}" ] || FLEET_KUBE_BINARY=$(readlink -f "$KUBEBUILDER_ASSETS/etcd")
 export KUBEBUILDER_ASSETS FLEET_KUBE_BINARY TEST_RUNNER=1
 exec go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format "${TEST_FORMAT:-testname}" --raw-command -- "$0" "$mode"

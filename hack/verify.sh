@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks, in a copy of the tree, that everything derived is up to date and that
-# every module file is tidy; never touches the tree itself.
+# Checks in a copy of the tree that derived files are up to date and go.mod files are
+# tidy. It never changes the tree itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,8 +18,8 @@ done
 new=$(cd "$copy" && find . -type f | sed 's|^\./||' | while IFS= read -r file; do [ -e "$OLDPWD/$file" ] || echo "$file"; done)
 [ -z "$new" ] || { echo "verify: make generate writes files that are not there: $new" >&2; exit 1; }
 
-# Not the programs that the fleet runs: tidying them downloads what all tests of
-# Kubernetes need. That they build is enough.
+# Without test/fleet/tools: tidying it downloads everything that the tests of Kubernetes
+# need. The fleet builds it, which is enough.
 for dir in . test/fleet test/e2e hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }

@@ -56,7 +56,8 @@ func TestConsumerLogsInThroughProfile(t *testing.T) {
 			if got := whoAmI(t, world.consumer(t)); got != "system:serviceaccount:"+accountNamespace+":"+accountName {
 				t.Errorf("the spoke sees %q", got)
 			}
-			list, err := kubernetes.NewForConfigOrDie(world.consumer(t)).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+			consumer := kubernetes.NewForConfigOrDie(world.consumer(t))
+			list, err := consumer.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) == 0 {
 				t.Errorf("namespaces of the spoke: %d, %v", len(list.Items), err)
 			}
@@ -76,7 +77,11 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 	} {
 		// The answer has whole seconds.
 		earliest := time.Now().Truncate(time.Second).Add(maxCache)
-		got := call(t, program(), world.env(t, clusterName), strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
+		got := call(
+			t,
+			program(),
+			world.env(t, clusterName),
+			strings.Fields("--managed-serviceaccount="+accountName+" "+args)...)
 		latest := time.Now().Add(maxCache)
 		if earliest.After(end) {
 			earliest, latest = end, end
@@ -91,7 +96,8 @@ func TestAnswerSaysWhenToAskAgain(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 || got.stderr != "" {
 			t.Fatalf("%q: code %d, stderr %q, %v", args, got.code, got.stderr, err)
 		}
-		if answer.Kind != "ExecCredential" || answer.APIVersion != "client.authentication.k8s.io/v1" || answer.Status.Token != token {
+		if answer.Kind != "ExecCredential" || answer.APIVersion != "client.authentication.k8s.io/v1" ||
+			answer.Status.Token != token {
 			t.Errorf("%q: a %s of %s, the token %t", args, answer.Kind, answer.APIVersion, answer.Status.Token == token)
 		}
 		if again := answer.Status.ExpirationTimestamp; again.Before(earliest) || again.After(latest) {
@@ -176,34 +182,73 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		code int
 		want []string
 	}{
-		"no account named":         {execInfo(clusterName), nil, 2, []string{"--managed-serviceaccount: is required"}},
-		"an account that is none":  {execInfo(clusterName), []string{"--managed-serviceaccount=a/b"}, 2, []string{`"a/b" is not the name of an account`}},
-		"an unknown flag":          {execInfo(clusterName), []string{flag, "--cluster=x"}, 2, []string{"unknown flag: --cluster"}},
-		"no time at all":           {execInfo(clusterName), []string{flag, "--timeout=0s"}, 2, []string{"--timeout: 0s is not positive"}},
-		"a namespace that is none": {append(execInfo(clusterName), "NAMESPACE=../x"), []string{flag}, 2, []string{`$NAMESPACE: "../x"`}},
+		"no account named": {execInfo(clusterName), nil, 2, []string{"--managed-serviceaccount: is required"}},
+		"an account that is none": {
+			execInfo(clusterName), []string{"--managed-serviceaccount=a/b"}, 2, []string{`"a/b" is not the name of an account`},
+		},
+		"an unknown flag": {
+			execInfo(clusterName), []string{flag, "--cluster=x"}, 2, []string{"unknown flag: --cluster"},
+		},
+		"no time at all": {
+			execInfo(clusterName), []string{flag, "--timeout=0s"}, 2, []string{"--timeout: 0s is not positive"},
+		},
+		"a namespace that is none": {
+			append(execInfo(clusterName), "NAMESPACE=../x"), []string{flag}, 2, []string{`$NAMESPACE: "../x"`},
+		},
 
-		"called by hand":              {nil, []string{flag}, 3, []string{"$KUBERNETES_EXEC_INFO is not set"}},
-		"called with v1beta1":         {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}`}, []string{flag}, 3, []string{"set execConfig.apiVersion to client.authentication.k8s.io/v1 in the provider file"}},
-		"called without cluster info": {[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`}, []string{flag}, 3, []string{"set execConfig.provideClusterInfo to true in the provider file"}},
-		"a name that is a path":       {execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"}},
+		"called by hand": {nil, []string{flag}, 3, []string{"$KUBERNETES_EXEC_INFO is not set"}},
+		"called with v1beta1": {
+			[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}`},
+			[]string{flag}, 3, []string{"set execConfig.apiVersion to client.authentication.k8s.io/v1 in the provider file"},
+		},
+		"called without cluster info": {
+			[]string{`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`},
+			[]string{flag}, 3, []string{"set execConfig.provideClusterInfo to true in the provider file"},
+		},
+		"a name that is a path": {
+			execInfo("../" + clusterName), []string{flag}, 3, []string{`"../cluster1"`, "not the name of a cluster"},
+		},
 
-		"no hub":       {append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4, []string{"cannot tell where the hub's API server is"}},
-		"a broken hub": {append(execInfo(clusterName), "KUBECONFIG="+apitest.File(t, "kubeconfig", []byte("}"))), []string{flag}, 4, []string{"the kubeconfig cannot be used"}},
+		"no hub": {
+			append(execInfo(clusterName), "KUBECONFIG=/absent"), []string{flag}, 4,
+			[]string{"cannot tell where the hub's API server is"},
+		},
+		"a broken hub": {
+			append(execInfo(clusterName), "KUBECONFIG="+apitest.File(t, "kubeconfig", []byte("}"))), []string{flag}, 4,
+			[]string{"the kubeconfig cannot be used"},
+		},
 		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
 			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
 			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
 			"name " + world.namespace + " in its annotation inventory.open-cluster-management.io/sync-to-namespaces",
 			"condition CredentialsSynced of the ManagedClusterAddOn cluster2/cluster-inventory",
 		}},
-		"an unknown account": {world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"}},
+		"an unknown account": {
+			world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"},
+		},
 		"no rights there": {append(world.env(t, clusterName), "NAMESPACE="+other), []string{flag}, 6, []string{
 			"not allowed to read Secret " + other + "/cluster1-argocd (namespace from $NAMESPACE)", `User "` + world.name + `"`, `grant the consumer "get" on secrets with a Role and a RoleBinding in namespace ` + other,
 		}},
-		"a hub that does not know the consumer":         {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)), []string{flag}, 6, []string{"system:anonymous"}},
-		"an account whose name runs into the cluster's": {world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7, []string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"}},
-		"a token that has expired":                      {world.env(t, "expired"), []string{flag}, 8, []string{"the token in Secret " + world.namespace + "/expired-argocd expired at 2026-01-01T00:00:00Z"}},
-		"a hub that is down":                            {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, world.namespace)), []string{flag}, 9, []string{"https://127.0.0.1:1", "connection refused"}},
-		"a hub that keeps silent":                       {append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: silent}, world.namespace)), []string{flag, "--timeout=300ms"}, 9, []string{silent, "within --timeout"}},
+		"a hub that does not know the consumer": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, rest.AnonymousClientConfig(world.user), world.namespace)),
+			[]string{flag}, 6, []string{"system:anonymous"},
+		},
+		"an account whose name runs into the cluster's": {
+			world.env(t, "cluster1-argocd"), []string{"--managed-serviceaccount=x"}, 7,
+			[]string{"cluster1/argocd-x, and cluster1-argocd/x is wanted"},
+		},
+		"a token that has expired": {
+			world.env(t, "expired"), []string{flag}, 8,
+			[]string{"the token in Secret " + world.namespace + "/expired-argocd expired at 2026-01-01T00:00:00Z"},
+		},
+		"a hub that is down": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, world.namespace)),
+			[]string{flag}, 9, []string{"https://127.0.0.1:1", "connection refused"},
+		},
+		"a hub that keeps silent": {
+			append(execInfo(clusterName), "KUBECONFIG="+world.kubeconfig(t, &rest.Config{Host: silent}, world.namespace)),
+			[]string{flag, "--timeout=300ms"}, 9, []string{silent, "within --timeout"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, program(), test.env, test.args...)
@@ -232,7 +277,9 @@ func newWorld(t *testing.T) *world {
 	w.user = hub.User(t, w.name)
 	w.grant()
 	w.addAccount()
-	w.put("expired-argocd", "canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z"})
+	w.put("expired-argocd", "canary", map[string]string{
+		"inventory.open-cluster-management.io/expires": "2026-01-01T00:00:00Z",
+	})
 	w.put("cluster1-argocd-x", "canary", map[string]string{
 		"inventory.open-cluster-management.io/source-cluster": "cluster1",
 		"inventory.open-cluster-management.io/source-account": "argocd-x",
@@ -294,7 +341,9 @@ func (w *world) addAccount() {
 	w.spoke.MustCreate(
 		&rbacv1.ClusterRole{
 			ObjectMeta: meta,
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
+			},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta,
@@ -348,7 +397,8 @@ func (w *world) consumer(t *testing.T, more ...string) *rest.Config {
 		]
 	}`)))
 	apitest.Must(t, err)
-	profile, err := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace).Get(t.Context(), clusterName, metav1.GetOptions{})
+	profiles := inventoryclient.NewForConfigOrDie(hub.Config(t)).ApisV1alpha1().ClusterProfiles(w.namespace)
+	profile, err := profiles.Get(t.Context(), clusterName, metav1.GetOptions{})
 	apitest.Must(t, err)
 	config, err := providers.BuildConfigFromCP(profile)
 	apitest.Must(t, err)
@@ -369,7 +419,12 @@ func (w *world) env(t *testing.T, cluster string) []string {
 }
 
 func execInfo(cluster string) []string {
-	return []string{fmt.Sprintf(`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`, cluster)}
+	return []string{
+		fmt.Sprintf(
+			`KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://x/%[1]s","config":{"clusterName":%[1]q}}}}`,
+			cluster,
+		),
+	}
 }
 
 // statuses counts the answers to a client by HTTP status.
@@ -404,7 +459,9 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 
 func review(t *testing.T, client *kubernetes.Clientset) authenticationv1.UserInfo {
 	t.Helper()
-	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+		t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	apitest.Must(t, err)
 	return answer.Status.UserInfo
 }

@@ -105,7 +105,8 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	if err := os.WriteFile(installed, []byte("an older one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := call(t, program(), nil, "install", dir); got.code != 0 || got.stdout != "installed "+installed+"\n" || got.stderr != "" {
+	if got := call(t, program(), nil, "install", dir); got.code != 0 || got.stdout != "installed "+installed+"\n" ||
+		got.stderr != "" {
 		t.Fatalf("install: %+v", got)
 	}
 	want, err := os.ReadFile(program())
@@ -172,7 +173,8 @@ func (r result) mustFail(t *testing.T, code int, parts ...string) {
 	if r.code != code {
 		t.Errorf("exit code = %d, want %d", r.code, code)
 	}
-	if !strings.HasPrefix(r.stderr, "cp-creds: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+	if !strings.HasPrefix(r.stderr, "cp-creds: ") || strings.Count(r.stderr, "\n") != 1 ||
+		!strings.HasSuffix(r.stderr, "\n") {
 		t.Errorf("stderr = %q, want one line of the program", r.stderr)
 	}
 	for _, part := range parts {

@@ -158,7 +158,8 @@ func (s *Server) ready() error {
 		return err
 	}
 	const every = 50 * time.Millisecond
-	return wait.PollUntilContextTimeout(context.Background(), every, startTimeout, true, func(ctx context.Context) (bool, error) {
+	ctx := context.Background()
+	return wait.PollUntilContextTimeout(ctx, every, startTimeout, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 		return err == nil, client.IgnoreNotFound(err)
 	})

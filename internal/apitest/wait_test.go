@@ -51,7 +51,8 @@ func TestEventually(t *testing.T) {
 		}
 		return ""
 	}
-	if reason := run(t, func(tb testing.TB) { Eventually(tb, long, "the third check", third) }); reason != "" || checks != 3 {
+	if reason := run(t, func(tb testing.TB) { Eventually(tb, long, "the third check", third) }); reason != "" ||
+		checks != 3 {
 		t.Errorf("after %d checks: %q, want success at the third", checks, reason)
 	}
 	checks = 0
@@ -140,7 +141,8 @@ func TestStays(t *testing.T) {
 		return "broken"
 	}
 	reason := run(t, func(tb testing.TB) { Stays(tb, long, "good", breaks) })
-	if !strings.Contains(reason, "did not stay so for 1m0s: good") || !strings.HasSuffix(reason, ": broken") || checks != 3 {
+	if !strings.Contains(reason, "did not stay so for 1m0s: good") || !strings.HasSuffix(reason, ": broken") ||
+		checks != 3 {
 		t.Errorf("after %d checks: %q", checks, reason)
 	}
 }

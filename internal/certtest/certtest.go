@@ -70,7 +70,11 @@ func NewCA(tb testing.TB, name string, until time.Time) *Pair {
 // NewLeaf makes a server's certificate for these hosts.
 func NewLeaf(tb testing.TB, issuer *Pair, hosts ...string) *Pair {
 	tb.Helper()
-	return Issue(tb, issuer, x509.Certificate{Subject: pkix.Name{CommonName: hosts[0]}, DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature})
+	return Issue(tb, issuer, x509.Certificate{
+		Subject:  pkix.Name{CommonName: hosts[0]},
+		DNSNames: hosts,
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	})
 }
 
 // PEM is the certificate's text.

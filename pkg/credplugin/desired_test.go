@@ -50,22 +50,37 @@ func TestWantedAccount(t *testing.T) {
 
 func TestWantedAccountRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ request, want string }{
-		"a call by hand":                     {"", "clients run this program"},
-		"what is no JSON":                    {"{", "cannot be parsed"},
-		"another kind":                       {`{"kind":"Pod","apiVersion":"v1"}`, `is a "Pod"`},
-		"the beta version":                   {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{"cluster":{"config":{"clusterName":"c"}}}}`, "set execConfig.apiVersion to client.authentication.k8s.io/v1"},
-		"no cluster information":             {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{}}`, "set execConfig.provideClusterInfo to true"},
-		"a profile without the extension":    {`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://x"}}}`, `no extension "client.authentication.k8s.io/exec" with a "clusterName"`},
-		"an extension of nothing":            {request(`null`), "no extension"},
-		"an extension without the name":      {request(`{}`), "no extension"},
-		"an extension that is a list":        {request(`["cluster1"]`), "cannot be parsed"},
-		"a name that is a number":            {request(`{"clusterName":1}`), "is not a string"},
-		"an empty name":                      {request(`{"clusterName":""}`), "not the name of a cluster"},
-		"a name with a path in it":           {request(`{"clusterName":"../../kube-system/secrets/x"}`), "not the name of a cluster"},
-		"a name with a slash":                {request(`{"clusterName":"a/b"}`), `"a/b"`},
-		"a name with an escape sequence":     {request(`{"clusterName":"a\u001b[2Jb"}`), "not the name of a cluster"},
-		"a name too long to be anyone's":     {request(`{"clusterName":"` + strings.Repeat("a", 300) + `"}`), strings.Repeat("a", 80) + `..."`},
-		"a name too long with the account's": {request(`{"clusterName":"` + strings.Repeat("a", 250) + `"}`), "not the name of a cluster"},
+		"a call by hand":  {"", "clients run this program"},
+		"what is no JSON": {"{", "cannot be parsed"},
+		"another kind":    {`{"kind":"Pod","apiVersion":"v1"}`, `is a "Pod"`},
+		"the beta version": {
+			`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{"cluster":{"config":{"clusterName":"c"}}}}`,
+			"set execConfig.apiVersion to client.authentication.k8s.io/v1",
+		},
+		"no cluster information": {
+			`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{}}`,
+			"set execConfig.provideClusterInfo to true",
+		},
+		"a profile without the extension": {
+			`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://x"}}}`,
+			`no extension "client.authentication.k8s.io/exec" with a "clusterName"`,
+		},
+		"an extension of nothing":       {request(`null`), "no extension"},
+		"an extension without the name": {request(`{}`), "no extension"},
+		"an extension that is a list":   {request(`["cluster1"]`), "cannot be parsed"},
+		"a name that is a number":       {request(`{"clusterName":1}`), "is not a string"},
+		"an empty name":                 {request(`{"clusterName":""}`), "not the name of a cluster"},
+		"a name with a path in it": {
+			request(`{"clusterName":"../../kube-system/secrets/x"}`), "not the name of a cluster",
+		},
+		"a name with a slash":            {request(`{"clusterName":"a/b"}`), `"a/b"`},
+		"a name with an escape sequence": {request(`{"clusterName":"a\u001b[2Jb"}`), "not the name of a cluster"},
+		"a name too long to be anyone's": {
+			request(`{"clusterName":"` + strings.Repeat("a", 300) + `"}`), strings.Repeat("a", 80) + `..."`,
+		},
+		"a name too long with the account's": {
+			request(`{"clusterName":"` + strings.Repeat("a", 250) + `"}`), "not the name of a cluster",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := wantedAccount(test.request, "argocd")
@@ -156,17 +171,35 @@ func TestCredentialFromRefuses(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no token":                  {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a-b-c"}}, ExitUnusable, `its key "token" is missing or empty; see the condition CredentialsSynced of the ManagedClusterAddOn a-b/cluster-inventory`},
+		"no token": {
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a-b-c"}}, ExitUnusable,
+			`its key "token" is missing or empty; see the condition CredentialsSynced of the ManagedClusterAddOn a-b/cluster-inventory`,
+		},
 		"an empty token":            {copyOf(" \n", nil), ExitUnusable, "missing or empty"},
 		"two lines":                 {copyOf("canary\r\nX-Other: 1", nil), ExitUnusable, "no token has"},
 		"more than a header takes":  {copyOf(strings.Repeat("canary", 20000), nil), ExitUnusable, "too long"},
 		"a token of the hub itself": {hubs, ExitUnusable, "a service account of the hub"},
-		"the copy of an account with the same name": {copyOf(jwt(`{"x":"canary"}`), source("a", "b-c")), ExitUnusable, `a/b-c, and a-b/c is wanted`},
-		"a copy that says half":                     {copyOf("canary", map[string]string{"inventory.open-cluster-management.io/source-cluster": "a"}), ExitUnusable, "is wanted"},
-		"the token of another account":              {copyOf(jwt(`{"sub":"system:serviceaccount:open-cluster-management-agent-addon:b-c"}`), nil), ExitUnusable, "its token is for system:serviceaccount:open-cluster-management-agent-addon:b-c"},
-		"a subject that plays with the terminal":    {copyOf(jwt(`{"sub":"system:serviceaccount:\u001b[2J\nns:x"}`), nil), ExitUnusable, "its token is for"},
-		"a token that ends now":                     {copyOf(jwt(`{"exp":1795262400}`), nil), ExitExpired, "expired at 2026-11-21T12:00:00Z"},
-		"a copy that says that it ended":            {copyOf("canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-11-21T11:59:59Z"}), ExitExpired, "no newer one"},
+		"the copy of an account with the same name": {
+			copyOf(jwt(`{"x":"canary"}`), source("a", "b-c")), ExitUnusable, `a/b-c, and a-b/c is wanted`,
+		},
+		"a copy that says half": {
+			copyOf("canary", map[string]string{"inventory.open-cluster-management.io/source-cluster": "a"}), ExitUnusable,
+			"is wanted",
+		},
+		"the token of another account": {
+			copyOf(jwt(`{"sub":"system:serviceaccount:open-cluster-management-agent-addon:b-c"}`), nil), ExitUnusable,
+			"its token is for system:serviceaccount:open-cluster-management-agent-addon:b-c",
+		},
+		"a subject that plays with the terminal": {
+			copyOf(jwt(`{"sub":"system:serviceaccount:\u001b[2J\nns:x"}`), nil), ExitUnusable, "its token is for",
+		},
+		"a token that ends now": {
+			copyOf(jwt(`{"exp":1795262400}`), nil), ExitExpired, "expired at 2026-11-21T12:00:00Z",
+		},
+		"a copy that says that it ended": {
+			copyOf("canary", map[string]string{"inventory.open-cluster-management.io/expires": "2026-11-21T11:59:59Z"}),
+			ExitExpired, "no newer one",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := credentialFrom(test.secret, account{cluster: "a-b", name: "c"}, now, time.Minute)
@@ -184,13 +217,15 @@ func TestAskAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		left, maxCache, want time.Duration
 	}{
-		"long before the end":                          {time.Hour, 5 * time.Minute, 5 * time.Minute},
-		"the end is nearer than the cache's time":      {3 * time.Minute, 5 * time.Minute, 150 * time.Second},
-		"near the end not at once":                     {33 * time.Second, 5 * time.Minute, 5 * time.Second},
-		"within the skew not at once":                  {20 * time.Second, 5 * time.Minute, 5 * time.Second},
-		"never after the end":                          {2 * time.Second, 5 * time.Minute, 2 * time.Second},
-		"within the skew not after the cache's time":   {20 * time.Second, time.Second, time.Second},
-		"just before the skew begins the cache's time": {31 * time.Second, time.Second - time.Millisecond, time.Second - time.Millisecond},
+		"long before the end":                        {time.Hour, 5 * time.Minute, 5 * time.Minute},
+		"the end is nearer than the cache's time":    {3 * time.Minute, 5 * time.Minute, 150 * time.Second},
+		"near the end not at once":                   {33 * time.Second, 5 * time.Minute, 5 * time.Second},
+		"within the skew not at once":                {20 * time.Second, 5 * time.Minute, 5 * time.Second},
+		"never after the end":                        {2 * time.Second, 5 * time.Minute, 2 * time.Second},
+		"within the skew not after the cache's time": {20 * time.Second, time.Second, time.Second},
+		"just before the skew begins the cache's time": {
+			31 * time.Second, time.Second - time.Millisecond, time.Second - time.Millisecond,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := askAgain(now.Add(test.left), now, test.maxCache).Sub(now); got != test.want {

@@ -19,8 +19,8 @@ import (
 
 // Options is the manager's command line.
 type Options struct {
-	// Kubeconfig is the path of the hub's kubeconfig; empty means the service
-	// account of the pod the manager runs in.
+	// Kubeconfig is the path of the hub's kubeconfig; if empty, the pod's service
+	// account is used.
 	Kubeconfig string
 
 	// AgentImage is the image the agent runs from on the spokes.
@@ -32,8 +32,8 @@ type Options struct {
 	// AgentInstallNamespace is the namespace of the agent on the spokes.
 	AgentInstallNamespace string
 
-	// AgentClaimLimit is the klusterlets' limit of custom claims, by which the agent
-	// tells which properties will not be reported.
+	// AgentClaimLimit is the klusterlets' limit of custom claims. The agent uses it to
+	// say which properties will not be reported.
 	AgentClaimLimit int
 
 	// AgentLogLevel is the agent's log verbosity.
@@ -43,29 +43,29 @@ type Options struct {
 	// addon.
 	CleanupTimeout time.Duration
 
-	// UpstreamGates is what the administrator says about the registration
-	// controller's feature gate.
+	// UpstreamGates is the administrator's override for the registration controller's
+	// ClusterProfile feature gate.
 	UpstreamGates string
 
-	// UpstreamRegistrationClusterRole is the ClusterRole by which the manager
-	// tells whether upstream's ClusterProfile gate is on.
+	// UpstreamRegistrationClusterRole is the ClusterRole from which the manager
+	// infers whether that feature gate is on.
 	UpstreamRegistrationClusterRole string
 
 	// LabelAllow are path.Match patterns of the ManagedCluster label keys that
 	// are copied to profiles.
 	LabelAllow []string
 
-	// Access says how clusters are reached.
+	// Access configures the access providers in profiles.
 	Access AccessOptions
 
-	// CredentialsMode says what is done with copies of tokens: enabled, draining or
+	// CredentialsMode turns the copying of tokens on or off: enabled, draining or
 	// disabled.
 	CredentialsMode string
 
 	// CredentialsRequireTarget skips accounts that name no namespaces.
 	CredentialsRequireTarget bool
 
-	// CredentialsUpstreamSyncer is what the administrator says about
+	// CredentialsUpstreamSyncer is the administrator's override for
 	// managed-serviceaccount's own syncer.
 	CredentialsUpstreamSyncer string
 
@@ -78,10 +78,10 @@ type Options struct {
 	HealthProbeBindAddress string
 	MetricsBindAddress     string
 
-	// LeaderElect makes several replicas agree on one that works.
+	// LeaderElect runs the controllers in one replica at a time.
 	LeaderElect bool
 
-	// LeaderElectNamespace holds the election's Lease.
+	// LeaderElectNamespace is the namespace of the leader election's Lease.
 	LeaderElectNamespace string
 }
 
@@ -121,41 +121,41 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
 	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates,
-		`"off" asserts that OCM's own ClusterProfile feature gate is off where that cannot be told; `+
-			`"auto" leaves it to the evidence`)
+		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
+			`"off" asserts that it is off where that cannot be determined`)
 	flags.StringVar(
 		&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole,
-		"ClusterRole of OCM's registration controller, which tells whether that gate is on")
+		"ClusterRole of OCM's registration controller, which shows whether that gate is on")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
-		"patterns of ManagedCluster label keys to copy to profiles; * matches within a part of a key, as in path.Match")
+		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,
 		`"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; `+
-			`"disabled" does nothing, and refuses to start while there are copies`)
+			`"disabled" copies nothing, and the manager refuses to start while copies exist`)
 	flags.BoolVar(&o.CredentialsRequireTarget, "credentials-require-target", o.CredentialsRequireTarget,
-		"copy an account only to the namespaces it names; "+
-			"with false, one that names none goes wherever its cluster has a profile")
+		"copy a token only to the namespaces that its account names; "+
+			"if false, an account that names none is copied wherever its cluster has a profile")
 	flags.StringVar(&o.CredentialsUpstreamSyncer, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer,
-		`"off" asserts that managed-serviceaccount's own syncer is off although its ClusterRole exists; `+
-			`"auto" leaves it to the evidence`)
+		`"auto" infers from its ClusterRole whether managed-serviceaccount's own syncer is on; `+
+			`"off" asserts that it is off although the ClusterRole exists`)
 	flags.StringVar(&o.CredentialsServiceAccount, "credentials-service-account", o.CredentialsServiceAccount,
 		"the manager's own service account, namespace/name (default: in $POD_NAMESPACE)")
 	o.Access.addFlags(flags)
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		`host:port of /healthz and /readyz; "0" turns them off`)
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		`host:port of /metrics; "0" turns them off`)
-	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "make several replicas agree on one that works")
+		`host:port of /metrics; "0" turns it off`)
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "run the controllers in one replica at a time")
 	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace,
-		"namespace of the election's Lease (default: $POD_NAMESPACE)")
+		"namespace of the leader election's Lease (default: $POD_NAMESPACE)")
 }
 
-// complete puts the addresses into the form that net.Listen takes.
+// complete rewrites the addresses for net.Listen.
 func (o *Options) complete() {
 	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
 	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
 }
 
-// validate returns every mistake, each naming its flag.
+// validate returns all mistakes in one error; each names its flag.
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
 	mistakes.Required("agent-image", o.AgentImage)
@@ -213,7 +213,7 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 	}
 }
 
-// serviceAccount is the manager's own.
+// serviceAccount returns the manager's own.
 func (o *Options) serviceAccount() types.NamespacedName {
 	namespace, name, _ := strings.Cut(o.CredentialsServiceAccount, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}

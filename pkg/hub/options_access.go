@@ -10,8 +10,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// AccessOptions are the part of the command line that says how clusters are
-// reached.
+// AccessOptions are the flags that configure the access providers in profiles.
 type AccessOptions struct {
 	// ClusterProxy publishes the access provider through cluster-proxy.
 	ClusterProxy bool
@@ -19,18 +18,18 @@ type AccessOptions struct {
 	// ClusterProxyNamespace is cluster-proxy's namespace on the hub.
 	ClusterProxyNamespace string
 
-	// ClusterProxyConfiguration is the name of its ManagedProxyConfiguration.
+	// ClusterProxyConfiguration is the name of cluster-proxy's ManagedProxyConfiguration.
 	ClusterProxyConfiguration string
 
-	// ClusterProxyURL is where consumers reach its user server; empty means its
-	// Service.
+	// ClusterProxyURL is where consumers reach cluster-proxy's user server; if empty,
+	// at its Service.
 	ClusterProxyURL string
 
-	// ClusterProxyCAFile is the path of the CA, in PEM, of the server at that URL;
-	// empty means the user server's own CA.
+	// ClusterProxyCAFile is a file with the CA, in PEM, of the server at that URL; if
+	// empty, the user server's own CA is used.
 	ClusterProxyCAFile string
 
-	caBundle []byte // the file's content
+	caBundle []byte // content of ClusterProxyCAFile
 }
 
 func newAccessOptions() AccessOptions {
@@ -43,24 +42,26 @@ func newAccessOptions() AccessOptions {
 
 func (o *AccessOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ClusterProxy, "access-cluster-proxy", o.ClusterProxy,
-		"publish the access provider through cluster-proxy; with false, entries of its name are left to others")
+		"publish the access provider through cluster-proxy; if false, entries of its name are left alone")
 	flags.StringVar(&o.ClusterProxyNamespace, "access-cluster-proxy-namespace", o.ClusterProxyNamespace,
 		"cluster-proxy's namespace on the hub")
 	flags.StringVar(&o.ClusterProxyConfiguration, "access-cluster-proxy-configuration", o.ClusterProxyConfiguration,
-		"name of its ManagedProxyConfiguration")
+		"name of cluster-proxy's ManagedProxyConfiguration")
 	flags.StringVar(&o.ClusterProxyURL, "access-cluster-proxy-url", o.ClusterProxyURL,
-		"https URL at which consumers outside the hub reach its user server (default: its Service)")
+		"https URL at which consumers outside the hub reach cluster-proxy's user server (default: its Service)")
 	flags.StringVar(&o.ClusterProxyCAFile, "access-cluster-proxy-ca-file", o.ClusterProxyCAFile,
 		"file with the CA, in PEM, of the server at that URL (default: the user server's own CA)")
 }
 
-// validate collects every mistake, and reads the file.
+// validate collects all mistakes, and reads the CA file.
 func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	if problems := validation.IsDNS1123Label(o.ClusterProxyNamespace); len(problems) > 0 {
-		mistakes.Add("access-cluster-proxy-namespace", "%q is not a namespace name: %s", o.ClusterProxyNamespace, problems[0])
+		mistakes.Add("access-cluster-proxy-namespace",
+			"%q is not a namespace name: %s", o.ClusterProxyNamespace, problems[0])
 	}
 	if problems := validation.IsDNS1123Subdomain(o.ClusterProxyConfiguration); len(problems) > 0 {
-		mistakes.Add("access-cluster-proxy-configuration", "%q is not a name: %s", o.ClusterProxyConfiguration, problems[0])
+		mistakes.Add("access-cluster-proxy-configuration",
+			"%q is not a name: %s", o.ClusterProxyConfiguration, problems[0])
 	}
 	if o.ClusterProxyURL != "" {
 		if err := access.CheckURL(o.ClusterProxyURL); err != nil {
@@ -80,8 +81,8 @@ func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	}
 }
 
-// options are what package access takes; namespace is the manager's, and gate
-// is nil if the provider through cluster-proxy is not published.
+// options returns the options of package access. The namespace is the manager's; the
+// gate is nil if the provider through cluster-proxy is not published.
 func (o *AccessOptions) options(namespace string, gate access.ProxyGate) access.Options {
 	return access.Options{
 		Namespace: namespace,

@@ -189,7 +189,8 @@ func TestAnAddressInUseEndsTheManager(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	apitest.Must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
-	if _, err := newHealth(listener.Addr().String()); err == nil || !strings.Contains(err.Error(), "--health-probe-bind-address") {
+	if _, err := newHealth(listener.Addr().String()); err == nil ||
+		!strings.Contains(err.Error(), "--health-probe-bind-address") {
 		t.Errorf("got %v", err)
 	}
 }

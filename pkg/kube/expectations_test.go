@@ -14,7 +14,9 @@ func TestExpectations(t *testing.T) {
 	start := time.Unix(100, 0)
 	key := types.NamespacedName{Namespace: "ns", Name: "c"}
 	at := func(uid, version string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version},
+		}
 	}
 	going := at("u", "12")
 	going.DeletionTimestamp = &metav1.Time{Time: start}
@@ -27,8 +29,13 @@ func TestExpectations(t *testing.T) {
 		after  time.Duration
 		want   time.Duration
 	}{
-		"nothing written: no wait":                           {did: func(*Expectations) {}, cached: at("u", "1")},
-		"written, the cache is behind: wait":                 {did: wrote, cached: at("u", "9"), after: time.Second, want: 4 * time.Second},
+		"nothing written: no wait": {did: func(*Expectations) {}, cached: at("u", "1")},
+		"written, the cache is behind: wait": {
+			did:    wrote,
+			cached: at("u", "9"),
+			after:  time.Second,
+			want:   4 * time.Second,
+		},
 		"written, the cache has it":                          {did: wrote, cached: at("u", "10")},
 		"written, the cache is ahead":                        {did: wrote, cached: at("u", "11")},
 		"created, the cache has none yet: wait":              {did: wrote, want: 5 * time.Second},
@@ -58,7 +65,9 @@ func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
 	start := time.Unix(100, 0)
 	key := types.NamespacedName{Namespace: "ns", Name: "c"}
 	at := func(uid string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: "10"}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: "10"},
+		}
 	}
 	wrote := func(uid string) func(*Expectations) { return func(e *Expectations) { e.Wrote(at(uid), start) } }
 	deleted := func(uid string) func(*Expectations) { return func(e *Expectations) { e.Deleted(at(uid), start) } }

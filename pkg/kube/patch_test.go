@@ -28,9 +28,15 @@ func TestMergePatch(t *testing.T) {
 		fields map[string]any
 		want   string
 	}{
-		"no fields: the lock alone":              {want: `{"metadata":{"resourceVersion":"7"}}`},
-		"status: the lock is added":              {fields: map[string]any{"status": map[string]any{"x": 1}}, want: `{"metadata":{"resourceVersion":"7"},"status":{"x":1}}`},
-		"metadata is kept and the lock joins it": {fields: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": nil}}}, want: `{"metadata":{"labels":{"a":null},"resourceVersion":"7"}}`},
+		"no fields: the lock alone": {want: `{"metadata":{"resourceVersion":"7"}}`},
+		"status: the lock is added": {
+			fields: map[string]any{"status": map[string]any{"x": 1}},
+			want:   `{"metadata":{"resourceVersion":"7"},"status":{"x":1}}`,
+		},
+		"metadata is kept and the lock joins it": {
+			fields: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": nil}}},
+			want:   `{"metadata":{"labels":{"a":null},"resourceVersion":"7"}}`,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +135,9 @@ func TestListNames(t *testing.T) {
 
 func TestNewEventFitsTheAPI(t *testing.T) {
 	regarding := corev1.ObjectReference{Kind: "Thing", Namespace: "ns", Name: strings.Repeat("n", 253)}
-	event := NewEvent(regarding, corev1.EventTypeNormal, "Reason", "Action", strings.Repeat("x", 2000), "c", "i", time.Unix(1, 0))
+	event := NewEvent(
+		regarding, corev1.EventTypeNormal, "Reason", "Action", strings.Repeat("x", 2000), "c", "i", time.Unix(1, 0),
+	)
 	if len(event.GenerateName) > 248 || !strings.HasSuffix(event.GenerateName, "-") {
 		t.Errorf("generateName %q leaves no room for a suffix", event.GenerateName)
 	}

@@ -38,13 +38,16 @@ func TestSecretsAreLoggedAtNoVerbosity(t *testing.T) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&logged), textlogger.Verbosity(10)))
 	// As a controller's logger comes: with a name and values.
 	ctx := klog.NewContext(t.Context(), logger.WithName("test").WithValues("for", "nothing"))
-	c, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	c, err := kubernetes.NewForConfig(
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(ctx context.Context) string {
 		logged.Reset()
-		if _, err := c.CoreV1().Secrets("ns").Create(ctx, &corev1.Secret{Data: map[string][]byte{"token": []byte(secret)}}, metav1.CreateOptions{}); err != nil {
+		withToken := &corev1.Secret{Data: map[string][]byte{"token": []byte(secret)}}
+		if _, err := c.CoreV1().Secrets("ns").Create(ctx, withToken, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		klog.FromContext(ctx).Info("Said")

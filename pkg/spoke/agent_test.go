@@ -43,8 +43,12 @@ func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
 		Spec: clusterv1alpha1.ClusterClaimSpec{Value: "eu"},
 	}
 	claim := w.claim("location.example.com")
-	volatile := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields")
-	if diff := cmp.Diff(want, claim, volatile, cmpopts.IgnoreFields(clusterv1alpha1.ClusterClaim{}, "TypeMeta")); diff != "" {
+	volatile := cmpopts.IgnoreFields(
+		metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields",
+	)
+	if diff := cmp.Diff(
+		want, claim, volatile, cmpopts.IgnoreFields(clusterv1alpha1.ClusterClaim{}, "TypeMeta"),
+	); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
 	w.eventuallyCondition("True Published 1 property published.")
@@ -76,7 +80,9 @@ func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
 	}
 	w.start()
 	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": "v", "private*": "v", "taken": "theirs"})
-	w.eventuallyCondition("False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was made by someone else).")
+	w.eventuallyCondition(
+		"False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was made by someone else).",
+	)
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1025)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":"no"}}}`)
@@ -110,7 +116,11 @@ func TestAlteredClaimsAreRepairedAndForeignPartsStay(t *testing.T) {
 	want := altered.DeepCopy()
 	want.Spec.Value = "eu"
 	want.OwnerReferences = append(want.OwnerReferences, claim.OwnerReferences...)
-	if diff := cmp.Diff(want, w.claim("location"), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "Generation", "ManagedFields")); diff != "" {
+	if diff := cmp.Diff(
+		want,
+		w.claim("location"),
+		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "Generation", "ManagedFields"),
+	); diff != "" {
 		t.Errorf("repaired claim (-want +got):\n%s", diff)
 	}
 
@@ -148,7 +158,12 @@ func TestLeftoversOfAnAgentThatWasDownAreDeleted(t *testing.T) {
 	stop()
 
 	w.spoke.MustDelete(gone)
-	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustCreate(
+		&clusterv1alpha1.ClusterClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "theirs"},
+			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v"},
+		},
+	)
 	w.start()
 	w.eventuallyClaims(map[string]string{"kept*": "v", "theirs": "v"})
 	w.claimsStay(map[string]string{"kept*": "v", "theirs": "v"})
@@ -157,19 +172,28 @@ func TestLeftoversOfAnAgentThatWasDownAreDeleted(t *testing.T) {
 func TestClaimLimit(t *testing.T) {
 	w := newWorld(t, allVersions)
 	w.opts.ClaimLimit = 2
-	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustCreate(
+		&clusterv1alpha1.ClusterClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"},
+			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v"},
+		},
+	)
 	for _, name := range []string{"a", "b", "c"} {
 		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 	}
 	w.start()
-	w.eventuallyCondition("False ClaimLimitExceeded 3 properties published. The klusterlet reports 2 custom claims, which cuts off c: " +
-		"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 3 or more.")
+	w.eventuallyCondition(
+		"False ClaimLimitExceeded 3 properties published. The klusterlet reports 2 custom claims, which cuts off c: " +
+			"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 3 or more.",
+	)
 }
 
 func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w := newWorld(t, "")
 	w.start()
-	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
+	w.eventuallyCondition(
+		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
+	)
 
 	w.serve("v1alpha1")
 	w.spoke.MustCreate(spoketest.Property("v1alpha1", "location", "eu", nil))
@@ -179,7 +203,10 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	ownedAt := func(version string) func() string {
 		return func() string {
 			claim := w.claim("location")
-			return cmp.Diff([]string{string(first.UID), "about.k8s.io/" + version}, []string{string(claim.UID), claim.OwnerReferences[0].APIVersion})
+			return cmp.Diff(
+				[]string{string(first.UID), "about.k8s.io/" + version},
+				[]string{string(claim.UID), claim.OwnerReferences[0].APIVersion},
+			)
 		}
 	}
 	w.spoke.Eventually("the claim is owned at v1alpha1", ownedAt("v1alpha1"))
@@ -198,7 +225,9 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 
 	w.unserve()
 	w.eventuallyClaims(map[string]string{})
-	w.eventuallyCondition("False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.")
+	w.eventuallyCondition(
+		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
+	)
 
 	w.serve("v1beta1")
 	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
@@ -229,8 +258,10 @@ func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
 	w.eventuallyCondition("True Published 1 property published.")
 
 	w.serveUnreadable()
-	w.eventuallyCondition("False ClusterPropertyAPIMissing CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; " +
-		"published claims stay as they are until it does.")
+	w.eventuallyCondition(
+		"False ClusterPropertyAPIMissing CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; " +
+			"published claims stay as they are until it does.",
+	)
 	w.claimsStay(map[string]string{"location*": "eu"})
 
 	w.wire.Reset()
@@ -241,9 +272,17 @@ func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
 
 func TestReportIsRestoredAndOthersConditionsStay(t *testing.T) {
 	w := newWorld(t, allVersions)
-	theirs := metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0))}
+	theirs := metav1.Condition{
+		Type:               "Available",
+		Status:             "True",
+		Reason:             "R",
+		Message:            "m",
+		LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0)),
+	}
 	setConditions := func(conditions ...metav1.Condition) {
-		apitest.EditStatus(w.hub, w.addon.DeepCopy(), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = conditions })
+		apitest.EditStatus(
+			w.hub, w.addon.DeepCopy(), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = conditions },
+		)
 	}
 	setConditions(theirs)
 	w.start()
@@ -294,9 +333,16 @@ func TestCleanup(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 	}
-	w.spoke.MustCreate(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "v"}})
+	w.spoke.MustCreate(
+		&clusterv1alpha1.ClusterClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "theirs"},
+			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v"},
+		},
+	)
 	opts := w.hookOptions()
-	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"}}
+	marker := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: "cluster-inventory-cleanup"},
+	}
 	w.spoke.MustMerge(marker, `{"data":{"addonUID":"earlier","stopped":"earlier"}}`)
 	stop := w.start()
 	w.eventuallyClaims(map[string]string{"a*": "v", "b*": "v", "theirs": "v"})
@@ -307,7 +353,9 @@ func TestCleanup(t *testing.T) {
 		t.Fatalf("claims after the clean-up (-want +got):\n%s", diff)
 	}
 	w.spoke.MustGet(marker)
-	if diff := cmp.Diff(map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data); diff != "" {
+	if diff := cmp.Diff(
+		map[string]string{"addonUID": w.opts.AddonUID, "stopped": w.opts.AddonUID}, marker.Data,
+	); diff != "" {
 		t.Errorf("marker (-want +got):\n%s", diff)
 	}
 	w.eventuallyCondition("False PublishingStopped The addon is being removed; its ClusterClaims are deleted.")

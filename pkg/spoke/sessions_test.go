@@ -189,7 +189,11 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 			t.Errorf("stopped after %s, want %s", took, s.lastWrite)
 		}
 		synctest.Wait()
-		s.expect("begin v1beta1 absent=false removed=false hub=one", "end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
+		s.expect(
+			"begin v1beta1 absent=false removed=false hub=one",
+			"end v1beta1 absent=false removed=false hub=one",
+			"begin  absent=false removed=true hub=one",
+		)
 		apitest.Must(t, s.all.StopPublishing(t.Context()))
 
 		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })

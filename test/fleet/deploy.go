@@ -109,7 +109,9 @@ func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *e
 	cmd := exec.CommandContext(ctx, helm, append(args, "--kubeconfig", f.Kubeconfig(HubName))...)
 	cmd.Dir = f.Root
 	home := f.path("tmp", "helm")
-	cmd.Env = append(supervisor.BaseEnv(os.Environ()), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd.Env = append(
+		supervisor.BaseEnv(os.Environ()), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
+	)
 	return cmd
 }
 

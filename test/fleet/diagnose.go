@@ -43,7 +43,8 @@ func (f *Fleet) Diagnose(ctx context.Context, out io.Writer) {
 				continue
 			}
 			say("%s: pod %s/%s is %s and not ready%s", cluster, pod.Namespace, pod.Name, pod.Status.Phase, waiting(&pod))
-			logs, _ := filepath.Glob(filepath.Join(f.LogDir(), cluster, "pods", pod.Namespace+"_"+pod.Name+"_*.log")) // the pattern is valid
+			pattern := filepath.Join(f.LogDir(), cluster, "pods", pod.Namespace+"_"+pod.Name+"_*.log")
+			logs, _ := filepath.Glob(pattern) // the pattern is valid
 			for _, log := range logs {
 				say("  last lines of %s:\n%s", log, supervisor.Tail(log, logTail))
 			}

@@ -41,7 +41,8 @@ func Down(ctx context.Context, name string, out io.Writer) error {
 		return err
 	}
 	// The parent stays while another fleet is in it.
-	if err := os.Remove(filepath.Dir(f.Dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
+	err = os.Remove(filepath.Dir(f.Dir))
+	if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	report.Line("fleet %s is gone", name)

@@ -16,7 +16,12 @@ import (
 // testFleet has a port for everything, without asking the kernel.
 func testFleet(t *testing.T, spokes int) *Fleet {
 	t.Helper()
-	f := &Fleet{Name: "test", Root: "/repo", Dir: "/repo/.fleet/test", state: state{Spokes: spokes, Network: 20, Ports: map[string]int{}}}
+	f := &Fleet{
+		Name:  "test",
+		Root:  "/repo",
+		Dir:   "/repo/.fleet/test",
+		state: state{Spokes: spokes, Network: 20, Ports: map[string]int{}},
+	}
 	for i, listener := range f.listeners() {
 		f.state.Ports[listener] = 15000 + i
 	}
@@ -29,7 +34,10 @@ func accessFleet(t *testing.T, spokes int) *Fleet {
 	f := testFleet(t, spokes)
 	f.state.Access = true
 	f.state.Ports[proxyEntrypoint] = 15999
-	f.access.images = map[string]string{clusterProxyImage: "/cache/cluster-proxy", serviceAccountImage: "/cache/managed-serviceaccount"}
+	f.access.images = map[string]string{
+		clusterProxyImage:   "/cache/cluster-proxy",
+		serviceAccountImage: "/cache/managed-serviceaccount",
+	}
 	return f
 }
 
@@ -71,7 +79,9 @@ func TestEveryAddressIsOnLoopback(t *testing.T) {
 }
 
 func TestNoPortServesTwice(t *testing.T) {
-	listening := regexp.MustCompile(`^--(?:listen|port|secure-port|listen-client-urls|listen-peer-urls|health-probe-bind-address)=(?:https?://)?(?:127\.0\.0\.1:)?(\d+)$`)
+	listening := regexp.MustCompile(
+		`^--(?:listen|port|secure-port|listen-client-urls|listen-peer-urls|health-probe-bind-address)=(?:https?://)?(?:127\.0\.0\.1:)?(\d+)$`,
+	)
 	by := map[string]string{}
 	for _, p := range testFleet(t, 3).allProcesses() {
 		for _, arg := range p.Args {
@@ -98,9 +108,26 @@ func TestNamesAreUniqueAndEveryProcessNamesItsCluster(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"cluster1/apiserver", "cluster1/controller-manager", "cluster1/etcd", "cluster1/node", "cluster1/registration-agent", "cluster1/work-agent",
-		"cluster2/apiserver", "cluster2/controller-manager", "cluster2/etcd", "cluster2/node", "cluster2/registration-agent", "cluster2/work-agent",
-		"hub/addon-manager", "hub/apiserver", "hub/controller-manager", "hub/etcd", "hub/node", "hub/placement", "hub/registration", "hub/webhooks",
+		"cluster1/apiserver",
+		"cluster1/controller-manager",
+		"cluster1/etcd",
+		"cluster1/node",
+		"cluster1/registration-agent",
+		"cluster1/work-agent",
+		"cluster2/apiserver",
+		"cluster2/controller-manager",
+		"cluster2/etcd",
+		"cluster2/node",
+		"cluster2/registration-agent",
+		"cluster2/work-agent",
+		"hub/addon-manager",
+		"hub/apiserver",
+		"hub/controller-manager",
+		"hub/etcd",
+		"hub/node",
+		"hub/placement",
+		"hub/registration",
+		"hub/webhooks",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
@@ -129,8 +156,12 @@ func TestAccessOnlyAddsToWhatANodeDoes(t *testing.T) {
 	want := map[string][]string{
 		"hub": slices.Concat([]string{"--service-cidr=127.20.129.0/24"}, images,
 			[]string{"--expose=127.0.0.1:15999=open-cluster-management-addon/proxy-entrypoint:8091"}),
-		"cluster1": slices.Concat([]string{"--service-cidr=127.20.130.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
-		"cluster2": slices.Concat([]string{"--service-cidr=127.20.131.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"}),
+		"cluster1": slices.Concat(
+			[]string{"--service-cidr=127.20.130.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"},
+		),
+		"cluster2": slices.Concat(
+			[]string{"--service-cidr=127.20.131.0/24"}, images, []string{hub, "--outside=127.0.0.1:15999"},
+		),
 	}
 	if diff := cmp.Diff(want, added); diff != "" {
 		t.Error(diff)

@@ -89,7 +89,8 @@ func (f *Fleet) startHubOCM(ctx context.Context, binary string, m ocm.Manifests,
 // during that time gives up creating its own.
 func waitAdmission(ctx context.Context, c client.Client) error {
 	trial := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "fleet-admission-trial"}}
-	return await.Until(ctx, "the hub to admit a ManagedCluster", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+	const every = 50 * time.Millisecond
+	return await.Until(ctx, "the hub to admit a ManagedCluster", every, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, trial.DeepCopy(), client.DryRunAll)
 		return err == nil, err
 	})

@@ -29,7 +29,13 @@ func TestPortRange(t *testing.T) {
 }
 
 func TestPickSkipsTakenAndBusyPortsAndWrapsAround(t *testing.T) {
-	p := &ports{low: 100, high: 105, next: 103, taken: map[int]bool{104: true}, free: func(port int) bool { return port != 100 }}
+	p := &ports{
+		low:   100,
+		high:  105,
+		next:  103,
+		taken: map[int]bool{104: true},
+		free:  func(port int) bool { return port != 100 },
+	}
 	var picked []int
 	for range 3 {
 		port, err := p.pick()

@@ -37,7 +37,9 @@ func (f *Fleet) spokeOCM(binary, name string) ocm.Spoke {
 }
 
 // startSpokeOCM starts the agents of a spoke and waits until it has joined.
-func (f *Fleet) startSpokeOCM(ctx context.Context, binary, name string, m ocm.Manifests, report *progress.Report) error {
+func (f *Fleet) startSpokeOCM(
+	ctx context.Context, binary, name string, m ocm.Manifests, report *progress.Report,
+) error {
 	spoke := f.spokeOCM(binary, name)
 	c, err := f.Client(name)
 	if err != nil {
@@ -47,7 +49,10 @@ func (f *Fleet) startSpokeOCM(ctx context.Context, binary, name string, m ocm.Ma
 	if err != nil {
 		return err
 	}
-	if err := objects.Apply(ctx, c, append(crds, objects.Namespaces(ocm.AgentNamespace, ocm.AddonNamespace)...)...); err != nil {
+	if err := objects.Apply(
+		ctx,
+		c,
+		append(crds, objects.Namespaces(ocm.AgentNamespace, ocm.AddonNamespace)...)...); err != nil {
 		return err
 	}
 	if err := f.writeBootstrap(ctx, spoke.Bootstrap); err != nil {
@@ -124,7 +129,9 @@ func (f *Fleet) writeBootstrap(ctx context.Context, path string) error {
 	}
 	year := int64(365 * 24 * 60 * 60)
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &year}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ocm.BootstrapAccount, Namespace: ocm.ManagementNamespace}}
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Name: ocm.BootstrapAccount, Namespace: ocm.ManagementNamespace},
+	}
 	if err := c.SubResource("token").Create(ctx, account, token); err != nil {
 		return fmt.Errorf("bootstrap token: %w", err)
 	}
@@ -145,18 +152,25 @@ func (f *Fleet) waitManaged(ctx context.Context, name string, condition func(*cl
 	if err != nil {
 		return err
 	}
-	return await.Until(ctx, name+" to be available on the hub", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		managed := &clusterv1.ManagedCluster{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, managed); err != nil {
-			return false, err
-		}
-		return condition(managed), nil
-	})
+	return await.Until(
+		ctx,
+		name+" to be available on the hub",
+		100*time.Millisecond,
+		func(ctx context.Context) (bool, error) {
+			managed := &clusterv1.ManagedCluster{}
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, managed); err != nil {
+				return false, err
+			}
+			return condition(managed), nil
+		},
+	)
 }
 
 func joined(managed *clusterv1.ManagedCluster) bool {
 	for _, condition := range []string{
-		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
+		clusterv1.ManagedClusterConditionHubAccepted,
+		clusterv1.ManagedClusterConditionJoined,
+		clusterv1.ManagedClusterConditionAvailable,
 	} {
 		if !meta.IsStatusConditionTrue(managed.Status.Conditions, condition) {
 			return false

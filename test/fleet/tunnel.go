@@ -106,7 +106,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: %s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}
-subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]`, trialAccount, trialAccount, trialAccount, ocm.AddonNamespace),
+subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]`,
+				trialAccount, trialAccount, trialAccount, ocm.AddonNamespace),
 		}
 }
 
@@ -152,7 +153,9 @@ func (f *Fleet) namespacesThroughTunnel(ctx context.Context, hub client.Client, 
 		return err
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("%d %s; %s", status, strings.TrimSpace(string(body)), addonState(ctx, hub, spoke, programs.ClusterProxy.Name))
+		return fmt.Errorf(
+			"%d %s; %s", status, strings.TrimSpace(string(body)), addonState(ctx, hub, spoke, programs.ClusterProxy.Name),
+		)
 	}
 	list := &corev1.NamespaceList{}
 	if err := json.Unmarshal(body, list); err != nil {
@@ -173,11 +176,15 @@ func (f *Fleet) namespacesThroughTunnel(ctx context.Context, hub client.Client, 
 }
 
 // listNamespaces lists the namespaces of a spoke through the user server.
-func (f *Fleet) listNamespaces(ctx context.Context, hub client.Client, spoke, token string) (status int, body []byte, err error) {
+func (f *Fleet) listNamespaces(
+	ctx context.Context, hub client.Client, spoke, token string,
+) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	certificate := &corev1.Secret{}
-	if err := hub.Get(ctx, client.ObjectKey{Namespace: AccessNamespace, Name: "cluster-proxy-user-serving-cert"}, certificate); err != nil {
+	if err := hub.Get(
+		ctx, client.ObjectKey{Namespace: AccessNamespace, Name: "cluster-proxy-user-serving-cert"}, certificate,
+	); err != nil {
 		return 0, nil, err
 	}
 	roots := x509.NewCertPool()
@@ -186,7 +193,9 @@ func (f *Fleet) listNamespaces(ctx context.Context, hub client.Client, spoke, to
 		DialContext: f.ServiceDialer(HubName), DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+UserServer+"/"+spoke+"/api/v1/namespaces", nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet, "https://"+UserServer+"/"+spoke+"/api/v1/namespaces", nil,
+	)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -218,8 +227,15 @@ func (f *Fleet) accessStatus(ctx context.Context, line func(format string, args 
 			tunnel = "down: " + err.Error()
 			unwell++
 		}
-		line("%s\t%s\t%s\t%s\thttps://%s/%s", spoke,
-			available(ctx, hub, spoke, programs.ClusterProxy.Name), available(ctx, hub, spoke, programs.ManagedServiceAccount.Name), tunnel, UserServer, spoke)
+		line(
+			"%s\t%s\t%s\t%s\thttps://%s/%s",
+			spoke,
+			available(ctx, hub, spoke, programs.ClusterProxy.Name),
+			available(ctx, hub, spoke, programs.ManagedServiceAccount.Name),
+			tunnel,
+			UserServer,
+			spoke,
+		)
 	}
 	return unwell
 }

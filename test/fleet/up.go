@@ -217,7 +217,9 @@ func (f *Fleet) startSupervisor(ctx context.Context) error {
 	if err := os.MkdirAll(f.LogDir(), files.PrivateDir); err != nil {
 		return err
 	}
-	logFile, err := os.OpenFile(filepath.Join(f.LogDir(), "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, files.Private)
+	logFile, err := os.OpenFile(
+		filepath.Join(f.LogDir(), "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, files.Private,
+	)
 	if err != nil {
 		return err
 	}

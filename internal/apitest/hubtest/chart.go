@@ -55,7 +55,9 @@ func Render(tb testing.TB, values string, versions ...string) ([]*unstructured.U
 	given := map[string]any{}
 	apitest.Must(tb, yaml.Unmarshal([]byte(values), &given))
 	c := Load(tb)
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace}, capabilities)
+	all, err := chartutil.ToRenderValues(
+		c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace}, capabilities,
+	)
 	if err != nil {
 		return nil, err
 	}

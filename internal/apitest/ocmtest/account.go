@@ -23,9 +23,12 @@ func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.Mana
 	h.T.Helper()
 	account := &authv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster, Name: name,
-			Labels:      map[string]string{"authentication.open-cluster-management.io/sync-to-clusterprofile": "true"},
-			Annotations: map[string]string{"inventory.open-cluster-management.io/sync-to-namespaces": strings.Join(targets, ",")},
+			Namespace: cluster,
+			Name:      name,
+			Labels:    map[string]string{"authentication.open-cluster-management.io/sync-to-clusterprofile": "true"},
+			Annotations: map[string]string{
+				"inventory.open-cluster-management.io/sync-to-namespaces": strings.Join(targets, ","),
+			},
 		},
 		Spec: authv1beta1.ManagedServiceAccountSpec{
 			Rotation: authv1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: time.Hour}},

@@ -166,7 +166,9 @@ func (h *Hub) Placement(
 
 // Decide writes the decision's slice and then the Placement's status, in the order
 // of OCM's scheduler.
-func (h *Hub) Decide(placement *clusterv1beta1.Placement, decision *clusterv1beta1.PlacementDecision, clusters ...string) {
+func (h *Hub) Decide(
+	placement *clusterv1beta1.Placement, decision *clusterv1beta1.PlacementDecision, clusters ...string,
+) {
 	h.T.Helper()
 	apitest.EditStatus(h, decision, func(d *clusterv1beta1.PlacementDecision) {
 		d.Status.Decisions = []clusterv1beta1.ClusterDecision{}

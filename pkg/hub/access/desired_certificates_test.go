@@ -23,10 +23,12 @@ const (
 func TestSecretCA(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	soon, later := now.Add(time.Hour), now.Add(2*time.Hour)
-	root, next, stranger := certtest.NewCA(t, "root", soon), certtest.NewCA(t, "next", later), certtest.NewCA(t, "stranger", later)
+	root, next := certtest.NewCA(t, "root", soon), certtest.NewCA(t, "next", later)
+	stranger := certtest.NewCA(t, "stranger", later)
 	middle := certtest.Issue(t, root, certtest.CA("middle", later))
 	expired := certtest.NewCA(t, "expired", now.Add(-time.Second))
-	leaf, renewed, fresh, alone := certtest.NewLeaf(t, root, userServerHost), certtest.NewLeaf(t, root, userServerHost), certtest.NewLeaf(t, next, userServerHost), certtest.NewLeaf(t, root, userServerHost)
+	leaf, renewed := certtest.NewLeaf(t, root, userServerHost), certtest.NewLeaf(t, root, userServerHost)
+	fresh, alone := certtest.NewLeaf(t, next, userServerHost), certtest.NewLeaf(t, root, userServerHost)
 	deep := certtest.NewLeaf(t, middle, userServerHost)
 	// Says it was issued by the root, but was not.
 	impostor := certtest.NewCA(t, "root", later)
@@ -42,52 +44,133 @@ func TestSecretCA(t *testing.T) {
 		problem    string
 	}{
 		"the chain has the issuer: the issuer, at first sight remembered": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root)}, want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(leaf, root),
+			},
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"another certificate of the same issuer changes nothing": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(renewed, root)}, remembered: certtest.ByAge(root), want: certtest.ByAge(root), until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(renewed, root),
+			},
+			remembered: certtest.ByAge(root),
+			want:       certtest.ByAge(root),
+			until:      soon,
 		},
 		"another issuer: old and new until the old one expires": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(root), want: certtest.ByAge(root, next), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(fresh, next),
+			},
+			remembered: certtest.ByAge(root),
+			want:       certtest.ByAge(root, next),
+			remember:   true,
+			until:      soon,
 		},
 		"while both are published nothing is written": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(root, next), want: certtest.ByAge(root, next), until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(fresh, next),
+			},
+			remembered: certtest.ByAge(root, next),
+			want:       certtest.ByAge(root, next),
+			until:      soon,
 		},
 		"back to the old one: both stay": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root)}, remembered: certtest.ByAge(root, next), want: certtest.ByAge(root, next), until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(leaf, root),
+			},
+			remembered: certtest.ByAge(root, next),
+			want:       certtest.ByAge(root, next),
+			until:      soon,
 		},
 		"the old one has expired: the new one alone": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: certtest.ByAge(expired, next), want: certtest.ByAge(next), remember: true, until: later,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(fresh, next),
+			},
+			remembered: certtest.ByAge(expired, next),
+			want:       certtest.ByAge(next),
+			remember:   true,
+			until:      later,
 		},
 		"the memory was deleted: the new one alone": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, want: certtest.ByAge(next), remember: true, until: later,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(fresh, next),
+			},
+			want:     certtest.ByAge(next),
+			remember: true,
+			until:    later,
 		},
 		"what is remembered cannot be read: forgotten": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(fresh, next)}, remembered: []byte("nonsense"), want: certtest.ByAge(next), remember: true, until: later,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(fresh, next),
+			},
+			remembered: []byte("nonsense"),
+			want:       certtest.ByAge(next),
+			remember:   true,
+			until:      later,
 		},
 		"no issuer in the chain: the certificate itself": {
-			secret: map[string][]byte{"tls.crt": alone.PEM()}, want: certtest.ByAge(alone), remember: true, until: alone.Certificate.NotAfter,
+			secret: map[string][]byte{
+				"tls.crt": alone.PEM(),
+			},
+			want:     certtest.ByAge(alone),
+			remember: true,
+			until:    alone.Certificate.NotAfter,
 		},
 		"the issuer is in ca.crt": {
-			secret: map[string][]byte{"tls.crt": leaf.PEM(), "ca.crt": root.PEM()}, want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": leaf.PEM(),
+				"ca.crt":  root.PEM(),
+			},
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"ca.crt cannot be read: as if it were not there": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, root), "ca.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(leaf, root),
+				"ca.crt":  []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+			},
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"issuers of issuers": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(deep, middle, root)}, want: certtest.ByAge(middle, root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(deep, middle, root),
+			},
+			want:     certtest.ByAge(middle, root),
+			remember: true,
+			until:    soon,
 		},
 		"others in the chain, of the issuer's name or by its hand, are not trusted": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(leaf, impostor, notCA, stranger, root)}, want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(leaf, impostor, notCA, stranger, root),
+			},
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"a private key between them stays where it is": {
-			secret: map[string][]byte{"tls.crt": append(leaf.KeyPEM(t), certtest.Chain(leaf, root)...)}, want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": append(leaf.KeyPEM(t), certtest.Chain(leaf, root)...),
+			},
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"no certificate": {
-			secret: map[string][]byte{"tls.key": leaf.KeyPEM(t)}, problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
+			secret: map[string][]byte{
+				"tls.key": leaf.KeyPEM(t),
+			},
+			problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
 		},
 		"text that is none": {
-			secret: map[string][]byte{"tls.crt": []byte("nonsense")}, problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
+			secret: map[string][]byte{
+				"tls.crt": []byte("nonsense"),
+			},
+			problem: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
 		},
 		"a broken certificate": {
 			secret:  map[string][]byte{"tls.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")},
@@ -102,8 +185,13 @@ func TestSecretCA(t *testing.T) {
 			problem: "Secret proxy/cluster-proxy-user-serving-cert has a certificate that is not for host proxy.example.com",
 		},
 		"a certificate for several hosts": {
-			secret: map[string][]byte{"tls.crt": certtest.Chain(certtest.NewLeaf(t, root, userServerHost, "proxy.example.com"), root)}, server: "https://proxy.example.com/p",
-			want: certtest.ByAge(root), remember: true, until: soon,
+			secret: map[string][]byte{
+				"tls.crt": certtest.Chain(certtest.NewLeaf(t, root, userServerHost, "proxy.example.com"), root),
+			},
+			server:   "https://proxy.example.com/p",
+			want:     certtest.ByAge(root),
+			remember: true,
+			until:    soon,
 		},
 		"no Secret": {problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
 	}
@@ -176,11 +264,17 @@ func TestTheBundleIsBounded(t *testing.T) {
 		return false
 	}
 	if !has(current.Certificate) || !has(before[0]) || has(before[59]) {
-		t.Errorf("current: %t, newest of before: %t, oldest: %t; want the oldest left out", has(current.Certificate), has(before[0]), has(before[59]))
+		t.Errorf(
+			"current: %t, newest of before: %t, oldest: %t; want the oldest left out",
+			has(current.Certificate),
+			has(before[0]),
+			has(before[59]),
+		)
 	}
 
 	text := encodeCertificates(before)
-	if _, err := ParseCA(text); err == nil || err.Error() != "has "+itoa(len(text))+" bytes of certificates, more than 32768" {
+	if _, err := ParseCA(text); err == nil ||
+		err.Error() != "has "+itoa(len(text))+" bytes of certificates, more than 32768" {
 		t.Errorf("ParseCA: %v", err)
 	}
 	secret := &corev1.Secret{Data: map[string][]byte{"tls.crt": text}}
@@ -197,14 +291,23 @@ func TestParseCA(t *testing.T) {
 		want []byte
 		err  string
 	}{
-		"one":                             {text: string(a.PEM()), want: a.PEM()},
-		"several, in their order":         {text: string(certtest.Chain(b, a)), want: certtest.Chain(b, a)},
-		"headers and space are left out":  {text: "\n" + strings.Replace(string(a.PEM()), "-----\n", "-----\nName: x\n\n", 1) + "\n\n", want: a.PEM()},
+		"one":                     {text: string(a.PEM()), want: a.PEM()},
+		"several, in their order": {text: string(certtest.Chain(b, a)), want: certtest.Chain(b, a)},
+		"headers and space are left out": {
+			text: "\n" + strings.Replace(string(a.PEM()), "-----\n", "-----\nName: x\n\n", 1) + "\n\n",
+			want: a.PEM(),
+		},
 		"nothing":                         {err: "has no certificate"},
 		"no PEM":                          {text: "ca", err: "is not PEM text"},
 		"text after the last certificate": {text: string(a.PEM()) + "# end", err: "is not PEM text"},
-		"a private key":                   {text: string(a.PEM()) + string(a.KeyPEM(t)), err: `has a block "EC PRIVATE KEY" among its certificates`},
-		"a broken certificate":            {text: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), err: "has a certificate that cannot be read"},
+		"a private key": {
+			text: string(a.PEM()) + string(a.KeyPEM(t)),
+			err:  `has a block "EC PRIVATE KEY" among its certificates`,
+		},
+		"a broken certificate": {
+			text: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})),
+			err:  "has a certificate that cannot be read",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -51,19 +51,49 @@ func TestParseDirect(t *testing.T) {
 		want directEntry
 		err  string
 	}{
-		"server and CA":           {text: entryText(t, good), want: directEntry{server: "https://spoke.example.com:6443", ca: string(ca.PEM())}},
+		"server and CA": {
+			text: entryText(t, good),
+			want: directEntry{server: "https://spoke.example.com:6443", ca: string(ca.PEM())},
+		},
 		"as JSON":                 {text: `{"fromManagedCluster": true}`, want: directEntry{fromManagedCluster: true}},
 		"from the ManagedCluster": {text: "fromManagedCluster: true\n", want: directEntry{fromManagedCluster: true}},
 		"nothing":                 {err: "needs server and certificateAuthority, or fromManagedCluster: true"},
-		"not from there":          {text: "fromManagedCluster: false", err: "needs server and certificateAuthority, or fromManagedCluster: true"},
-		"no CA":                   {text: "server: https://a", err: "needs server and certificateAuthority, or fromManagedCluster: true"},
-		"both":                    {text: with("fromManagedCluster", true), err: "has fromManagedCluster beside server or certificateAuthority"},
-		"without TLS":             {text: with("server", "http://spoke.example.com"), err: "has a server that is not an https URL"},
-		"a CA that is none":       {text: with("certificateAuthority", "secret"), err: "has a certificateAuthority that is not PEM text"},
-		"a key beside the CA":     {text: with("certificateAuthority", string(ca.PEM())+string(ca.KeyPEM(t))), err: `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`},
-		"an unknown field":        {text: with("proxy-url", "https://p"), err: `cannot be read: error unmarshaling JSON: while decoding JSON: json: unknown field "proxy-url"`},
-		"a field twice":           {text: "server: https://a\nserver: https://b\n", err: `cannot be read: error converting YAML to JSON: yaml: unmarshal errors: line 2: key "server" already set in map`},
-		"a list":                  {text: "[]", err: "cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type access.directConfig"},
+		"not from there": {
+			text: "fromManagedCluster: false",
+			err:  "needs server and certificateAuthority, or fromManagedCluster: true",
+		},
+		"no CA": {
+			text: "server: https://a",
+			err:  "needs server and certificateAuthority, or fromManagedCluster: true",
+		},
+		"both": {
+			text: with("fromManagedCluster", true),
+			err:  "has fromManagedCluster beside server or certificateAuthority",
+		},
+		"without TLS": {
+			text: with("server", "http://spoke.example.com"),
+			err:  "has a server that is not an https URL",
+		},
+		"a CA that is none": {
+			text: with("certificateAuthority", "secret"),
+			err:  "has a certificateAuthority that is not PEM text",
+		},
+		"a key beside the CA": {
+			text: with("certificateAuthority", string(ca.PEM())+string(ca.KeyPEM(t))),
+			err:  `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`,
+		},
+		"an unknown field": {
+			text: with("proxy-url", "https://p"),
+			err:  `cannot be read: error unmarshaling JSON: while decoding JSON: json: unknown field "proxy-url"`,
+		},
+		"a field twice": {
+			text: "server: https://a\nserver: https://b\n",
+			err:  `cannot be read: error converting YAML to JSON: yaml: unmarshal errors: line 2: key "server" already set in map`,
+		},
+		"a list": {
+			text: "[]",
+			err:  "cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type access.directConfig",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +125,10 @@ func TestDirectEntries(t *testing.T) {
 		"c1": {source: "ns/b", fromManagedCluster: true},
 		"c2": {problem: "more than one ConfigMap has it: ns/a, ns/b"},
 		"c3": {source: "ns/a", fromManagedCluster: true},
-		"c4": {source: "ns/b", problem: `what ConfigMap ns/b has under "c4" cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type access.directConfig`},
+		"c4": {
+			source:  "ns/b",
+			problem: `what ConfigMap ns/b has under "c4" cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type access.directConfig`,
+		},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(directEntry{})); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -111,13 +144,26 @@ func TestFromManagedCluster(t *testing.T) {
 		wantProblem string
 	}{
 		"the first that can be used": {
-			configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.PEM()}, {URL: "https://2"}, {URL: "https://3", CABundle: []byte("x")}, {URL: "https://4", CABundle: b.PEM()}, {URL: "https://5", CABundle: a.PEM()}},
-			server:  "https://4", ca: string(b.PEM()),
+			configs: &[]clusterv1.ClientConfig{
+				{URL: "http://1", CABundle: a.PEM()},
+				{URL: "https://2"},
+				{URL: "https://3", CABundle: []byte("x")},
+				{URL: "https://4", CABundle: b.PEM()},
+				{URL: "https://5", CABundle: a.PEM()},
+			},
+			server: "https://4",
+			ca:     string(b.PEM()),
 		},
-		"without CA":        {configs: &[]clusterv1.ClientConfig{{URL: "https://1"}}, wantProblem: none},
-		"without TLS":       {configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.PEM()}}, wantProblem: none},
-		"a key with the CA": {configs: &[]clusterv1.ClientConfig{{URL: "https://1", CABundle: append(a.PEM(), a.KeyPEM(t)...)}}, wantProblem: none},
-		"empty":             {configs: &[]clusterv1.ClientConfig{}, wantProblem: "the ManagedCluster has no spec.managedClusterClientConfigs"},
+		"without CA":  {configs: &[]clusterv1.ClientConfig{{URL: "https://1"}}, wantProblem: none},
+		"without TLS": {configs: &[]clusterv1.ClientConfig{{URL: "http://1", CABundle: a.PEM()}}, wantProblem: none},
+		"a key with the CA": {
+			configs:     &[]clusterv1.ClientConfig{{URL: "https://1", CABundle: append(a.PEM(), a.KeyPEM(t)...)}},
+			wantProblem: none,
+		},
+		"empty": {
+			configs:     &[]clusterv1.ClientConfig{},
+			wantProblem: "the ManagedCluster has no spec.managedClusterClientConfigs",
+		},
 		"no ManagedCluster": {wantProblem: "the ManagedCluster has no spec.managedClusterClientConfigs"},
 	}
 	for name, test := range tests {

@@ -93,7 +93,10 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 		return map[string]endpointCase{
 			"the API is not served": {
 				change: func(f *proxyFacts) { f.served, f.configurations = false, nil },
-				want:   endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
+				want: endpoint{
+					known:   true,
+					problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
+				},
 			},
 			"no configuration": {
 				change: func(f *proxyFacts) { f.configurations = nil },
@@ -103,7 +106,10 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 				change: func(f *proxyFacts) {
 					f.configurations = []configuration{{name: "b", namespace: "proxy", userServer: true}, {name: "a"}}
 				},
-				want: endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`},
+				want: endpoint{
+					known:   true,
+					problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`,
+				},
 			},
 			"another configuration beside the one": {
 				change: func(f *proxyFacts) {
@@ -117,7 +123,10 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 			},
 			"another namespace": {
 				change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },
-				want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in "proxy" (access.clusterProxy.namespace)`},
+				want: endpoint{
+					known:   true,
+					problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in "proxy" (access.clusterProxy.namespace)`,
+				},
 			},
 		}
 	})
@@ -178,7 +187,10 @@ func TestEndpointIsUnknownWhileSomethingCannotBeRead(t *testing.T) {
 						gateProblem: "Deployment " + unread,
 					}
 				},
-				want: endpoint{known: true, problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
+				want: endpoint{
+					known:   true,
+					problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
+				},
 			},
 		}
 	})

@@ -17,11 +17,17 @@ func TestChangedClusters(t *testing.T) {
 		next func(*snapshot)
 		want []string
 	}{
-		"nothing changed":                 {next: func(*snapshot) {}},
-		"another CA":                      {next: func(s *snapshot) { s.endpoint.ca = []byte("CA2") }, want: []string{""}},
-		"a problem on the hub":            {next: func(s *snapshot) { s.endpoint.problem = "it is missing" }, want: []string{""}},
-		"the addons are unknown":          {next: func(s *snapshot) { s.addonsUnknown = "?" }, want: []string{""}},
-		"the entries are unknown":         {next: func(s *snapshot) { s.entries, s.entriesUnknown = nil, "?" }, want: []string{""}},
+		"nothing changed": {next: func(*snapshot) {}},
+		"another CA":      {next: func(s *snapshot) { s.endpoint.ca = []byte("CA2") }, want: []string{""}},
+		"a problem on the hub": {
+			next: func(s *snapshot) { s.endpoint.problem = "it is missing" },
+			want: []string{""},
+		},
+		"the addons are unknown": {next: func(s *snapshot) { s.addonsUnknown = "?" }, want: []string{""}},
+		"the entries are unknown": {
+			next: func(s *snapshot) { s.entries, s.entriesUnknown = nil, "?" },
+			want: []string{""},
+		},
 		"the ManagedClusters are unknown": {next: func(s *snapshot) { s.clustersUnknown = "?" }, want: []string{""}},
 		"an entry changed, one came, one went": {
 			next: func(s *snapshot) {
@@ -56,7 +62,11 @@ func TestRequeueAfter(t *testing.T) {
 		"it has expired already":                        {expiry: now.Add(-time.Hour), want: time.Second},
 		"it expires in centuries":                       {expiry: now.AddDate(8000, 0, 0), want: 24*time.Hour + time.Second},
 		"whichever comes first":                         {unseen: 3 * time.Second, expiry: now, want: time.Second},
-		"whichever comes first, the write":              {unseen: 3 * time.Second, expiry: now.Add(time.Hour), want: 3 * time.Second},
+		"whichever comes first, the write": {
+			unseen: 3 * time.Second,
+			expiry: now.Add(time.Hour),
+			want:   3 * time.Second,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

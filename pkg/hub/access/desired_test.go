@@ -21,14 +21,19 @@ func entry(name, server, ca, extension string) inventoryv1alpha1.AccessProvider 
 	return inventoryv1alpha1.AccessProvider{Name: name, Cluster: clientcmdv1.Cluster{
 		Server:                   server,
 		CertificateAuthorityData: []byte(ca),
-		Extensions:               []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(extension)}}},
+		Extensions: []clientcmdv1.NamedExtension{
+			{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(extension)}},
+		},
 	}}
 }
 
 func TestMerge(t *testing.T) {
 	proxy := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
 	direct := entry("direct", "https://c1", "CA", `{"clusterName":"c1"}`)
-	other := inventoryv1alpha1.AccessProvider{Name: "gke", Cluster: clientcmdv1.Cluster{Server: "http://gke", ProxyURL: "http://p"}}
+	other := inventoryv1alpha1.AccessProvider{
+		Name:    "gke",
+		Cluster: clientcmdv1.Cluster{Server: "http://gke", ProxyURL: "http://p"},
+	}
 	another := entry("another", "https://a", "", `{"x":[1]}`)
 	foreignDirect := direct
 	foreignDirect.Cluster.TLSServerName = "c1"
@@ -47,17 +52,67 @@ func TestMerge(t *testing.T) {
 	}{
 		"birth":              {proxy: published(proxy), direct: published(direct), want: entries{proxy, direct}},
 		"nothing to publish": {proxy: none, direct: none},
-		"ours come first, others keep their order": {current: entries{other, another}, proxy: published(proxy), direct: published(direct), want: entries{proxy, direct, other, another}},
-		"a changed CA":                           {current: entries{stale, other}, proxy: published(proxy), direct: none, want: entries{proxy, other}},
-		"somebody's addition to ours is undone":  {current: entries{proxied}, proxy: published(proxy), direct: none, want: entries{proxy}},
-		"withdrawn, others stay":                 {current: entries{proxy, direct, other}, proxy: none, direct: none, want: entries{other}},
-		"the last is withdrawn":                  {current: entries{proxy}, proxy: none, direct: none, want: nil},
-		"twice of one name":                      {current: entries{proxy, other, stale}, proxy: published(proxy), direct: none, want: entries{proxy, other}},
-		"unknown: stays":                         {current: entries{stale, direct, other}, proxy: unknown, direct: unknown, want: entries{stale, direct, other}},
-		"unknown beside known: in its place":     {current: entries{stale, direct, other}, proxy: unknown, direct: published(direct), want: entries{stale, direct, other}},
-		"unknown, written last by somebody else": {current: entries{other, stale}, proxy: unknown, direct: published(direct), want: entries{direct, other, stale}},
-		"somebody else's direct, not opted in":   {current: entries{other, foreignDirect}, proxy: none, direct: none, want: entries{other, foreignDirect}},
-		"somebody else's direct, opted in":       {current: entries{other, foreignDirect}, proxy: none, direct: published(direct), want: entries{direct, other}},
+		"ours come first, others keep their order": {
+			current: entries{other, another},
+			proxy:   published(proxy),
+			direct:  published(direct),
+			want:    entries{proxy, direct, other, another},
+		},
+		"a changed CA": {
+			current: entries{stale, other},
+			proxy:   published(proxy),
+			direct:  none,
+			want:    entries{proxy, other},
+		},
+		"somebody's addition to ours is undone": {
+			current: entries{proxied},
+			proxy:   published(proxy),
+			direct:  none,
+			want:    entries{proxy},
+		},
+		"withdrawn, others stay": {
+			current: entries{proxy, direct, other},
+			proxy:   none,
+			direct:  none,
+			want:    entries{other},
+		},
+		"the last is withdrawn": {current: entries{proxy}, proxy: none, direct: none, want: nil},
+		"twice of one name": {
+			current: entries{proxy, other, stale},
+			proxy:   published(proxy),
+			direct:  none,
+			want:    entries{proxy, other},
+		},
+		"unknown: stays": {
+			current: entries{stale, direct, other},
+			proxy:   unknown,
+			direct:  unknown,
+			want:    entries{stale, direct, other},
+		},
+		"unknown beside known: in its place": {
+			current: entries{stale, direct, other},
+			proxy:   unknown,
+			direct:  published(direct),
+			want:    entries{stale, direct, other},
+		},
+		"unknown, written last by somebody else": {
+			current: entries{other, stale},
+			proxy:   unknown,
+			direct:  published(direct),
+			want:    entries{direct, other, stale},
+		},
+		"somebody else's direct, not opted in": {
+			current: entries{other, foreignDirect},
+			proxy:   none,
+			direct:  none,
+			want:    entries{other, foreignDirect},
+		},
+		"somebody else's direct, opted in": {
+			current: entries{other, foreignDirect},
+			proxy:   none,
+			direct:  published(direct),
+			want:    entries{direct, other},
+		},
 		"a direct entry of another cluster's name": {
 			current: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c2"}`)}, proxy: none, direct: none,
 			want: entries{entry("direct", "https://c1", "CA", `{"clusterName":"c2"}`)},
@@ -85,7 +140,9 @@ func TestMerge(t *testing.T) {
 func TestMergeComparesWhatIsSaid(t *testing.T) {
 	current := entries{entry("open-cluster-management", "https://u/c1", "CA", "{ \"clusterName\" : \"c1\" }\n")}
 	wanted := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
-	got := Merge(current, "c1", Decision{Proxy: ProviderState{Known: true, Provider: &wanted}, Direct: ProviderState{Known: true}})
+	got := Merge(
+		current, "c1", Decision{Proxy: ProviderState{Known: true, Provider: &wanted}, Direct: ProviderState{Known: true}},
+	)
 	if diff := cmp.Diff(current, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
@@ -128,18 +185,31 @@ func TestDecideOnTheProviderThroughClusterProxy(t *testing.T) {
 		},
 		"a cluster without it": {endpoint: there, want: Decision{Proxy: none, Direct: none}},
 		"something is missing on the hub": {
-			endpoint: endpoint{known: true, problem: "it is missing"}, cluster: clusterFacts{proxied: true},
-			want: Decision{Proxy: none, Direct: none, Problems: []string{`Access provider "open-cluster-management" is not published: it is missing.`}},
+			endpoint: endpoint{known: true, problem: "it is missing"},
+			cluster:  clusterFacts{proxied: true},
+			want: Decision{
+				Proxy:    none,
+				Direct:   none,
+				Problems: []string{`Access provider "open-cluster-management" is not published: it is missing.`},
+			},
 		},
 		"something is missing on the hub that the cluster does not use": {
 			endpoint: endpoint{known: true, problem: "it is missing"}, want: Decision{Proxy: none, Direct: none},
 		},
 		"something on the hub is unknown": {
-			endpoint: endpoint{problem: "it " + unread}, cluster: clusterFacts{proxied: true},
-			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: it ` + unread + `.`}},
+			endpoint: endpoint{problem: "it " + unread},
+			cluster:  clusterFacts{proxied: true},
+			want: Decision{
+				Direct:   none,
+				Problems: []string{`Access provider "open-cluster-management" is left as it is: it ` + unread + `.`},
+			},
 		},
 		"something on the hub is not known yet: no word of it": {
-			endpoint: endpoint{problem: "it " + kube.NotReadYet}, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none},
+			endpoint: endpoint{
+				problem: "it " + kube.NotReadYet,
+			},
+			cluster: clusterFacts{proxied: true},
+			want:    Decision{Direct: none},
 		},
 		"something on the hub is unknown, but the cluster lost cluster-proxy: withdrawn": {
 			endpoint: endpoint{problem: "it " + unread}, want: Decision{Proxy: none, Direct: none},
@@ -148,10 +218,21 @@ func TestDecideOnTheProviderThroughClusterProxy(t *testing.T) {
 			endpoint: endpoint{yield: true, problem: "it does"}, want: Decision{Direct: none},
 		},
 		"the addons are unknown": {
-			endpoint: there, cluster: clusterFacts{proxiedUnknown: unread},
-			want: Decision{Direct: none, Problems: []string{`Access provider "open-cluster-management" is left as it is: ManagedClusterAddOn cluster-proxy ` + unread + `.`}},
+			endpoint: there,
+			cluster:  clusterFacts{proxiedUnknown: unread},
+			want: Decision{
+				Direct: none,
+				Problems: []string{
+					`Access provider "open-cluster-management" is left as it is: ManagedClusterAddOn cluster-proxy ` + unread + `.`,
+				},
+			},
 		},
-		"not this addon's to write": {disabled: true, endpoint: there, cluster: clusterFacts{proxied: true}, want: Decision{Direct: none}},
+		"not this addon's to write": {
+			disabled: true,
+			endpoint: there,
+			cluster:  clusterFacts{proxied: true},
+			want:     Decision{Direct: none},
+		},
 	})
 }
 
@@ -161,29 +242,42 @@ func TestDecideOnTheDirectProvider(t *testing.T) {
 	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
 	checkDecisions(t, map[string]decideCase{
 		"reached directly": {
-			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.PEM())}}},
+			endpoint: there,
+			cluster: clusterFacts{
+				direct: directFacts{entry: &directEntry{server: "https://c1.example.com", ca: string(ca.PEM())}},
+			},
 			want: Decision{Proxy: none, Direct: ProviderState{Known: true, Provider: &direct}},
 		},
 		"reached as the ManagedCluster says": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{
-				entry:   &directEntry{fromManagedCluster: true},
-				cluster: found[[]clusterv1.ClientConfig]{object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.PEM()}}},
+				entry: &directEntry{fromManagedCluster: true},
+				cluster: found[[]clusterv1.ClientConfig]{
+					object: &[]clusterv1.ClientConfig{{URL: "https://c1.example.com", CABundle: ca.PEM()}},
+				},
 			}},
 			want: Decision{Proxy: none, Direct: ProviderState{Known: true, Provider: &direct}},
 		},
 		"the ManagedCluster says nothing that can be used": {
-			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
+			endpoint: there,
+			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
 			want: Decision{Proxy: none, Direct: none, Problems: []string{
-				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/direct wants it.`}},
+				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/direct wants it.`,
+			}},
 		},
 		"the administrator's mistake": {
-			endpoint: there, cluster: clusterFacts{direct: directFacts{entry: &directEntry{problem: "it is wrong"}}},
-			want: Decision{Proxy: none, Direct: none, Problems: []string{`Access provider "direct" is not published: it is wrong.`}},
+			endpoint: there,
+			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{problem: "it is wrong"}}},
+			want: Decision{
+				Proxy:    none,
+				Direct:   none,
+				Problems: []string{`Access provider "direct" is not published: it is wrong.`},
+			},
 		},
 		"what the administrator says is unknown": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{unknown: unread}},
 			want: Decision{Proxy: none, Problems: []string{
-				`Access provider "direct" is left as it is: ConfigMaps labelled inventory.open-cluster-management.io/direct-access ` + unread + `.`}},
+				`Access provider "direct" is left as it is: ConfigMaps labelled inventory.open-cluster-management.io/direct-access ` + unread + `.`,
+			}},
 		},
 	})
 }

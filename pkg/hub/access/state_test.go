@@ -15,7 +15,9 @@ import (
 // comes before the ConfigMap that remembers it is seen.
 func TestWhatWasJustRememberedCountsBeforeItIsSeen(t *testing.T) {
 	version := func(resourceVersion string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: contract.AccessStateName, ResourceVersion: resourceVersion}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: contract.AccessStateName, ResourceVersion: resourceVersion},
+		}
 	}
 	now := time.Now()
 	for name, tc := range map[string]struct {

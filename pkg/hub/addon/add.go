@@ -18,8 +18,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// ControllerName is the name of the controller that ends the wait for spokes that
-// do not come back.
+// ControllerName is the name of the controller that stops waiting for spokes that do
+// not come back.
 const ControllerName = "hub.cleanup-timeout"
 
 // Add adds addon-framework, which runs on the elected leader, and the controller
@@ -46,7 +46,7 @@ func Add(mgr manager.Manager, opts Options) error {
 		})
 }
 
-// beingRemoved reports whether an object is this addon, being removed from a cluster.
+// beingRemoved reports whether an object is this addon and is being deleted.
 func beingRemoved(object client.Object) bool {
 	return object.GetName() == contract.AddonName && !object.GetDeletionTimestamp().IsZero()
 }
@@ -56,8 +56,8 @@ func beingDetached(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero()
 }
 
-// reachabilityChanged passes events after which a cluster is reachable or not
-// where it was the other before: its Available condition changed, or it came or went.
+// reachabilityChanged passes events that may change whether a cluster is reachable: the
+// cluster was added or deleted, or its Available condition changed.
 func reachabilityChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -78,7 +78,7 @@ func availability(object client.Object) string {
 	return string(condition.Status)
 }
 
-// clusterOfAddon leads from an addon to its cluster.
+// clusterOfAddon maps an addon to its cluster.
 func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addon.GetNamespace()}}}
 }

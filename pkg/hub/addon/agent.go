@@ -21,13 +21,13 @@ const (
 	// RoleBinding in the cluster namespace on the hub.
 	agentName = "cluster-inventory-agent"
 
-	// propertyCRD is created where it is missing and never changed after.
+	// propertyCRD is created on spokes that lack it, and never changed afterwards.
 	propertyCRD = "clusterproperties.about.k8s.io"
 )
 
-// Options are the settings of the shell.
+// Options are the settings of the agents and of their clean-up.
 type Options struct {
-	// AgentImage and AgentImagePullPolicy say what runs on the spokes.
+	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes.
 	AgentImage           string
 	AgentImagePullPolicy string
 
@@ -46,11 +46,11 @@ type Options struct {
 	CleanupTimeout time.Duration
 }
 
-// inventoryAgent answers what addon-framework asks about this addon.
+// inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
-// Values come from the manager's options, so a new image reaches all clusters at
-// once. An AddOnDeploymentConfig that rolls it out by the install strategy belongs in
-// values and in SupportedConfigGVRs.
+// The values come from the manager's options, so a new image reaches all clusters at
+// once. To roll it out by the install strategy, read an AddOnDeploymentConfig in values
+// and name it in SupportedConfigGVRs.
 type inventoryAgent struct {
 	opts     Options
 	template template
@@ -59,7 +59,7 @@ type inventoryAgent struct {
 
 var _ agent.AgentAddon = &inventoryAgent{}
 
-// Manifests is called several times per event of an addon or of its works.
+// Manifests is called several times per event of an addon or its ManifestWorks.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
@@ -98,9 +98,9 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 			},
 		},
 		ManifestConfigs: []workv1.ManifestConfigOption{
-			// The klusterlet takes the feedback rules from the first entry that
-			// matches, the prober's, and the scrape type from the last, this one. The
-			// framework would drop the scrape type from an entry for the same identifier.
+			// The klusterlet takes the feedback rules from the first matching entry,
+			// which is the prober's, and the scrape type from the last, which is this
+			// one. With the prober's identifier the framework would drop the scrape type.
 			{
 				ResourceIdentifier: agentDeployment(a.opts.InstallNamespace),
 				FeedbackRules:      wellKnownStatus(),
@@ -120,7 +120,7 @@ func agentDeployment(namespace string) workv1.ResourceIdentifier {
 	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
 }
 
-// createOnly keeps the work agent from resetting an object to what was shipped.
+// createOnly keeps the work agent from overwriting later changes of an object.
 func createOnly(object workv1.ResourceIdentifier) workv1.ManifestConfigOption {
 	return workv1.ManifestConfigOption{
 		ResourceIdentifier: object,
@@ -132,9 +132,9 @@ func wellKnownStatus() []workv1.FeedbackRule {
 	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 }
 
-// health judges what the spoke reported about the agent's Deployment. Its error
-// goes into the message of the addon's condition Available. It is not called before
-// there is a report.
+// health checks the status that the spoke reported for the agent's Deployment. Its
+// error becomes the message of the addon's condition Available. The framework calls it
+// only once there is a report.
 func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn) error {
 	for _, result := range results {
 		for _, value := range result.FeedbackResult.Values {
@@ -146,7 +146,7 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", agentName)
 }
 
-// approve tells the framework whether to approve a certificate request.
+// approve decides on a certificate request, and logs a refusal.
 func approve(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 	csr *certificatesv1.CertificateSigningRequest,

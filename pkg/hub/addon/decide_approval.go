@@ -28,14 +28,14 @@ const (
 	// server, which names the requester in an annotation.
 	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 
-	// agentDNSName is in the requests that the klusterlet makes for an addon (OCM,
+	// agentDNSName is in the requests that the klusterlet creates for this addon (OCM,
 	// pkg/registration/register/csr).
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
 )
 
-// judge returns why a certificate must not be issued to the cluster's agent, or nil
-// to approve it. Everything that would be signed is judged. The labels that led here
-// are only a hint, since anyone may set them.
+// judge returns why the request must not be approved, or nil. It checks everything that
+// would be signed. The labels by which the framework found the request prove nothing,
+// because anyone may set them.
 func judge(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 	csr *certificatesv1.CertificateSigningRequest,
@@ -66,9 +66,9 @@ func judge(
 	return judgeNames(request)
 }
 
-// judgeRequester accepts only the cluster's own klusterlet. Its name must have no
-// further parts: addons' users are called system:open-cluster-management:cluster:...,
-// so every addon's agent would pass as the klusterlet of a cluster named "cluster".
+// judgeRequester accepts only the cluster's own klusterlet. The agent's name must not
+// contain a colon: users of addons are called system:open-cluster-management:cluster:...,
+// and would otherwise pass as the klusterlet of a cluster named "cluster".
 func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningRequest) error {
 	user := csr.Spec.Username
 	if user == grpcServerUser {

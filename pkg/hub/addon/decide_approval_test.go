@@ -93,38 +93,73 @@ func TestJudge(t *testing.T) {
 		"an older klusterlet adds the group of everybody": {spoil: func(r *request) {
 			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:authenticated")
 		}},
-		"without a DNS name":       {spoil: func(r *request) { r.x509.DNSNames = nil }},
-		"without key encipherment": {spoil: func(r *request) { r.csr.Spec.Usages = []certificatesv1.KeyUsage{"client auth"} }},
+		"without a DNS name": {spoil: func(r *request) { r.x509.DNSNames = nil }},
+		"without key encipherment": {
+			spoil: func(r *request) { r.csr.Spec.Usages = []certificatesv1.KeyUsage{"client auth"} },
+		},
 		"misleading labels are not believed": {spoil: func(r *request) {
 			r.csr.Labels = map[string]string{"open-cluster-management.io/cluster-name": "c2"}
 		}},
 		"through OCM's gRPC server": {spoil: func(r *request) {
 			r.csr.Spec.Username = grpcServer
-			r.csr.Annotations = map[string]string{"open-cluster-management.io/csr-user": "system:open-cluster-management:c1:agent-7"}
+			r.csr.Annotations = map[string]string{
+				"open-cluster-management.io/csr-user": "system:open-cluster-management:c1:agent-7",
+			}
 		}},
 
-		"the hub does not accept the cluster": {spoil: func(r *request) { r.cluster.Spec.HubAcceptsClient = false }, refusal: "does not accept"},
-		"the cluster is being removed":        {spoil: func(r *request) { r.cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, refusal: "cluster is being removed"},
-		"the addon is being removed":          {spoil: func(r *request) { r.addon.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, refusal: "addon is being removed"},
+		"the hub does not accept the cluster": {
+			spoil:   func(r *request) { r.cluster.Spec.HubAcceptsClient = false },
+			refusal: "does not accept",
+		},
+		"the cluster is being removed": {
+			spoil:   func(r *request) { r.cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			refusal: "cluster is being removed",
+		},
+		"the addon is being removed": {
+			spoil:   func(r *request) { r.addon.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			refusal: "addon is being removed",
+		},
 
-		"signer for kubelets": {spoil: func(r *request) { r.csr.Spec.SignerName = "kubernetes.io/kube-apiserver-client-kubelet" }, refusal: "signer"},
-		"no signer":           {spoil: func(r *request) { r.csr.Spec.SignerName = "" }, refusal: "signer"},
+		"signer for kubelets": {
+			spoil:   func(r *request) { r.csr.Spec.SignerName = "kubernetes.io/kube-apiserver-client-kubelet" },
+			refusal: "signer",
+		},
+		"no signer": {spoil: func(r *request) { r.csr.Spec.SignerName = "" }, refusal: "signer"},
 
-		"asked by another cluster":                   {spoil: func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c2:agent-7" }, refusal: "requester"},
-		"asked by a cluster whose name starts alike": {spoil: func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c10:agent-7" }, refusal: "requester"},
-		"asked by a cluster without an agent name":   {spoil: func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c1:" }, refusal: "requester"},
-		"asked by the cluster's name alone":          {spoil: func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c1" }, refusal: "requester"},
-		"asked by a person":                          {spoil: func(r *request) { r.csr.Spec.Username = "alice" }, refusal: "requester"},
+		"asked by another cluster": {
+			spoil:   func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c2:agent-7" },
+			refusal: "requester",
+		},
+		"asked by a cluster whose name starts alike": {
+			spoil:   func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c10:agent-7" },
+			refusal: "requester",
+		},
+		"asked by a cluster without an agent name": {
+			spoil:   func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c1:" },
+			refusal: "requester",
+		},
+		"asked by the cluster's name alone": {
+			spoil:   func(r *request) { r.csr.Spec.Username = "system:open-cluster-management:c1" },
+			refusal: "requester",
+		},
+		"asked by a person": {
+			spoil:   func(r *request) { r.csr.Spec.Username = "alice" },
+			refusal: "requester",
+		},
 		"asked by a bootstrap service account": {spoil: func(r *request) {
 			r.csr.Spec.Username = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"
 		}, refusal: "requester"},
 		"an annotation says who asked, but not gRPC's": {spoil: func(r *request) {
 			r.csr.Spec.Username = "alice"
-			r.csr.Annotations = map[string]string{"open-cluster-management.io/csr-user": "system:open-cluster-management:c1:agent-7"}
+			r.csr.Annotations = map[string]string{
+				"open-cluster-management.io/csr-user": "system:open-cluster-management:c1:agent-7",
+			}
 		}, refusal: "requester"},
 		"through gRPC for another cluster": {spoil: func(r *request) {
 			r.csr.Spec.Username = grpcServer
-			r.csr.Annotations = map[string]string{"open-cluster-management.io/csr-user": "system:open-cluster-management:c2:agent-7"}
+			r.csr.Annotations = map[string]string{
+				"open-cluster-management.io/csr-user": "system:open-cluster-management:c2:agent-7",
+			}
 		}, refusal: "requester"},
 		"through gRPC for nobody": {spoil: func(r *request) { r.csr.Spec.Username = grpcServer }, refusal: "requester"},
 		"an addon's agent of a cluster called cluster": {spoil: func(r *request) {
@@ -134,10 +169,19 @@ func TestJudge(t *testing.T) {
 			r.x509.Subject.Organization[0] = strings.ReplaceAll(r.x509.Subject.Organization[0], ":c1:", ":cluster:")
 		}, refusal: "requester"},
 
-		"usage of a server":     {spoil: func(r *request) { r.csr.Spec.Usages = append(r.csr.Spec.Usages, "server auth") }, refusal: "usage"},
-		"usage of an authority": {spoil: func(r *request) { r.csr.Spec.Usages = append(r.csr.Spec.Usages, "cert sign") }, refusal: "usage"},
-		"no client usage":       {spoil: func(r *request) { r.csr.Spec.Usages = []certificatesv1.KeyUsage{"digital signature"} }, refusal: "client authentication"},
-		"no usage":              {spoil: func(r *request) { r.csr.Spec.Usages = nil }, refusal: "client authentication"},
+		"usage of a server": {
+			spoil:   func(r *request) { r.csr.Spec.Usages = append(r.csr.Spec.Usages, "server auth") },
+			refusal: "usage",
+		},
+		"usage of an authority": {
+			spoil:   func(r *request) { r.csr.Spec.Usages = append(r.csr.Spec.Usages, "cert sign") },
+			refusal: "usage",
+		},
+		"no client usage": {
+			spoil:   func(r *request) { r.csr.Spec.Usages = []certificatesv1.KeyUsage{"digital signature"} },
+			refusal: "client authentication",
+		},
+		"no usage": {spoil: func(r *request) { r.csr.Spec.Usages = nil }, refusal: "client authentication"},
 
 		"another user": {spoil: func(r *request) { r.x509.Subject.CommonName = "system:admin" }, refusal: "common name"},
 		"the agent of another cluster": {spoil: func(r *request) {
@@ -151,36 +195,79 @@ func TestJudge(t *testing.T) {
 				{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: r.x509.Subject.CommonName},
 			}
 		}, refusal: "common name"},
-		"the group of masters, too":     {spoil: func(r *request) { r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:masters") }, refusal: "organizations"},
-		"the group of masters, instead": {spoil: func(r *request) { r.x509.Subject.Organization[0] = "system:masters" }, refusal: "organizations"},
+		"the group of masters, too": {
+			spoil:   func(r *request) { r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:masters") },
+			refusal: "organizations",
+		},
+		"the group of masters, instead": {
+			spoil:   func(r *request) { r.x509.Subject.Organization[0] = "system:masters" },
+			refusal: "organizations",
+		},
 		"the group of another cluster's agent": {spoil: func(r *request) {
 			r.x509.Subject.Organization[0] = "system:open-cluster-management:cluster:c2:addon:cluster-inventory"
 		}, refusal: "organizations"},
 		"the group of the klusterlet, too": {spoil: func(r *request) {
 			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:open-cluster-management:c1")
 		}, refusal: "organizations"},
-		"a group missing":        {spoil: func(r *request) { r.x509.Subject.Organization = r.x509.Subject.Organization[:1] }, refusal: "organizations"},
-		"a group twice":          {spoil: func(r *request) { r.x509.Subject.Organization[0] = addonGroup }, refusal: "organizations"},
-		"no group":               {spoil: func(r *request) { r.x509.Subject.Organization = nil }, refusal: "organizations"},
-		"an organizational unit": {spoil: func(r *request) { r.x509.Subject.OrganizationalUnit = []string{"x"} }, refusal: "subject attribute 2.5.4.11"},
-		"a country":              {spoil: func(r *request) { r.x509.Subject.Country = []string{"XX"} }, refusal: "subject attribute 2.5.4.6"},
+		"a group missing": {
+			spoil:   func(r *request) { r.x509.Subject.Organization = r.x509.Subject.Organization[:1] },
+			refusal: "organizations",
+		},
+		"a group twice": {
+			spoil:   func(r *request) { r.x509.Subject.Organization[0] = addonGroup },
+			refusal: "organizations",
+		},
+		"no group": {spoil: func(r *request) { r.x509.Subject.Organization = nil }, refusal: "organizations"},
+		"an organizational unit": {
+			spoil:   func(r *request) { r.x509.Subject.OrganizationalUnit = []string{"x"} },
+			refusal: "subject attribute 2.5.4.11",
+		},
+		"a country": {
+			spoil:   func(r *request) { r.x509.Subject.Country = []string{"XX"} },
+			refusal: "subject attribute 2.5.4.6",
+		},
 		"a credential in the subject": {spoil: func(r *request) {
-			r.x509.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: "uid=root"}}
+			r.x509.Subject.ExtraNames = []pkix.AttributeTypeAndValue{
+				{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: "uid=root"},
+			}
 		}, refusal: "subject attribute 1.3.6.1.4.1.57683.2"},
 
-		"a DNS name of a server":      {spoil: func(r *request) { r.x509.DNSNames = append(r.x509.DNSNames, "kubernetes.default.svc") }, refusal: "DNS name"},
-		"a DNS name of another addon": {spoil: func(r *request) { r.x509.DNSNames = []string{"other.addon.open-cluster-management.io"} }, refusal: "DNS name"},
-		"an IP address":               {spoil: func(r *request) { r.x509.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }, refusal: "IP addresses"},
-		"a mail address":              {spoil: func(r *request) { r.x509.EmailAddresses = []string{"a@example.com"} }, refusal: "mail addresses"},
-		"a URI":                       {spoil: func(r *request) { r.x509.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, refusal: "URIs"},
+		"a DNS name of a server": {
+			spoil:   func(r *request) { r.x509.DNSNames = append(r.x509.DNSNames, "kubernetes.default.svc") },
+			refusal: "DNS name",
+		},
+		"a DNS name of another addon": {
+			spoil:   func(r *request) { r.x509.DNSNames = []string{"other.addon.open-cluster-management.io"} },
+			refusal: "DNS name",
+		},
+		"an IP address": {
+			spoil:   func(r *request) { r.x509.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} },
+			refusal: "IP addresses",
+		},
+		"a mail address": {
+			spoil:   func(r *request) { r.x509.EmailAddresses = []string{"a@example.com"} },
+			refusal: "mail addresses",
+		},
+		"a URI": {
+			spoil:   func(r *request) { r.x509.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} },
+			refusal: "URIs",
+		},
 
 		"nothing requested": {spoil: func(r *request) { r.raw = []byte{} }, refusal: "PEM block"},
 		"not PEM":           {spoil: func(r *request) { r.raw = []byte("hello") }, refusal: "PEM block"},
-		"a certificate":     {spoil: func(r *request) { r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1}}) }, refusal: "PEM block"},
+		"a certificate": {
+			spoil:   func(r *request) { r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1}}) },
+			refusal: "PEM block",
+		},
 		"two requests": {spoil: func(r *request) {
 			r.raw = slices.Concat(
 				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(*x509.CertificateRequest) {})}),
-				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signed(func(c *x509.CertificateRequest) { c.Subject.CommonName = "system:admin" })}),
+				pem.EncodeToMemory(
+					&pem.Block{
+						Type:  "CERTIFICATE REQUEST",
+						Bytes: signed(func(c *x509.CertificateRequest) { c.Subject.CommonName = "system:admin" }),
+					},
+				),
 			)
 		}, refusal: "PEM block"},
 		"not a request": {spoil: func(r *request) {

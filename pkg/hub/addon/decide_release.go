@@ -14,23 +14,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// release says what no longer waits for a cluster's spoke.
+// release is what should no longer wait for a cluster's spoke.
 type release struct {
-	// addon is true when the addon should lose the finalizer with which the
-	// framework waits for the clean-up on the spoke.
+	// addon: remove the finalizer with which the framework waits for the clean-up on
+	// the spoke.
 	addon bool
 
-	// works is true when this addon's deleted ManifestWorks should lose the
-	// finalizer with which they wait for the spoke's work agent.
+	// works: remove the finalizer of the spoke's work agent from this addon's deleted
+	// ManifestWorks.
 	works bool
 
-	// wait is how long until that may change; zero means until something happens.
+	// wait is how long until that may change by itself; zero means never.
 	wait time.Duration
 }
 
-// decide releases what waits for a spoke that has been unreachable for the
-// timeout: the addon once it is being removed, the works once the cluster is being
-// deleted from the hub. A nil addon or cluster is not on the hub.
+// decide releases what waits for a spoke that has been unreachable for the timeout: the
+// addon if it is being deleted, its ManifestWorks if the cluster is being deleted. The
+// addon or cluster is nil if it does not exist on the hub.
 func decide(
 	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time,
 ) release {
@@ -46,9 +46,9 @@ func decide(
 	return result
 }
 
-// timedOut reports whether the spoke has been unreachable for the timeout since
-// the later of two moments: the deletion, and when it became unreachable. Otherwise
-// it returns what is left of the timeout, or zero if no time runs.
+// timedOut reports whether the timeout has expired. It starts at the deletion or when
+// the spoke became unreachable, whichever is later. If it has not expired, timedOut
+// also returns what is left of it, or zero if it has not started.
 func timedOut(
 	deleted *metav1.Time, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time,
 ) (bool, time.Duration) {
@@ -59,8 +59,8 @@ func timedOut(
 	if !unreachable {
 		return false, 0
 	}
-	// A time in the future comes from a spoke with a wrong clock and must not delay
-	// anything.
+	// A time in the future is from a spoke whose clock is wrong, and must not delay the
+	// release.
 	if since.Before(deleted.Time) || since.After(now) {
 		since = deleted.Time
 	}
@@ -70,9 +70,9 @@ func timedOut(
 	return true, 0
 }
 
-// unreachableSince returns since when a cluster has not been available; the zero
-// time means longer than anyone knows. If the cluster is no longer on the hub,
-// nobody is left to run the clean-up.
+// unreachableSince reports whether a cluster is unreachable, and since when; the zero
+// time means since an unknown time. A cluster that is not on the hub is unreachable,
+// because nothing there will run the clean-up.
 func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	if cluster == nil {
 		return time.Time{}, true
@@ -88,7 +88,7 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	}
 }
 
-// sooner returns the shorter of two waits, of which zero means forever.
+// sooner returns the shorter of two waits; zero means forever.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -96,23 +96,22 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// waitsForCleanup reports whether the framework holds the addon.
+// waitsForCleanup reports whether the addon has the framework's finalizer.
 func waitsForCleanup(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.Contains(addon.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
 }
 
-// releasedAddon returns the addon without the framework's finalizer. Finalizers of
-// others stay.
+// releasedAddon returns the addon without the framework's finalizer. Other finalizers
+// stay.
 func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	released := addon.DeepCopy()
 	released.Finalizers = without(released.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
 	return released
 }
 
-// heldWorks returns those works that the work agent's finalizer holds, and
-// whether some have not been deleted yet. Only what somebody deleted is released: a
-// spoke that comes back finds the works gone, and its work agent removes what they
-// had applied.
+// heldWorks returns the deleted ManifestWorks that still have the work agent's finalizer,
+// and whether others are not deleted yet. Only deleted ones may be released: if the
+// spoke comes back, its work agent finds them gone and removes what they had applied.
 func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more bool) {
 	for i := range works {
 		switch work := &works[i]; {
@@ -125,7 +124,7 @@ func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more b
 	return held, more
 }
 
-// releasedWork returns the work without the work agent's finalizer.
+// releasedWork returns the ManifestWork without the work agent's finalizer.
 func releasedWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 	released := work.DeepCopy()
 	released.Finalizers = without(released.Finalizers, workv1.ManifestWorkFinalizer)
@@ -136,7 +135,7 @@ func without(finalizers []string, finalizer string) []string {
 	return slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer })
 }
 
-// leftBehind says, for an event, what stays on the spoke and how to remove it.
+// leftBehind is the message of the event: what stays on the spoke, how to remove it.
 func leftBehind(cluster string, timeout time.Duration) string {
 	return fmt.Sprintf("Cluster %s has been unreachable for %s, "+
 		"so the removal of its addon %s no longer waits for the clean-up there. "+

@@ -37,20 +37,45 @@ func TestDecideOnTheAddon(t *testing.T) {
 			addon:   &addonv1beta1.ManagedClusterAddOn{},
 			cluster: cluster(metav1.ConditionUnknown, time.Hour),
 		},
-		"the spoke is there: it cleans up, however long": {addon: deleted(time.Hour), cluster: cluster(metav1.ConditionTrue, 2*time.Hour)},
+		"the spoke is there: it cleans up, however long": {
+			addon:   deleted(time.Hour),
+			cluster: cluster(metav1.ConditionTrue, 2*time.Hour),
+		},
 		"removed just now from a spoke long gone: it gets the whole timeout": {
 			addon: deleted(0), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{wait: timeout},
 		},
 		"the spoke went away during the clean-up: it gets the whole timeout": {
-			addon: deleted(time.Hour), cluster: cluster(metav1.ConditionUnknown, time.Minute), want: release{wait: 4 * time.Minute},
+			addon:   deleted(time.Hour),
+			cluster: cluster(metav1.ConditionUnknown, time.Minute),
+			want:    release{wait: 4 * time.Minute},
 		},
-		"a moment before the timeout":                   {addon: deleted(timeout - time.Second), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{wait: time.Second}},
-		"at the timeout":                                {addon: deleted(timeout), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{addon: true}},
-		"the spoke's API server is down: unreachable":   {addon: deleted(time.Hour), cluster: cluster(metav1.ConditionFalse, 6*time.Minute), want: release{addon: true}},
-		"a cluster that never joined":                   {addon: deleted(6 * time.Minute), cluster: neverSeen, want: release{addon: true}},
-		"a cluster that never joined, removed just now": {addon: deleted(time.Minute), cluster: neverSeen, want: release{wait: 4 * time.Minute}},
-		"the cluster was taken off the hub":             {addon: deleted(6 * time.Minute), want: release{addon: true}},
-		"the cluster was taken off the hub just now":    {addon: deleted(time.Minute), want: release{wait: 4 * time.Minute}},
+		"a moment before the timeout": {
+			addon:   deleted(timeout - time.Second),
+			cluster: cluster(metav1.ConditionUnknown, time.Hour),
+			want:    release{wait: time.Second},
+		},
+		"at the timeout": {
+			addon:   deleted(timeout),
+			cluster: cluster(metav1.ConditionUnknown, time.Hour),
+			want:    release{addon: true},
+		},
+		"the spoke's API server is down: unreachable": {
+			addon:   deleted(time.Hour),
+			cluster: cluster(metav1.ConditionFalse, 6*time.Minute),
+			want:    release{addon: true},
+		},
+		"a cluster that never joined": {
+			addon:   deleted(6 * time.Minute),
+			cluster: neverSeen,
+			want:    release{addon: true},
+		},
+		"a cluster that never joined, removed just now": {
+			addon:   deleted(time.Minute),
+			cluster: neverSeen,
+			want:    release{wait: 4 * time.Minute},
+		},
+		"the cluster was taken off the hub":          {addon: deleted(6 * time.Minute), want: release{addon: true}},
+		"the cluster was taken off the hub just now": {addon: deleted(time.Minute), want: release{wait: 4 * time.Minute}},
 		"a spoke whose clock is ahead cannot hold it up": {
 			addon: deleted(6 * time.Minute), cluster: cluster(metav1.ConditionFalse, -24*time.Hour), want: release{addon: true},
 		},
@@ -121,7 +146,8 @@ func TestLeftBehindFitsAnEvent(t *testing.T) {
 	if len(message) > 1024 {
 		t.Errorf("%d bytes, more than an event's note may have", len(message))
 	}
-	for _, part := range []string{"5m0s", "kubectl delete clusterclaims -l app.kubernetes.io/managed-by=cluster-inventory-addon"} {
+	command := "kubectl delete clusterclaims -l app.kubernetes.io/managed-by=cluster-inventory-addon"
+	for _, part := range []string{"5m0s", command} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}

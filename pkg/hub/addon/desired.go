@@ -24,20 +24,19 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Values are what differs between two spokes, or between two versions of this
-// addon on one spoke.
+// Values are what the manifests of two spokes, or of two addon versions, differ in.
 type Values struct {
 	// ClusterName is the name of the ManagedCluster.
 	ClusterName string
 
-	// AddonUID is the UID of the ManagedClusterAddOn: it tells one installation
-	// on a cluster from the next.
+	// AddonUID is the UID of the ManagedClusterAddOn. It distinguishes successive
+	// installations on the same cluster.
 	AddonUID string
 
-	// InstallNamespace is the namespace on the spoke.
+	// InstallNamespace is the agent's namespace on the spoke.
 	InstallNamespace string
 
-	// Image and PullPolicy are the agent's.
+	// Image and PullPolicy are the agent's and the clean-up Job's.
 	Image      string
 	PullPolicy string
 
@@ -48,12 +47,12 @@ type Values struct {
 	LogLevel int
 }
 
-// template is what the spoke is to run, without the values. It is read once: a
-// manager renders it several times per cluster and event.
+// template is the spoke's manifests without the values. It is decoded once, because
+// the framework renders it several times per cluster and event.
 type template []runtime.Object
 
-// newTemplate decodes every manifest, in the order of the files' names. A field
-// that no API knows is an error.
+// newTemplate decodes every manifest, in the order of the file names. Unknown fields
+// are an error.
 func newTemplate() (template, error) {
 	decoder, err := newDecoder()
 	if err != nil {
@@ -78,9 +77,8 @@ func newTemplate() (template, error) {
 	return objects, nil
 }
 
-// render returns what one spoke is to run, in the template's order. The same
-// values yield the same objects: a ManifestWork is rewritten only when something
-// in it changes.
+// render returns the manifests of one spoke, in the template's order. Equal values
+// yield equal objects, so that a ManifestWork is written only when something changes.
 func (t template) render(v Values) ([]runtime.Object, error) {
 	rendered := make([]runtime.Object, 0, len(t))
 	for _, original := range t {
@@ -97,8 +95,8 @@ func (t template) render(v Values) ([]runtime.Object, error) {
 	return rendered, nil
 }
 
-// fill puts the values into one object. An object of an unexpected kind is an
-// error: it would be shipped with nobody having decided where it goes.
+// fill sets the values in one object. An unexpected kind is an error, because it would
+// be shipped without a namespace.
 func (v Values) fill(object runtime.Object) error {
 	switch o := object.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -127,7 +125,7 @@ func (v Values) fill(object runtime.Object) error {
 		o.Namespace = v.InstallNamespace
 		v.fillContainer(&o.Spec.Template.Spec.Containers[0])
 	default:
-		return fmt.Errorf("manifests hold a %T, which has no place on a spoke", object)
+		return fmt.Errorf("the manifests contain a %T, which is not expected on a spoke", object)
 	}
 	mark(object.(metav1.Object))
 	return nil
@@ -149,7 +147,7 @@ func (v Values) fillContainer(c *corev1.Container, args ...string) {
 		fmt.Sprintf("-v=%d", v.LogLevel))
 }
 
-// mark labels what is this addon's alone.
+// mark labels objects that belong to this addon alone; shared ones are not marked.
 func mark(object metav1.Object) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -159,8 +157,7 @@ func mark(object metav1.Object) {
 	object.SetLabels(labels)
 }
 
-// withoutStatus returns the object as it is sent: Go types carry an empty status
-// that no author of a manifest writes.
+// withoutStatus converts the object and drops the empty status that Go types carry.
 func withoutStatus(object runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -142,17 +142,27 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 		kind, name string
 		want       []rbacv1.PolicyRule
 	}{
-		"agent, on the cluster": {kind: "ClusterRole", name: "open-cluster-management:cluster-inventory:agent", want: []rbacv1.PolicyRule{
-			rule("about.k8s.io", "clusterproperties", "", "get", "list", "watch"),
-			rule("cluster.open-cluster-management.io", "clusterclaims", "", "get", "list", "watch", "create", "patch", "delete"),
-			rule("apiextensions.k8s.io", "customresourcedefinitions", "clusterproperties.about.k8s.io", "get", "list", "watch"),
-		}},
+		"agent, on the cluster": {
+			kind: "ClusterRole",
+			name: "open-cluster-management:cluster-inventory:agent",
+			want: []rbacv1.PolicyRule{
+				rule("about.k8s.io", "clusterproperties", "", "get", "list", "watch"),
+				rule(
+					"cluster.open-cluster-management.io", "clusterclaims", "", "get", "list", "watch", "create", "patch", "delete",
+				),
+				rule("apiextensions.k8s.io", "customresourcedefinitions", "clusterproperties.about.k8s.io", "get", "list", "watch"),
+			},
+		},
 		"agent, in its namespace": {kind: "Role", name: "cluster-inventory-agent", want: []rbacv1.PolicyRule{
 			rule("", "configmaps", "cluster-inventory-cleanup", "get", "list", "watch", "patch"),
 		}},
-		"cleanup, on the cluster": {kind: "ClusterRole", name: "open-cluster-management:cluster-inventory:cleanup", want: []rbacv1.PolicyRule{
-			rule("cluster.open-cluster-management.io", "clusterclaims", "", "list", "delete"),
-		}},
+		"cleanup, on the cluster": {
+			kind: "ClusterRole",
+			name: "open-cluster-management:cluster-inventory:cleanup",
+			want: []rbacv1.PolicyRule{
+				rule("cluster.open-cluster-management.io", "clusterclaims", "", "list", "delete"),
+			},
+		},
 		"cleanup, in its namespace": {kind: "Role", name: "cluster-inventory-cleanup", want: []rbacv1.PolicyRule{
 			rule("", "configmaps", "cluster-inventory-cleanup", "get", "patch"),
 		}},
@@ -222,7 +232,9 @@ func wire(t *testing.T, object *unstructured.Unstructured) string {
 // TestPropertyCRDFitsTheKlusterlets holds the CRD to what the klusterlet's own
 // later install needs: its one version, v1alpha1, is what is stored.
 func TestPropertyCRDFitsTheKlusterlets(t *testing.T) {
-	crd := manifesttest.Find[apiextensionsv1.CustomResourceDefinition](t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io")
+	crd := manifesttest.Find[apiextensionsv1.CustomResourceDefinition](
+		t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io",
+	)
 	var versions []string
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {

@@ -1,17 +1,16 @@
-// Package addon is the shell around the inventory: it makes this an addon of Open
-// Cluster Management. It registers the agent of each cluster, approves its
-// certificate, grants its rights on the hub, ships it to the spoke, reports its
-// health, and makes sure that a removal ends.
+// Package addon makes the inventory an addon of Open Cluster Management. It registers
+// each cluster's agent, approves its certificate, grants its rights on the hub, deploys
+// it to the spoke, reports its health, and makes sure that its removal completes.
 //
 // Most of this is done by addon-framework, which runs on the elected leader and
-// calls this package: desired.go renders the manifests, decide_approval.go judges
-// certificate requests, grants.go applies the rights (desired_grants.go), agent.go
-// answers the rest.
+// calls this package: desired.go renders the manifests, decide_approval.go checks
+// certificate requests, grants.go applies the rights (desired_grants.go), and agent.go
+// has the rest.
 //
-// But addon-framework waits forever for the clean-up Job on the spoke, even if the
-// spoke never comes back. In the same way a cluster that is deleted from the hub
-// would wait for our ManifestWorks, which only the spoke's work agent releases. The
-// controller hub.cleanup-timeout ends both waits (decide_release.go).
+// However, addon-framework waits forever for the clean-up Job, even if the spoke never
+// comes back. Likewise a cluster that is deleted from the hub waits for this addon's
+// ManifestWorks, which only the spoke's work agent releases. The controller
+// hub.cleanup-timeout ends both waits (decide_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
@@ -24,13 +23,13 @@
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
 // Requeue: the framework resyncs every ten minutes; hub.cleanup-timeout requeues a
-// cluster for the end of its timeout, and every five seconds while works of a lost
-// spoke are still to be deleted.
+// cluster for the end of its timeout, and every five seconds while ManifestWorks of an
+// unreachable spoke are not deleted yet.
 //
 // RBAC:
 //   - clustermanagementaddons named cluster-inventory: list, watch;
-//   - managedclusteraddons named cluster-inventory: list, watch, update, patch,
-//     and get, to be granted; status: patch; finalizers: update;
+//   - managedclusteraddons named cluster-inventory: list, watch, update, patch, and get,
+//     which the manager only passes on to agents; status: patch; finalizers: update;
 //   - managedclusters: list, watch;
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer

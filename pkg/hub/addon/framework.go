@@ -33,8 +33,8 @@ import (
 // resync is how often the framework reconciles everything again.
 const resync = 10 * time.Minute
 
-// framework runs addon-framework while this process is the leader. Its informers
-// are restricted to this addon and start with it, so a standby holds nothing.
+// framework runs addon-framework while this process is the leader. Its informers are
+// restricted to this addon and start only then, so a standby caches nothing.
 type framework struct {
 	cfg    *rest.Config
 	opts   Options
@@ -42,7 +42,7 @@ type framework struct {
 	live   client.Reader
 }
 
-// NeedLeaderElection keeps two managers from answering for the same addon.
+// NeedLeaderElection keeps two managers from running the framework at the same time.
 func (f *framework) NeedLeaderElection() bool { return true }
 
 // Start runs until the context ends.
@@ -74,8 +74,8 @@ func (f *framework) Start(ctx context.Context) error {
 	return <-ended
 }
 
-// startManager starts the framework's controllers with informers that see this
-// addon only.
+// startManager starts the framework's controllers with informers restricted to this
+// addon.
 func (f *framework) startManager(ctx context.Context, manager *addonmanager.BaseAddonManagerImpl) error {
 	kubeClient, err := kubernetes.NewForConfig(f.cfg)
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *framework) startManager(ctx context.Context, manager *addonmanager.Base
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName).String()
 	}
 	byLabel := func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.SelectorFromSet(labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}).String()
+		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
 	addons := addoninformers.NewSharedInformerFactoryWithOptions(addonClient, resync,
 		addoninformers.WithTweakListOptions(byName), addoninformers.WithTransform(cache.TransformStripManagedFields()))
@@ -144,7 +144,7 @@ func addIndexers(addons addoninformers.SharedInformerFactory, works workinformer
 	})
 }
 
-// newGrantCache returns a cache of the Roles and RoleBindings that carry the mark.
+// newGrantCache returns a cache of the Roles and RoleBindings that this addon labelled.
 func (f *framework) newGrantCache() (cache.Cache, error) {
 	marked := cache.ByObject{
 		Label:     labels.SelectorFromSet(labels.Set{contract.LabelManagedBy: contract.ManagedBy}),
@@ -157,8 +157,8 @@ func (f *framework) newGrantCache() (cache.Cache, error) {
 	})
 }
 
-// triggerOnGrantChanges makes the framework reconcile an addon when its grants
-// change: it does not watch what PermissionConfig makes.
+// triggerOnGrantChanges makes the framework reconcile an addon when its grants change:
+// the framework does not watch what PermissionConfig creates.
 func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *addonmanager.BaseAddonManagerImpl) error {
 	trigger := func(obj any) {
 		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -169,7 +169,7 @@ func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *add
 		}
 	}
 	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		informer, err := cached.GetInformer(ctx, kind) // waits until it is filled
+		informer, err := cached.GetInformer(ctx, kind) // waits until it has synced
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *add
 	return nil
 }
 
-// trimCluster keeps of a ManagedCluster what the framework and this package read.
+// trimCluster drops everything that neither the framework nor this package reads.
 func trimCluster(obj any) (any, error) {
 	cluster, ok := obj.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -195,9 +195,9 @@ func trimCluster(obj any) (any, error) {
 	return cluster, nil
 }
 
-// trimWork removes from a ManifestWork what the API server filled in. The framework
-// compares works with what it renders, which has no defaults, and would patch every
-// one of them, to no effect, each time the manager starts.
+// trimWork removes defaults that the API server set. The framework compares a
+// ManifestWork with what it renders, which has no defaults; without this it would send
+// a patch without effect for every ManifestWork each time the manager starts.
 func trimWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {

@@ -14,14 +14,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// grants gives each agent its rights on the hub: to read its own
-// ManagedClusterAddOn and to patch its status.
+// grants gives each agent its rights on the hub: read its own ManagedClusterAddOn and
+// patch its status.
 type grants struct {
-	// reader reads the marked Roles and RoleBindings from a cache.
+	// reader reads this addon's Roles and RoleBindings from a cache.
 	reader client.Reader
 
-	// live reads what the cache does not show: objects without the mark, and those
-	// made a moment ago.
+	// live reads what the cache does not contain: objects without this addon's label,
+	// and those that were created a moment ago.
 	live client.Reader
 
 	writer client.Writer
@@ -38,8 +38,8 @@ func (g *grants) apply(
 	return g.applyOne(ctx, desiredBinding(cluster.Name, addon))
 }
 
-// applyOne creates the object, or patches what differs, if anything does. An object
-// of that name without the mark is somebody else's and is left alone.
+// applyOne creates the object, or patches it if it differs. An object of that name
+// without this addon's label belongs to somebody else and is left alone.
 func (g *grants) applyOne(ctx context.Context, desired client.Object) error {
 	current := desired.DeepCopyObject().(client.Object)
 	err := g.reader.Get(ctx, client.ObjectKeyFromObject(desired), current)
@@ -65,7 +65,7 @@ func (g *grants) applyOne(ctx context.Context, desired client.Object) error {
 	return g.repair(ctx, current, desired)
 }
 
-// repair patches what differs in current.
+// repair patches current if it differs from desired.
 func (g *grants) repair(ctx context.Context, current, desired client.Object) error {
 	changed, err := merge(current, desired)
 	if err != nil || equality.Semantic.DeepEqual(current, changed) {
@@ -74,7 +74,7 @@ func (g *grants) repair(ctx context.Context, current, desired client.Object) err
 	return g.writer.Patch(ctx, changed, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
 }
 
-// merge returns the current object with everything that this addon owns of it.
+// merge returns the current object with this addon's fields as desired.
 func merge(current, desired client.Object) (client.Object, error) {
 	kind := fmt.Sprintf("%T %s/%s", current, current.GetNamespace(), current.GetName())
 	if current.GetLabels()[contract.LabelManagedBy] != contract.ManagedBy {

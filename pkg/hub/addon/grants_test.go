@@ -25,9 +25,13 @@ func TestGrants(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	// What the spoke can patch must not matter.
-	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
-		Subject: addonv1beta1.KubeClientSubject{BaseSubject: addonv1beta1.BaseSubject{User: "system:admin", Groups: []string{"system:masters"}}},
-	}}}
+	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{
+		{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
+			Subject: addonv1beta1.KubeClientSubject{
+				BaseSubject: addonv1beta1.BaseSubject{User: "system:admin", Groups: []string{"system:masters"}},
+			},
+		}},
+	}
 	g := &grants{reader: w, live: w, writer: w}
 	grant := func() {
 		t.Helper()
@@ -49,21 +53,42 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	wantRules := []rbacv1.PolicyRule{
-		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, ResourceNames: []string{"cluster-inventory"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons/status"}, ResourceNames: []string{"cluster-inventory"}, Verbs: []string{"patch"}},
+		{
+			APIGroups:     []string{"addon.open-cluster-management.io"},
+			Resources:     []string{"managedclusteraddons"},
+			ResourceNames: []string{"cluster-inventory"},
+			Verbs:         []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups:     []string{"addon.open-cluster-management.io"},
+			Resources:     []string{"managedclusteraddons/status"},
+			ResourceNames: []string{"cluster-inventory"},
+			Verbs:         []string{"patch"},
+		},
 	}
-	wantSubjects := []rbacv1.Subject{{
-		APIGroup: "rbac.authorization.k8s.io", Kind: "User",
-		Name: "system:open-cluster-management:cluster:" + addon.Namespace + ":addon:cluster-inventory:agent:cluster-inventory",
-	}}
-	wantOwners := []metav1.OwnerReference{{APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: "cluster-inventory", UID: addon.UID}}
+	wantSubjects := []rbacv1.Subject{
+		{
+			APIGroup: "rbac.authorization.k8s.io",
+			Kind:     "User",
+			Name:     "system:open-cluster-management:cluster:" + addon.Namespace + ":addon:cluster-inventory:agent:cluster-inventory",
+		},
+	}
+	wantRole := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cluster-inventory-agent"}
+	wantOwners := []metav1.OwnerReference{
+		{
+			APIVersion: "addon.open-cluster-management.io/v1beta1",
+			Kind:       "ManagedClusterAddOn",
+			Name:       "cluster-inventory",
+			UID:        addon.UID,
+		},
+	}
 	check := func() {
 		t.Helper()
 		read()
 		for what, diff := range map[string]string{
 			"rules":             cmp.Diff(wantRules, role.Rules),
 			"subjects":          cmp.Diff(wantSubjects, binding.Subjects),
-			"role":              cmp.Diff(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cluster-inventory-agent"}, binding.RoleRef),
+			"role":              cmp.Diff(wantRole, binding.RoleRef),
 			"the role's owners": cmp.Diff(wantOwners, role.OwnerReferences),
 			"binding's owners":  cmp.Diff(wantOwners, binding.OwnerReferences),
 		} {
@@ -80,8 +105,12 @@ func TestGrants(t *testing.T) {
 		t.Errorf("writes although nothing changed: %v", writes)
 	}
 
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
-	binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "mallory"})
+	role.Rules = append(
+		role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+	)
+	binding.Subjects = append(
+		binding.Subjects, rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "mallory"},
+	)
 	for _, object := range []client.Object{role, binding} {
 		object.GetLabels()["example.com/theirs"] = "stays"
 		apitest.Must(t, w.Update(t.Context(), object))
@@ -89,7 +118,8 @@ func TestGrants(t *testing.T) {
 	w.wire.Reset()
 	grant()
 	check()
-	if writes := w.wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch || writes[1].Method != http.MethodPatch {
+	if writes := w.wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch ||
+		writes[1].Method != http.MethodPatch {
 		t.Errorf("writes to repair both: %v", writes)
 	}
 	if role.Labels["example.com/theirs"] != "stays" {
@@ -175,7 +205,10 @@ func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 			existing: &rbacv1.Role{}, problem: "is not this addon's",
 		},
 		"a binding somebody else made": {
-			existing: &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"}}, problem: "is not this addon's",
+			existing: &rbacv1.RoleBinding{
+				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"},
+			},
+			problem: "is not this addon's",
 		},
 		"a marked binding to another role": {
 			existing: &rbacv1.RoleBinding{

@@ -20,21 +20,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// reasonCleanupAbandoned is the reason of the event that says an addon was removed
-// without its clean-up.
+// reasonCleanupAbandoned is the reason of the event that reports an addon removed
+// without clean-up.
 const reasonCleanupAbandoned = "CleanupAbandoned"
 
-// worksRetry is how soon to look again at works that are about to be deleted. The
-// manager's cache does not hold works.
+// worksRetry is how soon to check again for ManifestWorks that are not deleted yet.
+// They are polled because the manager's cache does not contain them.
 const worksRetry = 5 * time.Second
 
-// Reconciler ends the wait of addons, and of clusters, for a spoke that does not
-// come back. Its requests are clusters.
+// Reconciler releases addons and clusters whose deletion waits for a spoke that does
+// not come back. Its requests are names of clusters.
 type Reconciler struct {
 	Client client.Client
 
-	// Live reads what the manager's cache does not hold, finalizers and works. It is
-	// used only for clusters whose time has come.
+	// Live reads finalizers and ManifestWorks, which the manager's cache does not
+	// contain. It is used only for clusters whose timeout has expired.
 	Live client.Reader
 
 	Recorder events.EventRecorder
@@ -46,7 +46,7 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = &Reconciler{}
 
-// Reconcile releases what waits for one cluster's spoke, once its time has come.
+// Reconcile releases what waits for one cluster's spoke, once the timeout has expired.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	addonKey := client.ObjectKey{Namespace: req.Name, Name: contract.AddonName}
 	addon, err := kube.Get(ctx, r.Client, addonKey, &addonv1beta1.ManagedClusterAddOn{})
@@ -74,8 +74,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
-// releaseAddon takes the framework's finalizer off the very addon that was judged,
-// and announces it. If nothing held the addon, it does nothing.
+// releaseAddon removes the framework's finalizer from the addon and emits events. It
+// leaves a later addon of the same name alone, and one without the finalizer.
 func (r *Reconciler) releaseAddon(
 	ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 ) error {
@@ -96,20 +96,20 @@ func (r *Reconciler) releaseAddon(
 	return nil
 }
 
-// releaseWorks takes the work agent's finalizer off this addon's deleted works. It
-// returns how soon to look again at those that are not deleted yet.
+// releaseWorks removes the work agent's finalizer from this addon's deleted
+// ManifestWorks. If some are not deleted yet, it returns how soon to check again.
 func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Duration, error) {
 	works := &workv1.ManifestWorkList{}
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
 	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
-		return 0, fmt.Errorf("listing the works of cluster %s: %w", cluster, err)
+		return 0, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
 	}
 	held, more := heldWorks(works.Items)
 	for _, work := range held {
 		if err := r.patch(ctx, releasedWork(work), work); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("releasing work %s/%s: %w", work.Namespace, work.Name, err)
+			return 0, fmt.Errorf("releasing ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
 		}
-		log.FromContext(ctx).Info("Released the work of a spoke that does not come back", "manifestWork", work.Name)
+		log.FromContext(ctx).Info("Released a ManifestWork of an unreachable spoke", "manifestWork", work.Name)
 	}
 	if more {
 		return worksRetry, nil

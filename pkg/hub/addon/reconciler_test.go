@@ -38,7 +38,12 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
 	w.cluster(addon.Namespace, available)
 	w.MustDelete(addon)
 	w.wire.Reset()
-	r := &removal{world: w, clock: testingclock.NewFakePassiveClock(time.Now()), told: events.NewFakeRecorder(10), addon: addon}
+	r := &removal{
+		world: w,
+		clock: testingclock.NewFakePassiveClock(time.Now()),
+		told:  events.NewFakeRecorder(10),
+		addon: addon,
+	}
 	r.Reconciler = &Reconciler{Client: w, Live: w, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
 	return r
 }
@@ -136,7 +141,10 @@ func TestBeingRemoved(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"this addon, removed":    {meta: metav1.ObjectMeta{Name: "cluster-inventory", DeletionTimestamp: &removed}, want: true},
+		"this addon, removed": {
+			meta: metav1.ObjectMeta{Name: "cluster-inventory", DeletionTimestamp: &removed},
+			want: true,
+		},
 		"this addon, standing":   {meta: metav1.ObjectMeta{Name: "cluster-inventory"}},
 		"another addon, removed": {meta: metav1.ObjectMeta{Name: "another", DeletionTimestamp: &removed}},
 	}
@@ -172,7 +180,9 @@ func TestReachabilityChanged(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := reachabilityChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			if got := reachabilityChanged().Update(
+				event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after},
+			); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -45,7 +45,8 @@ func TestOurDeletedWorksOfALostSpokeAreReleased(t *testing.T) {
 		t.Helper()
 		w.wire.Reset()
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
-		if err != nil || result.RequeueAfter.Round(time.Minute) != want.Round(time.Minute) || (result.RequeueAfter == 0) != (want == 0) {
+		if err != nil || result.RequeueAfter.Round(time.Minute) != want.Round(time.Minute) ||
+			(result.RequeueAfter == 0) != (want == 0) {
 			t.Errorf("%+v, %v; want to come back in about %s", result, err, want)
 		}
 		if got := len(w.wire.Writes()); got != writes {
@@ -62,7 +63,10 @@ func TestOurDeletedWorksOfALostSpokeAreReleased(t *testing.T) {
 	step(0, 1)
 	step(0, 0)
 
-	for work, want := range map[*workv1.ManifestWork][]string{ours: {foreignFinalizer}, others: {workFinalizer, foreignFinalizer}} {
+	for work, want := range map[*workv1.ManifestWork][]string{
+		ours:   {foreignFinalizer},
+		others: {workFinalizer, foreignFinalizer},
+	} {
 		w.MustGet(work)
 		if !slices.Equal(work.Finalizers, want) {
 			t.Errorf("finalizers of %s: %v, want %v", work.Name, work.Finalizers, want)

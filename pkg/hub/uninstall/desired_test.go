@@ -41,7 +41,11 @@ func TestNext(t *testing.T) {
 		want step
 	}{
 		"placements still install: first they must stop": {
-			seen: observed{definition: definition("Placements", "false"), addons: addons{addon("c1", "Synced")}, profiles: profiles},
+			seen: observed{
+				definition: definition("Placements", "false"),
+				addons:     addons{addon("c1", "Synced")},
+				profiles:   profiles,
+			},
 			want: step{declare: true, waitingFor: toManual},
 		},
 		"manual, but a placement is still listed: it must go": {
@@ -54,26 +58,46 @@ func TestNext(t *testing.T) {
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"profiles are to stay: no addon goes before the manager has answered for every one": {
-			seen: observed{definition: definition("Manual", "true"), addons: addons{addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")}},
+			seen: observed{
+				definition: definition("Manual", "true"),
+				addons:     addons{addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")},
+			},
 			keep: true,
 			want: step{waitingFor: "the manager to confirm that it keeps the profiles of c2, c3"},
 		},
 		"profiles are to stay and the manager has answered: the addons go": {
-			seen: observed{definition: definition("Manual", "true"), addons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")}},
+			seen: observed{
+				definition: definition("Manual", "true"),
+				addons:     addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")},
+			},
 			keep: true,
-			want: step{deleteAddons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")}, waitingFor: "the addon to be removed from c1, c2"},
+			want: step{
+				deleteAddons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")},
+				waitingFor:   "the addon to be removed from c1, c2",
+			},
 		},
 		"an addon being deleted need not be answered for, and is not deleted twice": {
-			seen: observed{definition: definition("Manual", "true"), addons: addons{deleting(addon("c1", "Synced")), addon("c2", "ProfilesKept")}},
+			seen: observed{
+				definition: definition("Manual", "true"),
+				addons:     addons{deleting(addon("c1", "Synced")), addon("c2", "ProfilesKept")},
+			},
 			keep: true,
 			want: step{deleteAddons: addons{addon("c2", "ProfilesKept")}, waitingFor: "the addon to be removed from c1, c2"},
 		},
 		"the manager leaves profiles to upstream: they are kept unasked": {
-			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "UpstreamGateOn")}, profiles: profiles},
+			seen: observed{
+				definition: definition("Manual", "false"),
+				addons:     addons{addon("c1", "UpstreamGateOn")},
+				profiles:   profiles,
+			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"the manager cannot tell whose profiles are: they are kept unasked": {
-			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "UpstreamGateUnknown")}, profiles: profiles},
+			seen: observed{
+				definition: definition("Manual", "false"),
+				addons:     addons{addon("c1", "UpstreamGateUnknown")},
+				profiles:   profiles,
+			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"an earlier attempt decided to keep: the next one keeps": {

@@ -38,8 +38,10 @@ func newFixture(t *testing.T) *fixture {
 	f.create(&addonv1beta1.ClusterManagementAddOn{
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"},
 		Spec: addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{
-			Type:       "Placements",
-			Placements: []addonv1beta1.PlacementStrategy{{PlacementRef: addonv1beta1.PlacementRef{Namespace: "ocm", Name: "all"}}},
+			Type: "Placements",
+			Placements: []addonv1beta1.PlacementStrategy{
+				{PlacementRef: addonv1beta1.PlacementRef{Namespace: "ocm", Name: "all"}},
+			},
 		}},
 	})
 	for range 2 {
@@ -220,7 +222,8 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	for _, cluster := range f.clusters {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers ours theirs")
 		profile := f.Profile(cluster, "ours")
-		if mark, marked := profile.Labels["app.kubernetes.io/managed-by"]; marked || profile.Labels["example.com/other"] != "stays" {
+		if mark, marked := profile.Labels["app.kubernetes.io/managed-by"]; marked ||
+			profile.Labels["example.com/other"] != "stays" {
 			t.Errorf("mark %q, labels %v; want the mark gone and the rest as it was", mark, profile.Labels)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 type Override string
 
 const (
-	// OverrideNone leaves it to the evidence.
+	// OverrideNone infers from ClusterRoles whether the writer is on.
 	OverrideNone Override = "auto"
 
-	// OverrideOff asserts that the writer is off. It decides where the evidence is
-	// weak: for the registration controller where there is none, and for the
-	// syncer even where its ClusterRole exists, which may have been left behind.
+	// OverrideOff asserts that the writer is off. It counts only where the ClusterRole
+	// proves nothing: for the registration controller if there is none, and for the
+	// syncer even if there is one, because that may have been left behind.
 	OverrideOff Override = "off"
 )
 

@@ -18,15 +18,40 @@ func TestJudgeRegistration(t *testing.T) {
 		override Override
 		reason   string
 	}{
-		"the role does not mention profiles: the gate is off":           {role: withRules(unrelated), override: OverrideNone},
-		"the role may create profiles: the gate is on":                  {role: withRules(unrelated, rule("multicluster.x-k8s.io", "clusterprofiles", "get", "create")), override: OverrideNone, reason: "UpstreamGateOn"},
-		"everything is allowed, including profiles: the gate may be on": {role: withRules(rule("*", "*", "*")), override: OverrideNone, reason: "UpstreamGateOn"},
-		"reading profiles alone is harmless":                            {role: withRules(rule("multicluster.x-k8s.io", "clusterprofiles", "get", "list", "watch")), override: OverrideNone},
-		"other resources of the group are harmless":                     {role: withRules(rule("multicluster.x-k8s.io", "placementdecisions", "create")), override: OverrideNone},
-		"no role: cannot tell":                                          {override: OverrideNone, reason: "UpstreamGateUnknown"},
-		"a role without rules, as one being aggregated: cannot tell":    {role: withRules(), override: OverrideNone, reason: "UpstreamGateUnknown"},
-		"no role, but the administrator says that it is off":            {override: OverrideOff},
-		"the administrator is wrong: the evidence wins":                 {role: withRules(rule("multicluster.x-k8s.io", "clusterprofiles", "create")), override: OverrideOff, reason: "UpstreamGateOn"},
+		"the role does not mention profiles: the gate is off": {role: withRules(unrelated), override: OverrideNone},
+		"the role may create profiles: the gate is on": {
+			role:     withRules(unrelated, rule("multicluster.x-k8s.io", "clusterprofiles", "get", "create")),
+			override: OverrideNone,
+			reason:   "UpstreamGateOn",
+		},
+		"everything is allowed, including profiles: the gate may be on": {
+			role:     withRules(rule("*", "*", "*")),
+			override: OverrideNone,
+			reason:   "UpstreamGateOn",
+		},
+		"reading profiles alone is harmless": {
+			role:     withRules(rule("multicluster.x-k8s.io", "clusterprofiles", "get", "list", "watch")),
+			override: OverrideNone,
+		},
+		"other resources of the group are harmless": {
+			role:     withRules(rule("multicluster.x-k8s.io", "placementdecisions", "create")),
+			override: OverrideNone,
+		},
+		"no role: cannot tell": {
+			override: OverrideNone,
+			reason:   "UpstreamGateUnknown",
+		},
+		"a role without rules, as one being aggregated: cannot tell": {
+			role:     withRules(),
+			override: OverrideNone,
+			reason:   "UpstreamGateUnknown",
+		},
+		"no role, but the administrator says that it is off": {override: OverrideOff},
+		"the administrator is wrong: the evidence wins": {
+			role:     withRules(rule("multicluster.x-k8s.io", "clusterprofiles", "create")),
+			override: OverrideOff,
+			reason:   "UpstreamGateOn",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -49,11 +74,15 @@ func TestJudgeProxy(t *testing.T) {
 		on      bool
 		problem string
 	}{
-		"no Deployment":     {},
-		"the gate is off":   {args: []string{"/manager", "--feature-gates=ClusterProfileAccessProvider=false"}},
-		"it cannot be read": {unknown: "may not be read", problem: "Deployment proxy/cluster-proxy-addon-manager may not be read"},
+		"no Deployment":   {},
+		"the gate is off": {args: []string{"/manager", "--feature-gates=ClusterProfileAccessProvider=false"}},
+		"it cannot be read": {
+			unknown: "may not be read",
+			problem: "Deployment proxy/cluster-proxy-addon-manager may not be read",
+		},
 		"the gate is on": {
-			args: []string{"--feature-gates=ClusterProfileAccessProvider=true"}, on: true,
+			args:    []string{"--feature-gates=ClusterProfileAccessProvider=true"},
+			on:      true,
 			problem: "cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it",
 		},
 	}
@@ -72,14 +101,19 @@ func TestProxyGateOn(t *testing.T) {
 		args []string
 		want bool
 	}{
-		"no gates":                {args: []string{"/manager", "--leader-elect=true"}},
-		"off":                     {args: []string{"--feature-gates=ClusterProfileAccessProvider=false"}},
-		"on":                      {args: []string{"--feature-gates=ClusterProfileAccessProvider=true"}, want: true},
-		"on, one dash":            {args: []string{"-feature-gates=ClusterProfileAccessProvider=true"}, want: true},
-		"on, in two arguments":    {args: []string{"--feature-gates", "Other=false,ClusterProfileAccessProvider=True"}, want: true},
-		"on, by its later name":   {args: []string{"--feature-gates=ClusterProfile=true,Other=false"}, want: true},
-		"the last setting counts": {args: []string{"--feature-gates=ClusterProfile=true", "--feature-gates=ClusterProfile=false"}},
-		"another gate":            {args: []string{"--feature-gates=ClusterProfileX=true"}},
+		"no gates":     {args: []string{"/manager", "--leader-elect=true"}},
+		"off":          {args: []string{"--feature-gates=ClusterProfileAccessProvider=false"}},
+		"on":           {args: []string{"--feature-gates=ClusterProfileAccessProvider=true"}, want: true},
+		"on, one dash": {args: []string{"-feature-gates=ClusterProfileAccessProvider=true"}, want: true},
+		"on, in two arguments": {
+			args: []string{"--feature-gates", "Other=false,ClusterProfileAccessProvider=True"},
+			want: true,
+		},
+		"on, by its later name": {args: []string{"--feature-gates=ClusterProfile=true,Other=false"}, want: true},
+		"the last setting counts": {
+			args: []string{"--feature-gates=ClusterProfile=true", "--feature-gates=ClusterProfile=false"},
+		},
+		"another gate": {args: []string{"--feature-gates=ClusterProfileX=true"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

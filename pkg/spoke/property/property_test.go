@@ -147,7 +147,9 @@ func TestStripKeepsWhatReadReads(t *testing.T) {
 }
 
 func TestStripPassesOtherKinds(t *testing.T) {
-	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}
+	other := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}},
+	}
 	got, err := Strip(other)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,9 @@ func TestObserve(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
-	notServed := apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{Group: Group, Resource: "clusterproperties"}, "a", "404 page not found", 0, true)
+	notServed := apierrors.NewGenericServerResponse(
+		404, "GET", schema.GroupResource{Group: Group, Resource: "clusterproperties"}, "a", "404 page not found", 0, true,
+	)
 	for name, tc := range map[string]struct {
 		api     API
 		get     error

@@ -27,9 +27,11 @@ func TestPropertyChanged(t *testing.T) {
 		after *unstructured.Unstructured
 		want  bool
 	}{
-		"edited value passes":           {propertyObject("", "us", nil), true},
-		"made anew passes":              {propertyObject("u2", "eu", nil), true},
-		"become spoke-only passes":      {propertyObject("", "eu", map[string]string{"open-cluster-management.io/spoke-only": ""}), true},
+		"edited value passes": {propertyObject("", "us", nil), true},
+		"made anew passes":    {propertyObject("u2", "eu", nil), true},
+		"become spoke-only passes": {
+			propertyObject("", "eu", map[string]string{"open-cluster-management.io/spoke-only": ""}), true,
+		},
 		"another label does not matter": {propertyObject("", "eu", map[string]string{"a": "b"}), false},
 		"nothing changed":               {propertyObject("", "eu", nil), false},
 	} {
@@ -39,7 +41,8 @@ func TestPropertyChanged(t *testing.T) {
 			}
 		})
 	}
-	if !propertyChanged().Create(event.CreateEvent{Object: before}) || !propertyChanged().Delete(event.DeleteEvent{Object: before}) {
+	if !propertyChanged().Create(event.CreateEvent{Object: before}) ||
+		!propertyChanged().Delete(event.DeleteEvent{Object: before}) {
 		t.Error("creation and deletion pass")
 	}
 }

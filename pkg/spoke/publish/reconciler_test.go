@@ -58,7 +58,9 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) reconcile() error {
-	_, err := b.reconciler.Reconcile(b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "location"}})
+	_, err := b.reconciler.Reconcile(
+		b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "location"}},
+	)
 	return err
 }
 

@@ -79,8 +79,20 @@ func (b *bench) conditions() []metav1.Condition {
 
 var (
 	available = metav1.Condition{Type: "Available", Status: "True", Reason: "R", Message: "m", LastTransitionTime: start}
-	empty     = metav1.Condition{Type: "PropertiesPublished", Status: "True", Reason: "Published", Message: "There are no properties.", LastTransitionTime: start}
-	stopped   = metav1.Condition{Type: "PropertiesPublished", Status: "False", Reason: "PublishingStopped", Message: "The addon is being removed; its ClusterClaims are deleted.", LastTransitionTime: later}
+	empty     = metav1.Condition{
+		Type:               "PropertiesPublished",
+		Status:             "True",
+		Reason:             "Published",
+		Message:            "There are no properties.",
+		LastTransitionTime: start,
+	}
+	stopped = metav1.Condition{
+		Type:               "PropertiesPublished",
+		Status:             "False",
+		Reason:             "PublishingStopped",
+		Message:            "The addon is being removed; its ClusterClaims are deleted.",
+		LastTransitionTime: later,
+	}
 )
 
 func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {
@@ -111,7 +123,12 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 	objects := []client.Object{
 		spoketest.Property("v1alpha1", "a", "v", nil),
 		spoketest.Property("v1alpha1", "b", "v", nil),
-		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
+		&clusterv1alpha1.ClusterClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   "a",
+				Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"},
+			},
+		},
 		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
 	}
 	b.admin.MustCreate(objects...)
@@ -149,8 +166,11 @@ func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	b.clock.SetTime(later.Time)
 	b.mustReconcile()
 	want = metav1.Condition{
-		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: later,
-		Message: "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; the agent's log says why).",
+		Type:               "PropertiesPublished",
+		Status:             "False",
+		Reason:             "PartiallyPublished",
+		LastTransitionTime: later,
+		Message:            "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; the agent's log says why).",
 	}
 	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
 		t.Errorf("conditions when it is late (-want +got):\n%s", diff)

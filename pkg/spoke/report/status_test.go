@@ -32,7 +32,12 @@ func TestDesiredCondition(t *testing.T) {
 			status: "True", reason: "Published", message: "2 properties published.",
 		},
 		"one published": {
-			seen:   observed{api: served, limit: many, properties: props("a"), claims: append(ours("a"), theirs("id.k8s.io")...)},
+			seen: observed{
+				api:        served,
+				limit:      many,
+				properties: props("a"),
+				claims:     append(ours("a"), theirs("id.k8s.io")...),
+			},
 			status: "True", reason: "Published", message: "1 property published.",
 		},
 		"no properties is fine": {
@@ -57,22 +62,42 @@ func TestDesiredCondition(t *testing.T) {
 				"taken (a ClusterClaim of that name was made by someone else).",
 		},
 		"a claim of ours that somebody labelled to stay": {
-			seen:   observed{api: served, limit: many, properties: props("a"), claims: []claim{{name: "a", ours: true, spokeOnly: true}}},
+			seen: observed{
+				api:        served,
+				limit:      many,
+				properties: props("a"),
+				claims:     []claim{{name: "a", ours: true, spokeOnly: true}},
+			},
 			status: "False", reason: "PartiallyPublished",
 			message: "0 of 1 property published. Left out: a (its ClusterClaim is labelled open-cluster-management.io/spoke-only).",
 		},
 		"beyond the limit: names and the setting": {
-			seen:   observed{api: served, limit: Limit{Custom: 2}, properties: props("a", "b", "c"), claims: append(ours("c", "b", "a"), theirs("d")...)},
+			seen: observed{
+				api:        served,
+				limit:      Limit{Custom: 2},
+				properties: props("a", "b", "c"),
+				claims:     append(ours("c", "b", "a"), theirs("d")...),
+			},
 			status: "False", reason: "ClaimLimitExceeded",
 			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c (and 1 claim of others): " +
 				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 4 or more.",
 		},
 		"only claims of others beyond the limit: not ours to report": {
-			seen:   observed{api: served, limit: Limit{Custom: 1}, properties: props("a"), claims: append(ours("a"), theirs("b")...)},
+			seen: observed{
+				api:        served,
+				limit:      Limit{Custom: 1},
+				properties: props("a"),
+				claims:     append(ours("a"), theirs("b")...),
+			},
 			status: "True", reason: "Published", message: "1 property published.",
 		},
 		"left out weighs more than cut off, both are told": {
-			seen:   observed{api: served, limit: Limit{Custom: 1}, properties: append(props("a", "b"), property.Property{Name: "c"}), claims: ours("a", "b")},
+			seen: observed{
+				api:        served,
+				limit:      Limit{Custom: 1},
+				properties: append(props("a", "b"), property.Property{Name: "c"}),
+				claims:     ours("a", "b"),
+			},
 			status: "False", reason: "PartiallyPublished",
 			message: "2 of 3 properties published. Left out: c (its value is empty). The klusterlet reports 1 custom claim, which cuts off b: " +
 				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 2 or more.",
@@ -93,7 +118,12 @@ func TestDesiredCondition(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := metav1.Condition{Type: "PropertiesPublished", Status: metav1.ConditionStatus(tc.status), Reason: tc.reason, Message: tc.message}
+			want := metav1.Condition{
+				Type:    "PropertiesPublished",
+				Status:  metav1.ConditionStatus(tc.status),
+				Reason:  tc.reason,
+				Message: tc.message,
+			}
 			if diff := cmp.Diff(want, desiredCondition(tc.seen)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
@@ -119,8 +149,11 @@ func TestMessageStaysWithinItsBound(t *testing.T) {
 		digits int
 		left   string
 	}{
-		"many short names": {digits: 6, left: "w000000 (its ClusterClaim could not be written yet; the agent's log says why), w000001 ("},
-		"long names":       {digits: 252, left: "why), and 19999 more."},
+		"many short names": {
+			digits: 6,
+			left:   "w000000 (its ClusterClaim could not be written yet; the agent's log says why), w000001 (",
+		},
+		"long names": {digits: 252, left: "why), and 19999 more."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := observed{api: property.API{Version: "v1"}, limit: Limit{Custom: 10_000}}

@@ -116,7 +116,11 @@ func (c *credentials) withdrawals() []withdrawal {
 	}
 	return []withdrawal{
 		{"label off -> copy gone", metadata("labels", syncLabel, "false"), metadata("labels", syncLabel, "true")},
-		{"annotation narrowed -> copy gone", metadata("annotations", targets, "elsewhere"), metadata("annotations", targets, consumers)},
+		{
+			"annotation narrowed -> copy gone",
+			metadata("annotations", targets, "elsewhere"),
+			metadata("annotations", targets, consumers),
+		},
 		{
 			"namespace unbound -> copy gone",
 			func(ctx context.Context) error { return c.hub.Delete(ctx, c.binding()) },
@@ -140,7 +144,9 @@ func (c *credentials) harms() []struct {
 		do   func(context.Context) error
 	}{
 		{"copy altered -> repaired", func(ctx context.Context) error {
-			return c.hub.Patch(ctx, c.copied(), client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"altered"}}`)))
+			return c.hub.Patch(
+				ctx, c.copied(), client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"altered"}}`)),
+			)
 		}},
 		{"copy deleted -> made again", func(ctx context.Context) error { return c.hub.Delete(ctx, c.copied()) }},
 	}
@@ -188,17 +194,25 @@ func (c *credentials) change(ctx context.Context, want string, do func(context.C
 	}
 }
 
-// newToken writes a token where the account's agent would. It is none that any cluster
-// knows.
+// newToken writes a token where the account's agent would. No cluster accepts it.
 func (c *credentials) newToken(ctx context.Context) error {
 	c.serial++
 	part := base64.RawURLEncoding.EncodeToString
-	c.token = part([]byte(`{"alg":"none"}`)) + "." + part(fmt.Appendf(nil, `{"exp":%d,"jti":"%d"}`, time.Now().Add(24*time.Hour).Unix(), c.serial)) + "." + part([]byte("bench"))
+	claims := fmt.Appendf(nil, `{"exp":%d,"jti":"%d"}`, time.Now().Add(24*time.Hour).Unix(), c.serial)
+	c.token = part([]byte(`{"alg":"none"}`)) + "." + part(claims) + "." + part([]byte("bench"))
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: published, Name: accountName,
-			Labels:          map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "authentication.open-cluster-management.io/v1beta1", Kind: "ManagedServiceAccount", Name: accountName, UID: c.uid}},
+			Namespace: published,
+			Name:      accountName,
+			Labels:    map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"},
+			OwnerReferences: []metav1.OwnerReference{
+				{
+					APIVersion: "authentication.open-cluster-management.io/v1beta1",
+					Kind:       "ManagedServiceAccount",
+					Name:       accountName,
+					UID:        c.uid,
+				},
+			},
 		},
 		Data: map[string][]byte{"token": []byte(c.token), "ca.crt": c.ca},
 	}
@@ -213,8 +227,13 @@ func (c *credentials) newToken(ctx context.Context) error {
 // clock: only that it differs matters.
 func (c *credentials) tell(ctx context.Context) error {
 	expires, refreshed := time.Now().Add(24*time.Hour), time.Now().Add(time.Duration(c.serial)*time.Second)
-	patch := fmt.Appendf(nil, `{"status":{"expirationTimestamp":%q,"tokenSecretRef":{"name":%q,"lastRefreshTimestamp":%q}}}`,
-		expires.UTC().Format(time.RFC3339), accountName, refreshed.UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(
+		nil,
+		`{"status":{"expirationTimestamp":%q,"tokenSecretRef":{"name":%q,"lastRefreshTimestamp":%q}}}`,
+		expires.UTC().Format(time.RFC3339),
+		accountName,
+		refreshed.UTC().Format(time.RFC3339),
+	)
 	return c.hub.Status().Patch(ctx, newAccount(), client.RawPatch(types.MergePatchType, patch))
 }
 
@@ -227,7 +246,9 @@ func (c *credentials) createAccount(ctx context.Context) error {
 	}
 	c.uid = account.GetUID()
 	// The former's Secret goes with its owner when the garbage collector comes round.
-	if err := client.IgnoreNotFound(c.hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published, Name: accountName}})); err != nil {
+	if err := client.IgnoreNotFound(
+		c.hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published, Name: accountName}}),
+	); err != nil {
 		return err
 	}
 	if err := c.newToken(ctx); err != nil {
@@ -238,7 +259,9 @@ func (c *credentials) createAccount(ctx context.Context) error {
 }
 
 func newAccount() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{"enabled": true}}}}
+	object := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{"enabled": true}}},
+	}
 	object.SetAPIVersion("authentication.open-cluster-management.io/v1beta1")
 	object.SetKind("ManagedServiceAccount")
 	object.SetNamespace(published)
@@ -260,16 +283,23 @@ func (c *credentials) binding() *clusterv1beta2.ManagedClusterSetBinding {
 func (c *credentials) move(set string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)
-		return c.hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: published}}, client.RawPatch(types.MergePatchType, patch))
+		return c.hub.Patch(
+			ctx,
+			&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: published}},
+			client.RawPatch(types.MergePatchType, patch),
+		)
 	}
 }
 
 func (c *credentials) objects() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: consumers}},
-		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: consumers}, Spec: clusterv1beta2.ManagedClusterSetSpec{
-			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
-		}},
+		&clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: consumers},
+			Spec: clusterv1beta2.ManagedClusterSetSpec{
+				ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+			},
+		},
 		c.binding(),
 		&clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: published, Labels: map[string]string{setLabel: consumers}},

@@ -109,7 +109,9 @@ type bench struct {
 }
 
 // time makes an edit and returns how long after it the consumer saw it.
-func (b *bench) time(ctx context.Context, profile, value string, edit func(context.Context, string) error) (time.Duration, error) {
+func (b *bench) time(
+	ctx context.Context, profile, value string, edit func(context.Context, string) error,
+) (time.Duration, error) {
 	seen := b.profiles.expect(profile, value)
 	start := time.Now()
 	if err := edit(ctx, value); err != nil {
@@ -133,7 +135,9 @@ func (b *bench) time(ctx context.Context, profile, value string, edit func(conte
 }
 
 func (b *bench) editProperty(ctx context.Context, value string) error {
-	return b.spoke.Patch(ctx, newProperty(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
+	return b.spoke.Patch(
+		ctx, newProperty(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)),
+	)
 }
 
 // writeClaims writes the claims as a klusterlet does: one merge patch of the
@@ -213,9 +217,12 @@ func (b *bench) objects() []client.Object {
 	}
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
-			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
-		}},
+		&clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: setName},
+			Spec: clusterv1beta2.ManagedClusterSetSpec{
+				ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+			},
+		},
 		&clusterv1beta2.ManagedClusterSetBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
 			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: setName},
@@ -224,7 +231,10 @@ func (b *bench) objects() []client.Object {
 		managed(bare),
 		&inventoryv1alpha1.ClusterProfile{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bare},
-			Spec:       inventoryv1alpha1.ClusterProfileSpec{DisplayName: bare, ClusterManager: inventoryv1alpha1.ClusterManager{Name: "bench"}},
+			Spec: inventoryv1alpha1.ClusterProfileSpec{
+				DisplayName:    bare,
+				ClusterManager: inventoryv1alpha1.ClusterManager{Name: "bench"},
+			},
 		},
 	}
 }
@@ -234,7 +244,8 @@ func looksJoined(ctx context.Context, hub client.Client, cluster string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"status":{"version":{"kubernetes":"v1.35.4"},"conditions":[`+
 		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q},`+
-		`{"type":"ManagedClusterJoined","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q}]}}`, time.Now().UTC().Format(time.RFC3339))
+		`{"type":"ManagedClusterJoined","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q}]}}`,
+		time.Now().UTC().Format(time.RFC3339))
 	return hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 }
 
@@ -243,7 +254,11 @@ func (b *bench) moveCluster(ctx context.Context, set string) error {
 	if set == "" {
 		patch = fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, setLabel)
 	}
-	return b.hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: b.cluster}}, client.RawPatch(types.MergePatchType, patch))
+	return b.hub.Patch(
+		ctx,
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: b.cluster}},
+		client.RawPatch(types.MergePatchType, patch),
+	)
 }
 
 // ignoreMissing ignores that an object, or its kind, is not there.
@@ -316,11 +331,18 @@ func (b *bench) bareLoop(ctx context.Context) error {
 		defer watcher.Stop()
 		for event := range watcher.ResultChan() {
 			managed, ok := event.Object.(*clusterv1.ManagedCluster)
-			if !ok || len(managed.Status.ClusterClaims) == 0 || !meta.IsStatusConditionTrue(managed.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+			if !ok || len(managed.Status.ClusterClaims) == 0 ||
+				!meta.IsStatusConditionTrue(managed.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 				continue
 			}
 			claim := managed.Status.ClusterClaims[0]
-			patch := fmt.Appendf(nil, `{"status":{"properties":[{"name":%q,"value":%q,"lastObservedTime":%q}]}}`, claim.Name, claim.Value, time.Now().UTC().Format(time.RFC3339))
+			patch := fmt.Appendf(
+				nil,
+				`{"status":{"properties":[{"name":%q,"value":%q,"lastObservedTime":%q}]}}`,
+				claim.Name,
+				claim.Value,
+				time.Now().UTC().Format(time.RFC3339),
+			)
 			profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bare}}
 			// An edit that is not patched is not seen, and ends the run.
 			_ = b.hub.Status().Patch(ctx, profile, client.RawPatch(types.MergePatchType, patch))

@@ -24,5 +24,7 @@ func (s Sample) Quantile(q float64) time.Duration {
 // String is one row of the report, in milliseconds.
 func (s Sample) String() string {
 	ms := func(q float64) float64 { return float64(s.Quantile(q)) / float64(time.Millisecond) }
-	return fmt.Sprintf("n=%-4d p50 %6.1f ms   p90 %6.1f ms   p99 %6.1f ms   max %6.1f ms", len(s), ms(0.5), ms(0.9), ms(0.99), ms(1))
+	return fmt.Sprintf(
+		"n=%-4d p50 %6.1f ms   p90 %6.1f ms   p99 %6.1f ms   max %6.1f ms", len(s), ms(0.5), ms(0.9), ms(0.99), ms(1),
+	)
 }

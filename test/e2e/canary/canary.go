@@ -116,8 +116,10 @@ func (s *Search) rest(path string) ([]byte, error) {
 func (s *Search) Objects(ctx context.Context, cluster client.Client) error {
 	var found []error
 	for _, list := range []client.ObjectList{
-		&eventsv1.EventList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &rbacv1.RoleBindingList{}, accounts(),
-		&addonv1beta1.ManagedClusterAddOnList{}, &inventoryv1alpha1.ClusterProfileList{}, &workv1.ManifestWorkList{}, &workv1.AppliedManifestWorkList{},
+		&eventsv1.EventList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &rbacv1.RoleBindingList{},
+		accounts(),
+		&addonv1beta1.ManagedClusterAddOnList{}, &inventoryv1alpha1.ClusterProfileList{}, &workv1.ManifestWorkList{},
+		&workv1.AppliedManifestWorkList{},
 		&clusterv1.ManagedClusterList{}, &clusterv1alpha1.ClusterClaimList{},
 	} {
 		if err := cluster.List(ctx, list); err != nil {

@@ -29,7 +29,9 @@ func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 		return err
 	}
 	for pkg, name := range programs {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg)
+		cmd := exec.CommandContext(
+			ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg,
+		)
 		cmd.Dir = filepath.Join(f.Root, "test", "e2e")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 		if output, err := cmd.CombinedOutput(); err != nil {
@@ -44,7 +46,9 @@ func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "upstream", "cp-creds"), content, imageMode); err != nil { //nolint:gosec // pods run it
+	if err := os.WriteFile(
+		filepath.Join(dir, "upstream", "cp-creds"), content, imageMode,
+	); err != nil { //nolint:gosec // pods run it
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

@@ -46,7 +46,12 @@ func (d *Demo) invite(ctx context.Context) error {
 		return err
 	}
 	rights := []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: consumer}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: consumer},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
+			},
+		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: consumer},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: consumer},
@@ -134,7 +139,12 @@ func (d *Demo) connect(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.say("managed-serviceaccount made another, and %s/cluster1-%s holds it, %d ms later", namespace, consumer, time.Since(start).Milliseconds())
+	d.say(
+		"managed-serviceaccount made another, and %s/cluster1-%s holds it, %d ms later",
+		namespace,
+		consumer,
+		time.Since(start).Milliseconds(),
+	)
 	return d.login(ctx, true)
 }
 
@@ -167,7 +177,9 @@ func (d *Demo) withdraw(ctx context.Context) error {
 }
 
 func account() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{"enabled": true, "validity": "24h"}}}}
+	object := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{"enabled": true, "validity": "24h"}}},
+	}
 	object.SetAPIVersion("authentication.open-cluster-management.io/v1beta1")
 	object.SetKind("ManagedServiceAccount")
 	object.SetNamespace("cluster1")
@@ -238,7 +250,9 @@ func (d *Demo) login(ctx context.Context, works bool) error {
 	}); err != nil {
 		return err
 	}
-	log, err := os.ReadFile(filepath.Join(d.fleet.LogDir(), fleet.HubName, "pods", pod.Namespace+"_"+pod.Name+"_lister.log"))
+	log, err := os.ReadFile(
+		filepath.Join(d.fleet.LogDir(), fleet.HubName, "pods", pod.Namespace+"_"+pod.Name+"_lister.log"),
+	)
 	if err != nil {
 		return err
 	}
@@ -281,16 +295,30 @@ func (d *Demo) consumerPod(name string) *corev1.Pod {
 			ServiceAccountName: consumer,
 			RestartPolicy:      corev1.RestartPolicyNever,
 			SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532)},
-			InitContainers: []corev1.Container{{
-				Name: "cp-creds", Image: fleet.ImageRepository, Command: []string{"/cp-creds", "install", "/plugin"}, VolumeMounts: []corev1.VolumeMount{plugin},
-			}},
-			Containers: []corev1.Container{{
-				Name: "lister", Image: fleet.ConsumerImage, Command: []string{"/lister", "-clusterprofile-provider-file=/etc/consumer/providers.json"},
-				VolumeMounts: []corev1.VolumeMount{plugin, {Name: "config", MountPath: "/etc/consumer"}},
-			}},
+			InitContainers: []corev1.Container{
+				{
+					Name:         "cp-creds",
+					Image:        fleet.ImageRepository,
+					Command:      []string{"/cp-creds", "install", "/plugin"},
+					VolumeMounts: []corev1.VolumeMount{plugin},
+				},
+			},
+			Containers: []corev1.Container{
+				{
+					Name:         "lister",
+					Image:        fleet.ConsumerImage,
+					Command:      []string{"/lister", "-clusterprofile-provider-file=/etc/consumer/providers.json"},
+					VolumeMounts: []corev1.VolumeMount{plugin, {Name: "config", MountPath: "/etc/consumer"}},
+				},
+			},
 			Volumes: []corev1.Volume{
 				{Name: "plugin", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: consumer}}}},
+				{
+					Name: "config",
+					VolumeSource: corev1.VolumeSource{
+						ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: consumer}},
+					},
+				},
 			},
 		},
 	}

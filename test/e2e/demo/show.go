@@ -23,7 +23,9 @@ func (d *Demo) showProfiles(ctx context.Context) error {
 	}
 	table := d.table("CLUSTERPROFILE", "VERSION", "HEALTHY", "PROPERTY", "VALUE", "SINCE")
 	for _, profile := range profiles.Items {
-		healthy := meta.IsStatusConditionTrue(profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy)
+		healthy := meta.IsStatusConditionTrue(
+			profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy,
+		)
 		row := []any{namespace + "/" + profile.Name, profile.Status.Version.Kubernetes, healthy}
 		if len(profile.Status.Properties) == 0 {
 			table.row(append(row, "", "", "")...)

@@ -36,7 +36,9 @@ func TestPKI(t *testing.T) {
 		got := map[string][]string{}
 		for _, name := range []string{"admin", "controller-manager"} {
 			cert := certificate(t, p.file(name+".crt"))
-			if _, err := cert.Verify(x509.VerifyOptions{Roots: ca, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			if _, err := cert.Verify(
+				x509.VerifyOptions{Roots: ca, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+			); err != nil {
 				t.Error(err)
 			}
 			got[name] = append([]string{cert.Subject.CommonName}, cert.Subject.Organization...)

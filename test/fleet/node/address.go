@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// addresses hands out the addresses of a range, each to one pod at a time. A freed address comes
-// round last, so that a late client of a dead pod does not meet another one.
+// addresses allocates the addresses of a range to pods. A freed address is used last, so that a late
+// client of a dead pod does not reach another one.
 type addresses struct {
 	prefix netip.Prefix
 
@@ -16,8 +16,8 @@ type addresses struct {
 	last netip.Addr
 }
 
-// newAddresses takes a range such as 127.20.1.0/24. All of 127.0.0.0/8 is local on Linux without
-// any set-up, nothing else is.
+// newAddresses takes a range such as 127.20.1.0/24. Only addresses in 127.0.0.0/8 are local on Linux
+// without any set-up.
 func newAddresses(cidr string) (*addresses, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -25,7 +25,9 @@ func newAddresses(cidr string) (*addresses, error) {
 	}
 	prefix = prefix.Masked()
 	if !prefix.Addr().Is4() || !prefix.Addr().IsLoopback() || prefix.Bits() > 30 {
-		return nil, fmt.Errorf("pod address range %s: want an IPv4 loopback range of at least 4 addresses, such as 127.20.1.0/24", cidr)
+		return nil, fmt.Errorf(
+			"pod address range %s: want an IPv4 loopback range of at least 4 addresses, such as 127.20.1.0/24", cidr,
+		)
 	}
 	return addressesOf(prefix), nil
 }
@@ -34,8 +36,8 @@ func addressesOf(prefix netip.Prefix) *addresses {
 	return &addresses{prefix: prefix, used: map[netip.Addr]bool{}, last: prefix.Addr()}
 }
 
-// take returns the wished address when it is one of the range and free, else the next free one. The
-// first and the last address of the range are never given.
+// take returns the preferred address if it is free and in the range, else the next free one. The
+// first and the last address of the range are never used.
 func (a *addresses) take(wish string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,13 +11,34 @@ func TestAddresses(t *testing.T) {
 		taken []string // "" takes the next, "-x" releases x, anything else is a wish
 		want  []string
 	}{
-		"in order, from the second of the range":             {taken: []string{"", ""}, want: []string{"127.20.1.1", "127.20.1.2"}},
-		"a wish is met":                                      {taken: []string{"127.20.1.2", "", ""}, want: []string{"127.20.1.2", "127.20.1.1", "127.20.1.3"}},
-		"a wish that is taken gives the next":                {taken: []string{"", "127.20.1.1"}, want: []string{"127.20.1.1", "127.20.1.2"}},
-		"a wish outside the range gives the next":            {taken: []string{"127.20.2.1"}, want: []string{"127.20.1.1"}},
-		"a wish for the first or last of the range, neither": {taken: []string{"127.20.1.0", "127.20.1.7"}, want: []string{"127.20.1.1", "127.20.1.2"}},
-		"a freed address comes last":                         {taken: []string{"", "-127.20.1.1", "", "", "", "", "", ""}, want: []string{"127.20.1.1", "127.20.1.2", "127.20.1.3", "127.20.1.4", "127.20.1.5", "127.20.1.6", "127.20.1.1"}},
-		"none is left, an error":                             {taken: []string{"", "", "", "", "", "", ""}, want: []string{"127.20.1.1", "127.20.1.2", "127.20.1.3", "127.20.1.4", "127.20.1.5", "127.20.1.6", "no address of 127.20.1.0/29 is free"}},
+		"in order, from the second of the range": {
+			taken: []string{"", ""},
+			want:  []string{"127.20.1.1", "127.20.1.2"},
+		},
+		"a wish is met": {
+			taken: []string{"127.20.1.2", "", ""},
+			want:  []string{"127.20.1.2", "127.20.1.1", "127.20.1.3"},
+		},
+		"a wish that is taken gives the next": {
+			taken: []string{"", "127.20.1.1"},
+			want:  []string{"127.20.1.1", "127.20.1.2"},
+		},
+		"a wish outside the range gives the next": {taken: []string{"127.20.2.1"}, want: []string{"127.20.1.1"}},
+		"a wish for the first or last of the range, neither": {
+			taken: []string{"127.20.1.0", "127.20.1.7"},
+			want:  []string{"127.20.1.1", "127.20.1.2"},
+		},
+		"a freed address comes last": {
+			taken: []string{"", "-127.20.1.1", "", "", "", "", "", ""},
+			want:  []string{"127.20.1.1", "127.20.1.2", "127.20.1.3", "127.20.1.4", "127.20.1.5", "127.20.1.6", "127.20.1.1"},
+		},
+		"none is left, an error": {
+			taken: []string{"", "", "", "", "", "", ""},
+			want: []string{
+				"127.20.1.1", "127.20.1.2", "127.20.1.3", "127.20.1.4", "127.20.1.5", "127.20.1.6",
+				"no address of 127.20.1.0/29 is free",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool, err := newAddresses("127.20.1.0/29")

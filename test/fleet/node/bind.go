@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// binder stands in for the scheduler: it binds every pod that has no node to this one. Node
-// selectors, affinity, tolerations and resources are not looked at.
+// binder replaces the scheduler: it binds every pod without a node to this one. It ignores node
+// selectors, affinity, tolerations and resources.
 type binder struct {
 	client kubernetes.Interface
 	node   string
@@ -24,14 +24,18 @@ type binder struct {
 // run returns when ctx ends.
 func (b *binder) run(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	unbound := cache.NewListWatchFromClient(b.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", ""))
+	unbound := cache.NewListWatchFromClient(
+		b.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", ""),
+	)
 	informer := cache.NewSharedIndexInformer(unbound, &corev1.Pod{}, 0, nil)
 	enqueue := func(object any) {
 		if pod := object.(*corev1.Pod); bindable(pod) {
 			queue.Add(cache.MetaObjectToName(pod))
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }})
+	_, err := informer.AddEventHandler(
+		cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }},
+	)
 	if err != nil {
 		b.log.Error(err, "Pods are not bound")
 		return
@@ -61,7 +65,7 @@ func (b *binder) next(ctx context.Context, queue workqueue.TypedRateLimitingInte
 	return true
 }
 
-// bind is done when the pod is bound, by whomever, or gone.
+// bind binds the pod. It succeeds, too, if the pod is bound already or gone.
 func (b *binder) bind(ctx context.Context, name cache.ObjectName) error {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
@@ -74,7 +78,7 @@ func (b *binder) bind(ctx context.Context, name cache.ObjectName) error {
 	return err
 }
 
-// bindable leaves out pods that are to go or that somebody holds back with a scheduling gate.
+// bindable excludes pods that are being deleted or have a scheduling gate.
 func bindable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }

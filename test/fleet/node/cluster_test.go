@@ -67,7 +67,11 @@ func startCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	environment := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory:    dir,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
+	}
 	environment.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins")
 	config, err := environment.Start()
 	if err != nil {
@@ -173,7 +177,9 @@ func (c *cluster) startNode(t *testing.T, edits ...func(*Config)) (Config, func(
 // namespace makes a namespace whose default service account and CA are there.
 func (c *cluster) namespace(t *testing.T, name string) string {
 	t.Helper()
-	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().Namespaces().Create(
+		t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

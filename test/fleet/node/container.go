@@ -18,10 +18,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node/sandbox"
 )
 
-// stableAfter is how long a container must have run for its next crash to count as the first.
+// stableAfter is how long a container must have run for the back-off to start anew.
 const stableAfter = 2 * lastBackoff
 
-// container runs one container of a pod, again and again as the restart policy says.
+// container runs one container of a pod, and restarts it as the restart policy says.
 type container struct {
 	worker *worker
 	index  int
@@ -52,7 +52,7 @@ func (c *container) snapshot() containerState {
 	return c.state
 }
 
-// change edits the state and has it reported.
+// change edits the state and triggers a status report.
 func (c *container) change(edit func(*containerState)) {
 	c.worker.mu.Lock()
 	edit(&c.state)
@@ -61,7 +61,7 @@ func (c *container) change(edit func(*containerState)) {
 }
 
 // changeRunning edits the state unless the process has ended meanwhile: a late probe result must
-// not touch what came after it.
+// not affect the next process.
 func (c *container) changeRunning(process *sandbox.Process, edit func(*containerState)) {
 	c.change(func(s *containerState) {
 		if s.running != nil && s.id == containerID(process) {
@@ -80,7 +80,7 @@ func (c *container) wait(reason, message string) {
 	})
 }
 
-// run returns when the container will not run again: it is settled, or the pod ends.
+// run returns when the container will not run again, or the pod ends.
 func (c *container) run(ctx context.Context) {
 	for crashes := 0; !c.snapshot().settled(c.policy()); crashes++ {
 		began := time.Now()
@@ -96,7 +96,7 @@ func (c *container) run(ctx context.Context) {
 	}
 }
 
-// once runs the container from start to end and returns false when the pod had to end before it started.
+// once runs the container until it exits. It returns false if the pod ended before the start.
 func (c *container) once(ctx context.Context) bool {
 	spec := c.spec()
 	settings, ok := c.settings(spec)
@@ -134,8 +134,8 @@ func (c *container) once(ctx context.Context) bool {
 	return true
 }
 
-// settings resolves how to run the container, waiting while that is not possible. It returns false
-// when the pod has to end first.
+// settings resolves how to run the container and retries until it can. It returns false if the pod
+// ends first.
 func (c *container) settings(spec *corev1.Container) (sandbox.Spec, bool) {
 	said := ""
 	for {
@@ -158,7 +158,7 @@ func (c *container) settings(spec *corev1.Container) (sandbox.Spec, bool) {
 	}
 }
 
-// resolve returns how to run the container, or the waiting reason and error that explain why that is not possible.
+// resolve returns how to run the container, or why it cannot run: the waiting reason and an error.
 func (c *container) resolve(spec *corev1.Container) (sandbox.Spec, string, error) {
 	w, pod := c.worker, c.worker.current()
 	image, err := imageDir(w.cfg.Images, spec.Image)
@@ -190,7 +190,11 @@ func (c *container) configure(pod *corev1.Pod, spec *corev1.Container) (sandbox.
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	base := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/", "HOME": "/", "HOSTNAME": hostname(pod)}
+	base := map[string]string{
+		"PATH":     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/",
+		"HOME":     "/",
+		"HOSTNAME": hostname(pod),
+	}
 	for name, value := range w.env {
 		base[name] = value
 	}
@@ -209,13 +213,14 @@ func (c *container) configure(pod *corev1.Pod, spec *corev1.Container) (sandbox.
 	}, nil
 }
 
-// mounts lists what is bound into the root of the container. Volumes with API content are always
-// read-only, as with a kubelet.
+// mounts lists the container's bind mounts. Volumes with API content are always read-only, as with a
+// kubelet.
 func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, vars map[string]string) ([]sandbox.Mount, error) {
 	w := c.worker
 	var mounts []sandbox.Mount
 	for _, name := range []string{"hosts", "resolv.conf", "hostname"} {
-		mounts = append(mounts, sandbox.Mount{Source: filepath.Join(w.dir, "etc", name), Target: "/etc/" + name, ReadOnly: true})
+		source := filepath.Join(w.dir, "etc", name)
+		mounts = append(mounts, sandbox.Mount{Source: source, Target: "/etc/" + name, ReadOnly: true})
 	}
 	message, err := c.messageFile(spec)
 	if err != nil {
@@ -230,7 +235,9 @@ func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, vars map[str
 				return nil, err
 			}
 		}
-		mounts = append(mounts, sandbox.Mount{Source: source, Target: path.Clean(mount.MountPath), ReadOnly: mount.ReadOnly || !writable})
+		mounts = append(mounts, sandbox.Mount{
+			Source: source, Target: path.Clean(mount.MountPath), ReadOnly: mount.ReadOnly || !writable,
+		})
 	}
 	return mounts, nil
 }
@@ -244,7 +251,8 @@ func isEmptyDir(pod *corev1.Pod, volume string) bool {
 	return false
 }
 
-// subPath resolves links, so that a file of a volume is pinned to what it is now, as with a kubelet.
+// subPath resolves links, so that later updates of the volume do not reach the mount, as with a
+// kubelet.
 func subPath(volume, sub string, writable bool) (string, error) {
 	if !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("subPath %q leaves its volume", sub)
@@ -255,7 +263,7 @@ func subPath(volume, sub string, writable bool) (string, error) {
 			if err := makeDir(joined); err != nil {
 				return "", err
 			}
-			if err := os.Chmod(joined, 0o777); err != nil { //nolint:gosec // it is for a user the node does not choose
+			if err := os.Chmod(joined, 0o777); err != nil { //nolint:gosec // the container's user is not known here
 				return "", err
 			}
 		}
@@ -272,13 +280,14 @@ func (c *container) messageFile(spec *corev1.Container) (sandbox.Mount, error) {
 	if err := writeFile(file, ""); err != nil {
 		return sandbox.Mount{}, err
 	}
-	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // it is for a user the node does not choose
+	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // the container's user is not known here
 		return sandbox.Mount{}, err
 	}
 	return sandbox.Mount{Source: file, Target: or(spec.TerminationMessagePath, corev1.TerminationMessagePathDefault)}, nil
 }
 
-// terminationMessage is what the container wrote for it, or the end of its log where it asks for that and failed.
+// terminationMessage is what the container wrote to its file, or the end of its log if it failed and
+// asks for that.
 func (c *container) terminationMessage(spec *corev1.Container, code int32) string {
 	const longest = 4096
 	if message := tail(c.messagePath(spec), longest); message != "" {
@@ -292,7 +301,7 @@ func (c *container) terminationMessage(spec *corev1.Container, code int32) strin
 	return tail(filepath.Join(c.worker.cfg.LogDir, fmt.Sprintf("%s_%s_%s.log", pod.Namespace, pod.Name, spec.Name)), shown)
 }
 
-// tail returns the last bytes of a file, nothing when it cannot be read.
+// tail returns the last bytes of a file, or nothing if it cannot be read.
 func tail(name string, n int64) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -310,8 +319,8 @@ func tail(name string, n int64) string {
 	return strings.ToValidUTF8(string(data), "")
 }
 
-// supervise returns when the process has ended, which it makes happen when the pod has to end or a
-// liveness or startup probe fails.
+// supervise waits for the process to exit, and terminates it if the pod ends or a liveness or
+// startup probe fails.
 func (c *container) supervise(ctx context.Context, spec *corev1.Container, process *sandbox.Process) {
 	probing, stopProbing := context.WithCancel(ctx)
 	defer stopProbing()
@@ -330,7 +339,7 @@ func (c *container) supervise(ctx context.Context, spec *corev1.Container, proce
 	}
 }
 
-// terminate asks the process to end and kills it when the pod's time, or its own, is over.
+// terminate sends SIGTERM, and SIGKILL at the end of the pod's or the container's grace period.
 func (c *container) terminate(process *sandbox.Process, over <-chan time.Time) {
 	if err := process.Signal(syscall.SIGTERM); err != nil {
 		c.worker.log.Error(err, "Cannot ask a container to end")
@@ -353,7 +362,10 @@ func (c *container) backOff(crashes int) bool {
 	name := c.spec().Name
 	c.change(func(s *containerState) {
 		s.last, s.terminated = s.terminated, nil
-		s.waiting = &corev1.ContainerStateWaiting{Reason: reasonCrashLoopBackOff, Message: fmt.Sprintf("back-off %s restarting failed container=%s", delay, name)}
+		s.waiting = &corev1.ContainerStateWaiting{
+			Reason:  reasonCrashLoopBackOff,
+			Message: fmt.Sprintf("back-off %s restarting failed container=%s", delay, name),
+		}
 	})
 	select {
 	case <-time.After(delay):
@@ -364,13 +376,16 @@ func (c *container) backOff(crashes int) bool {
 	return true
 }
 
-// probe runs the container's probes until ctx ends. It asks, once, for the container to be ended by
-// sending the grace period it has.
-func (c *container) probe(ctx context.Context, spec *corev1.Container, process *sandbox.Process, unhealthy chan<- time.Duration) {
+// probe runs the container's probes until ctx ends. If the container has to be restarted, it sends
+// the grace period, once.
+func (c *container) probe(
+	ctx context.Context, spec *corev1.Container, process *sandbox.Process, unhealthy chan<- time.Duration,
+) {
 	fail := func(kind string, probe *corev1.Probe) func(verdict, error) bool {
 		return func(v verdict, err error) bool {
 			if v == failing {
-				c.worker.recorder.Eventf(c.worker.current(), corev1.EventTypeWarning, "Unhealthy", "%s probe failed, the container is restarted: %v", kind, err)
+				c.worker.recorder.Eventf(c.worker.current(), corev1.EventTypeWarning, "Unhealthy",
+					"%s probe failed, the container is restarted: %v", kind, err)
 				unhealthy <- c.grace(probe)
 			}
 			return v == failing
@@ -394,7 +409,9 @@ func (c *container) probe(ctx context.Context, spec *corev1.Container, process *
 	if spec.ReadinessProbe != nil {
 		c.repeat(ctx, spec, spec.ReadinessProbe, process, func(v verdict, err error) bool {
 			if v == failing {
-				c.worker.recorder.Eventf(c.worker.current(), corev1.EventTypeWarning, "Unhealthy", "Readiness probe failed: %v", err)
+				c.worker.recorder.Eventf(
+					c.worker.current(), corev1.EventTypeWarning, "Unhealthy", "Readiness probe failed: %v", err,
+				)
 			}
 			c.changeRunning(process, func(s *containerState) { s.ready = v == passing })
 			return false
@@ -402,8 +419,11 @@ func (c *container) probe(ctx context.Context, spec *corev1.Container, process *
 	}
 }
 
-// repeat probes until ctx ends or on, which is told every new verdict, returns true.
-func (c *container) repeat(ctx context.Context, spec *corev1.Container, probe *corev1.Probe, process *sandbox.Process, on func(verdict, error) bool) {
+// repeat probes until ctx ends. It passes each new verdict to on, and ends if on returns true.
+func (c *container) repeat(
+	ctx context.Context, spec *corev1.Container, probe *corev1.Probe, process *sandbox.Process,
+	on func(verdict, error) bool,
+) {
 	period := max(time.Duration(probe.PeriodSeconds)*time.Second, time.Second)
 	next := time.NewTimer(time.Duration(probe.InitialDelaySeconds) * time.Second)
 	defer next.Stop()
@@ -430,7 +450,7 @@ func (c *container) repeat(ctx context.Context, spec *corev1.Container, probe *c
 	}
 }
 
-// grace is how long a container that failed a probe has to end.
+// grace is the grace period of a container that failed a probe.
 func (c *container) grace(probe *corev1.Probe) time.Duration {
 	return gracePeriod(probe.TerminationGracePeriodSeconds, c.worker.current().Spec.TerminationGracePeriodSeconds)
 }
@@ -448,7 +468,7 @@ func (c *container) pidFile() string {
 	return filepath.Join(c.worker.dir, c.spec().Name+".pid")
 }
 
-// notePID tells the test harness which process the container is.
+// notePID writes the process to a file, for tests.
 func (c *container) notePID(process *sandbox.Process) {
 	line := fmt.Sprintf("%d %d\n", process.PID, process.StartTicks)
 	if err := writeFile(c.pidFile(), line); err != nil {

@@ -22,13 +22,14 @@ const (
 
 func (r objectRef) String() string { return fmt.Sprintf("%s %q", strings.ToLower(r.kind), r.name) }
 
-// lookup returns the content of an object, and false when there is none.
+// lookup returns the content of an object, or false if it does not exist.
 type lookup func(objectRef) (map[string][]byte, bool)
 
-// environment resolves the variables of a container: base first, then envFrom, then env, later ones
-// winning. The result is sorted by name. An error says, as a kubelet does, which object or key is
-// missing.
-func environment(pod *corev1.Pod, container *corev1.Container, base map[string]string, get lookup) (map[string]string, error) {
+// environment resolves the variables of a container: base, overridden by envFrom, overridden by env.
+// Errors name the missing object or key, as a kubelet's do.
+func environment(
+	pod *corev1.Pod, container *corev1.Container, base map[string]string, get lookup,
+) (map[string]string, error) {
 	vars := map[string]string{}
 	for _, from := range container.EnvFrom {
 		if err := addAll(vars, from, get); err != nil {
@@ -75,7 +76,9 @@ func addAll(vars map[string]string, from corev1.EnvFromSource, get lookup) error
 	return nil
 }
 
-func variableValue(pod *corev1.Pod, container *corev1.Container, variable corev1.EnvVar, vars, base map[string]string, get lookup) (string, bool, error) {
+func variableValue(
+	pod *corev1.Pod, container *corev1.Container, variable corev1.EnvVar, vars, base map[string]string, get lookup,
+) (string, bool, error) {
 	from := variable.ValueFrom
 	switch {
 	case from == nil:
@@ -89,7 +92,9 @@ func variableValue(pod *corev1.Pod, container *corev1.Container, variable corev1
 	case from.SecretKeyRef != nil:
 		return keyValue(objectRef{kindSecret, from.SecretKeyRef.Name}, from.SecretKeyRef.Key, from.SecretKeyRef.Optional, get)
 	case from.ConfigMapKeyRef != nil:
-		return keyValue(objectRef{kindConfigMap, from.ConfigMapKeyRef.Name}, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional, get)
+		return keyValue(
+			objectRef{kindConfigMap, from.ConfigMapKeyRef.Name}, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional, get,
+		)
 	default:
 		return "", false, fmt.Errorf("a source the process node does not know")
 	}
@@ -140,7 +145,7 @@ func variable(name, literal string, scopes []map[string]string) string {
 	return literal
 }
 
-// fieldValue resolves a downward API path against the pod, whose status must already hold its addresses.
+// fieldValue resolves a downward API path. The pod's status must already have its addresses.
 func fieldValue(pod *corev1.Pod, path string) (string, error) {
 	if name, key, isKey := strings.Cut(strings.TrimSuffix(path, "']"), "['"); isKey {
 		switch name {
@@ -182,7 +187,7 @@ func formatMap(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resourceValue resolves limits and requests; one that is not set is the node's capacity, as with a kubelet.
+// resourceValue resolves limits and requests. As with a kubelet, the default is the node's capacity.
 func resourceValue(pod *corev1.Pod, container *corev1.Container, ref *corev1.ResourceFieldSelector) (string, error) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == ref.ContainerName {
@@ -190,7 +195,10 @@ func resourceValue(pod *corev1.Pod, container *corev1.Container, ref *corev1.Res
 		}
 	}
 	list, name, _ := strings.Cut(ref.Resource, ".")
-	resources := map[string]corev1.ResourceList{"limits": container.Resources.Limits, "requests": container.Resources.Requests}
+	resources := map[string]corev1.ResourceList{
+		"limits":   container.Resources.Limits,
+		"requests": container.Resources.Requests,
+	}
 	given, known := resources[list]
 	if !known {
 		return "", fmt.Errorf("the process node does not know the resource %s", ref.Resource)
@@ -213,7 +221,7 @@ func ceilDiv(a, b int64) string { return strconv.FormatInt((a+b-1)/b, 10) }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// assignments turns variables into the form a process takes them.
+// assignments returns the variables as NAME=value, for a process.
 func assignments(vars map[string]string) []string {
 	out := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

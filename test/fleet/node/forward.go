@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// forwarder accepts connections and carries what they say to somebody else and back, as they are:
-// bytes go on at once, and each direction ends by itself.
+// forwarder accepts connections and forwards their bytes in both directions, without buffering; each
+// direction is closed on its own.
 type forwarder struct {
-	ctx  context.Context //nolint:containedctx // connections live as long as the forwarder, not as long as whoever made it listen
+	ctx  context.Context //nolint:containedctx // connections live as long as the forwarder, not as the caller of listen
 	stop context.CancelFunc
 
 	group sync.WaitGroup
@@ -20,7 +20,7 @@ type forwarder struct {
 	links map[*link]bool
 }
 
-// link is a connection that was accepted in a network, and the one that was made for it.
+// link is a connection accepted in a network, and the one dialled for it.
 type link struct {
 	in           *network
 	client, peer net.Conn
@@ -32,9 +32,8 @@ func newForwarder() *forwarder {
 	return f
 }
 
-// serve carries every connection that the listener accepts in the network to what dial returns,
-// until the listener is closed. What cannot be dialled is reset, which is as near to a refused
-// connection as somebody comes who has accepted it.
+// serve forwards every connection that the listener accepts to the one that dial returns, until the
+// listener is closed. If dial fails, it resets the connection: it cannot be refused any more.
 func (f *forwarder) serve(listener net.Listener, in *network, dial func(context.Context) (net.Conn, error)) {
 	f.group.Go(func() {
 		for {
@@ -74,8 +73,7 @@ func (f *forwarder) forward(client net.Conn, in *network, dial func(context.Cont
 	back.Wait()
 }
 
-// pour copies until the source says that it is done, which is passed on, or one of both fails,
-// which ends the other direction too.
+// pour copies until the source ends, and passes that on. If either side fails, it closes both.
 func pour(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if err == nil {
@@ -104,8 +102,8 @@ func (f *forwarder) remove(l *link) {
 	delete(f.links, l)
 }
 
-// cut ends every connection of a pod with a network of its own: those that were accepted in it, and
-// those from or to its address.
+// cut closes every connection of a pod with its own network: those accepted in it, and those from or
+// to its address.
 func (f *forwarder) cut(n *network, ip string) {
 	of := func(c net.Conn) bool {
 		host, _, err := net.SplitHostPort(c.RemoteAddr().String())
@@ -125,7 +123,7 @@ func (f *forwarder) cutIf(hit func(*link) bool) {
 	}
 }
 
-// close ends every connection and returns when nothing of them is left. The listeners must have been closed.
+// close closes every connection and waits for its goroutines. The listeners must be closed before.
 func (f *forwarder) close() {
 	f.mu.Lock()
 	f.stop()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is where sockets are made: the host's, or one that a pod has for itself.
+// network is the host's network, or a pod's own.
 type network struct {
 	// namespace is nil for the host's.
 	namespace *os.File
@@ -24,8 +24,8 @@ var hostNetwork = &network{}
 // dialTimeout bounds a connection attempt; all of them are local.
 const dialTimeout = 10 * time.Second
 
-// newNetwork makes a network with nothing but a loopback interface. It takes root. The kernel ends
-// the network when it is closed and no process is left in it.
+// newNetwork creates a network with only a loopback interface. It needs root. The kernel deletes the
+// network when it is closed and contains no process.
 func newNetwork() (*network, error) {
 	made := &network{}
 	err := onThread(func() error {
@@ -45,7 +45,7 @@ func newNetwork() (*network, error) {
 	return made, nil
 }
 
-// CheckOwnNetworks says in one line why this user cannot give pods networks of their own, or returns nil.
+// CheckOwnNetworks returns why this user cannot give pods their own networks, in one line, or nil.
 func CheckOwnNetworks() error {
 	if os.Geteuid() != 0 {
 		return errors.New("pods with a network of their own need root")
@@ -71,10 +71,10 @@ func (n *network) close() error {
 	return n.namespace.Close()
 }
 
-// own says whether the network is not the host's.
+// own reports whether the network is a pod's own.
 func (n *network) own() bool { return n.namespace != nil }
 
-// dial connects to an address, which must not be a name, from inside the network.
+// dial connects from inside the network. The address must be numeric.
 func (n *network) dial(ctx context.Context, protocol, address string) (connection net.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -85,7 +85,7 @@ func (n *network) dial(ctx context.Context, protocol, address string) (connectio
 	return connection, err
 }
 
-// listen listens at an address, which must not be a name, inside the network.
+// listen listens inside the network. The address must be numeric.
 func (n *network) listen(address string) (listener net.Listener, err error) {
 	err = n.inside(func() error {
 		listener, err = net.Listen("tcp4", address)
@@ -94,8 +94,8 @@ func (n *network) listen(address string) (listener net.Listener, err error) {
 	return listener, err
 }
 
-// inside runs do where every socket it makes belongs to the network: a socket stays in the
-// namespace of the thread that made it.
+// inside runs do on a thread in the network: a socket belongs to the namespace of the thread that
+// creates it.
 func (n *network) inside(do func() error) error {
 	if !n.own() {
 		return do()
@@ -119,8 +119,8 @@ func enter(namespace *os.File) error {
 	return errors.Join(err, entered)
 }
 
-// onThread runs do on a thread that may change its network namespace. A thread that cannot come
-// back from it is given up.
+// onThread runs do on a thread that may change its network namespace. A thread that cannot return to
+// its old namespace is not used again.
 func onThread(do func() error) error {
 	result := make(chan error, 1)
 	go func() {

@@ -31,40 +31,68 @@ import (
 
 // Config describes one node.
 type Config struct {
-	Kubeconfig string            // admin kubeconfig of the cluster; pods are told its server as the API server's address
-	NodeName   string            // name of the Node object, and its host name label
-	Images     map[string]string // image reference without tag -> absolute host directory with what is at / in the image; read again at each container start
-	Dir        string            // scratch space, emptied at the start: <Dir>/<pod UID>
-	LogDir     string            // one file per container, <namespace>_<pod>_<container>.log, appended to over restarts
-	PodCIDR    string            // loopback range, such as 127.20.1.0/24: every pod gets an address of its own
-	HostsFile  string            // optional: lines that every pod's /etc/hosts has in addition, read at each pod start
+	// Kubeconfig is the cluster's admin kubeconfig. Pods use its server as the address
+	// of the API server.
+	Kubeconfig string
 
-	ServiceCIDR string            // loopback range apart from PodCIDR: every Service gets an address of its own; empty leaves Services without
-	OwnNetwork  []string          // images, as in Images, whose pods have a network of their own instead of the host's; takes root and a ServiceCIDR
-	Outside     []string          // host:port of what pods with a network of their own may reach in the host's, besides the API server; host is a loopback address
-	Expose      map[string]string // host:port to listen at on the host -> namespace/name:port of the Service that is reached by it
+	// NodeName is the name of the Node object, and its host name label.
+	NodeName string
+
+	// Images maps image references without a tag to absolute host directories that
+	// contain the image's root. It is read at each container start.
+	Images map[string]string
+
+	// Dir is scratch space, emptied at the start: <Dir>/<pod UID>.
+	Dir string
+
+	// LogDir has one file per container, <namespace>_<pod>_<container>.log, to which
+	// restarted containers append.
+	LogDir string
+
+	// PodCIDR is a loopback range, such as 127.20.1.0/24, with an address for each pod.
+	PodCIDR string
+
+	// HostsFile is optional: its lines are added to every pod's /etc/hosts when the pod
+	// starts.
+	HostsFile string
+
+	// ServiceCIDR is another loopback range, with an address for each Service; if it is
+	// empty, Services have no addresses.
+	ServiceCIDR string
+
+	// OwnNetwork lists images, as in Images, whose pods have their own network instead
+	// of the host's. It needs root and a ServiceCIDR.
+	OwnNetwork []string
+
+	// Outside lists what pods with their own network may reach on the host besides the
+	// API server, as loopback address:port.
+	Outside []string
+
+	// Expose maps host:port, at which the node listens on the host, to the
+	// namespace/name:port of a Service.
+	Expose map[string]string
 }
 
-// ServiceHosts is the file in Config.Dir that holds the names and addresses of all Services, as lines of /etc/hosts.
+// ServiceHosts is the file in Config.Dir with the names and addresses of all Services, in the format
+// of /etc/hosts.
 const ServiceHosts = "services"
 
-// shutdownGrace is how long processes have to end when the node ends; enough to give a lease back,
-// which the next start would have to wait for.
+// shutdownGrace is how long processes have to end when the node ends: enough to release a leader
+// election lease, for which the next start would otherwise wait.
 const shutdownGrace = 2 * time.Second
 
-// podWorkers is how many pods virtual-kubelet handles at a time; no step of ours blocks for long.
+// podWorkers is how many pods virtual-kubelet handles at a time; none of our steps blocks for long.
 const podWorkers = 4
 
 // Init must be called first thing in main, and in TestMain, of a program that calls Run or Check.
 func Init() { sandbox.Init() }
 
-// Check says in one line why this user cannot run a node here, or returns nil. It needs Init.
+// Check returns why this user cannot run a node here, in one line, or nil. It needs Init.
 func Check() error { return sandbox.Check() }
 
-// Run is the node. It returns when ctx ends, after every process it started has ended, or earlier
-// with the reason why it cannot go on.
+// Run runs the node until ctx ends or an error stops it, and returns when all its processes have ended.
 func Run(ctx context.Context, cfg Config) error {
-	// The controllers must be gone before the workers are ended, so that they start no new one.
+	// The controllers stop before the workers, so that they start no new ones.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m, err := newMachine(ctx, cfg)
@@ -106,11 +134,13 @@ func newMachine(ctx context.Context, cfg Config) (*machine, error) {
 		return nil, errors.New("pods with a network of their own can reach nobody without a range for Services")
 	}
 	log := klog.FromContext(ctx).WithValues("node", cfg.NodeName)
-	services, err := newServices(cfg, client, net.JoinHostPort(env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]), log)
+	services, err := newServices(
+		cfg, client, net.JoinHostPort(env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]), log,
+	)
 	if err != nil {
 		return nil, err
 	}
-	// Processes of an earlier node died with it; what they left is of no use.
+	// Processes of an earlier node ended with it; their files are useless.
 	if err := errors.Join(os.RemoveAll(cfg.Dir), os.MkdirAll(cfg.Dir, 0o750), os.MkdirAll(cfg.LogDir, 0o750)); err != nil {
 		return nil, err
 	}
@@ -144,7 +174,9 @@ func (m *machine) serve(ctx context.Context, cancel context.CancelFunc) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: m.client.CoreV1().Events("")})
-	m.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "process-node", Host: m.cfg.NodeName})
+	m.recorder = broadcaster.NewRecorder(
+		scheme.Scheme, corev1.EventSource{Component: "process-node", Host: m.cfg.NodeName},
+	)
 
 	if err := m.waitForAPIServer(ctx); err != nil {
 		return err
@@ -187,7 +219,7 @@ func (m *machine) serve(ctx context.Context, cancel context.CancelFunc) error {
 	return failed
 }
 
-// startServices returns when pods can reach the Services there are.
+// startServices returns when pods can reach the Services that exist.
 func (m *machine) startServices(ctx context.Context, pods *provider) error {
 	if m.services == nil {
 		return nil
@@ -196,7 +228,7 @@ func (m *machine) startServices(ctx context.Context, pods *provider) error {
 	return m.services.start(ctx)
 }
 
-// waitForAPIServer lets the node be started before its API server is ready.
+// waitForAPIServer lets the node start before its API server is ready.
 func (m *machine) waitForAPIServer(ctx context.Context) error {
 	said := false
 	return wait.PollUntilContextCancel(ctx, retryPeriod, true, func(ctx context.Context) (bool, error) {
@@ -209,13 +241,14 @@ func (m *machine) waitForAPIServer(ctx context.Context) error {
 	})
 }
 
-// newPodController returns virtual-kubelet's pod controller and what starts its informer. It
-// insists on informers for Secrets, ConfigMaps and Services, which it uses only to resolve
-// variables: we do that ourselves, so those are never started.
+// newPodController returns virtual-kubelet's pod controller and a function that starts its informer.
+// It also requires informers for Secrets, ConfigMaps and Services, to resolve variables. The node does
+// that itself, so those are never started.
 func (m *machine) newPodController(p *provider) (*vk.PodController, func(<-chan struct{}), error) {
-	own := informers.NewSharedInformerFactoryWithOptions(m.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+	onThisNode := informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", m.cfg.NodeName).String()
-	}))
+	})
+	own := informers.NewSharedInformerFactoryWithOptions(m.client, 0, onThisNode)
 	idle := informers.NewSharedInformerFactory(m.client, 0)
 	controller, err := vk.NewPodController(vk.PodControllerConfig{
 		PodClient:                 m.client.CoreV1(),

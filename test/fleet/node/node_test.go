@@ -57,7 +57,10 @@ func httpProbe(path string) *corev1.Probe {
 
 func (c *cluster) createPod(t *testing.T, namespace, name string, spec corev1.PodSpec) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}}, Spec: spec}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
+		Spec:       spec,
+	}
 	pod, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +90,13 @@ func testDeployment(t *testing.T, c *cluster, cfg Config) {
 	spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true)}
 	_, err := c.client.AppsV1().Deployments(ns).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec,
-		}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec,
+			},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +148,10 @@ func testQuiet(t *testing.T, c *cluster) {
 
 func (c *cluster) secret(t *testing.T, ns, name, value string) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{"key": []byte(value)}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Data:       map[string][]byte{"key": []byte(value)},
+	}
 	secret, err := c.client.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +160,9 @@ func (c *cluster) secret(t *testing.T, ns, name, value string) *corev1.Secret {
 }
 
 func withSecret(spec corev1.PodSpec, name string) corev1.PodSpec {
-	spec.Volumes = []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
+	spec.Volumes = []corev1.Volume{
+		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
+	}
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "secret", MountPath: "/var/run/hub", ReadOnly: true}}
 	return spec
 }
@@ -182,7 +194,10 @@ func testMissingSecret(t *testing.T, c *cluster) {
 	eventually(t, "the pod waits", func() error {
 		pod := c.pod(t, ns, "patient")
 		got := statusOf(pod, "patient").State.Waiting
-		want := &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: `volume "secret": secret "late" not found`}
+		want := &corev1.ContainerStateWaiting{
+			Reason:  "ContainerCreating",
+			Message: `volume "secret": secret "late" not found`,
+		}
 		if diff := cmp.Diff(want, got); diff != "" || pod.Status.Phase != corev1.PodPending {
 			return errors.New(string(pod.Status.Phase) + diff)
 		}
@@ -226,14 +241,18 @@ func testJobs(t *testing.T, c *cluster) {
 			return fmt.Errorf("status is %+v", job.Status)
 		})
 	}
-	pods, err := c.client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=bad"})
+	ofJob := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=bad"}
+	pods, err := c.client.CoreV1().Pods(ns).List(t.Context(), ofJob)
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("%d pods, %v", len(pods.Items), err)
 	}
-	if got := pods.Items[0].Status.ContainerStatuses[0].State.Terminated; got == nil || got.ExitCode != 7 || got.Reason != "Error" {
+	if got := pods.Items[0].Status.ContainerStatuses[0].State.Terminated; got == nil || got.ExitCode != 7 ||
+		got.Reason != "Error" {
 		t.Errorf("got %+v", got)
 	}
-	if err := c.client.BatchV1().Jobs(ns).Delete(t.Context(), "bad", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
+	if err := c.client.BatchV1().Jobs(ns).Delete(
+		t.Context(), "bad", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
+	); err != nil {
 		t.Fatal(err)
 	}
 	c.gone(t, ns, pods.Items[0].Name)
@@ -243,10 +262,22 @@ func testInitContainers(t *testing.T, c *cluster) {
 	ns := c.namespace(t, "init")
 	spec := serving("main")
 	shared := corev1.VolumeMount{Name: "shared", MountPath: "/shared"}
-	spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	spec.Volumes = []corev1.Volume{
+		{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
 	spec.InitContainers = []corev1.Container{
-		{Name: "first", Image: probeImage, Command: []string{"/probe", "touch", "/shared/made"}, VolumeMounts: []corev1.VolumeMount{shared}},
-		{Name: "second", Image: probeImage, Command: []string{"/probe", "cat", "/shared/made"}, VolumeMounts: []corev1.VolumeMount{shared}},
+		{
+			Name:         "first",
+			Image:        probeImage,
+			Command:      []string{"/probe", "touch", "/shared/made"},
+			VolumeMounts: []corev1.VolumeMount{shared},
+		},
+		{
+			Name:         "second",
+			Image:        probeImage,
+			Command:      []string{"/probe", "cat", "/shared/made"},
+			VolumeMounts: []corev1.VolumeMount{shared},
+		},
 	}
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{shared}
 	c.createPod(t, ns, "main", spec)
@@ -266,7 +297,9 @@ func testDeletion(t *testing.T, c *cluster, cfg Config) {
 	c.createPod(t, ns, "polite", polite)
 	stubborn := corev1.PodSpec{
 		TerminationGracePeriodSeconds: ptr.To(int64(2)),
-		Containers:                    []corev1.Container{{Name: "stubborn", Image: probeImage, Command: []string{"/probe", "stubborn"}}},
+		Containers: []corev1.Container{
+			{Name: "stubborn", Image: probeImage, Command: []string{"/probe", "stubborn"}},
+		},
 	}
 	c.createPod(t, ns, "stubborn", stubborn)
 	for _, name := range []string{"polite", "stubborn"} {
@@ -312,7 +345,8 @@ func testProbes(t *testing.T, c *cluster) {
 	eventually(t, "the container is restarted", func() error {
 		pod = c.pod(t, ns, "web")
 		status := pod.Status.ContainerStatuses[0]
-		if status.RestartCount != 1 || status.State.Running == nil || !status.Ready || status.LastTerminationState.Terminated == nil {
+		if status.RestartCount != 1 || status.State.Running == nil || !status.Ready ||
+			status.LastTerminationState.Terminated == nil {
 			return fmt.Errorf("status is %+v", status)
 		}
 		return nil
@@ -326,9 +360,16 @@ func testExecProbe(t *testing.T, c *cluster) {
 		PeriodSeconds: 1,
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/probe", "cat", "/scratch/made"}}},
 	}
-	spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	spec.Volumes = []corev1.Volume{
+		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
-	maker := corev1.Container{Name: "maker", Image: probeImage, Command: []string{"/probe", "touch", "/scratch/made"}, VolumeMounts: spec.Containers[0].VolumeMounts}
+	maker := corev1.Container{
+		Name:         "maker",
+		Image:        probeImage,
+		Command:      []string{"/probe", "touch", "/scratch/made"},
+		VolumeMounts: spec.Containers[0].VolumeMounts,
+	}
 	missing := *spec.DeepCopy()
 	spec.InitContainers = []corev1.Container{maker}
 	c.createPod(t, ns, "missing", missing)
@@ -349,15 +390,30 @@ func testWaiting(t *testing.T, c *cluster) {
 		reason, message string
 		restarts        bool
 	}{
-		"crash":   {spec: one(probeImage, "/probe", "exit", "3"), reason: "CrashLoopBackOff", message: "restarting failed container=main", restarts: true},
-		"image":   {spec: one("example.com/none:v1", "/none"), reason: "ImagePullBackOff", message: `no image "example.com/none"`},
-		"binary":  {spec: one(probeImage, "/none"), reason: "CrashLoopBackOff", message: "restarting failed container=main", restarts: true},
+		"crash": {
+			spec:     one(probeImage, "/probe", "exit", "3"),
+			reason:   "CrashLoopBackOff",
+			message:  "restarting failed container=main",
+			restarts: true,
+		},
+		"image": {
+			spec:    one("example.com/none:v1", "/none"),
+			reason:  "ImagePullBackOff",
+			message: `no image "example.com/none"`,
+		},
+		"binary": {
+			spec:     one(probeImage, "/none"),
+			reason:   "CrashLoopBackOff",
+			message:  "restarting failed container=main",
+			restarts: true,
+		},
 		"refused": {spec: one(probeImage), reason: "CreateContainerConfigError", message: "needs a command"},
 	} {
 		c.createPod(t, ns, name, tc.spec)
 		eventually(t, name+" waits", func() error {
 			status := statusOf(c.pod(t, ns, name), "main")
-			if w := status.State.Waiting; w == nil || w.Reason != tc.reason || !strings.Contains(w.Message, tc.message) || (status.RestartCount > 0) != tc.restarts {
+			if w := status.State.Waiting; w == nil || w.Reason != tc.reason || !strings.Contains(w.Message, tc.message) ||
+				(status.RestartCount > 0) != tc.restarts {
 				return fmt.Errorf("status is %+v", status)
 			}
 			return nil
@@ -370,7 +426,10 @@ func testRestart(t *testing.T, c *cluster, cfg Config, stop func()) {
 	c.createPod(t, ns, "web", serving("web"))
 	before := c.readyPod(t, ns, "web")
 	process := pid(t, cfg, before, "web")
-	never := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "once", Image: probeImage, Command: []string{"/probe", "wait"}}}}
+	never := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "once", Image: probeImage, Command: []string{"/probe", "wait"}}},
+	}
 	c.createPod(t, ns, "once", never)
 	c.readyPod(t, ns, "once")
 	stop()
@@ -392,7 +451,9 @@ func testRestart(t *testing.T, c *cluster, cfg Config, stop func()) {
 	mustGet(t, after, "/whoami")
 	eventually(t, "a pod that must not run twice has failed", func() error {
 		pod := c.pod(t, ns, "once")
-		if status := pod.Status.ContainerStatuses[0]; pod.Status.Phase != corev1.PodFailed || status.State.Terminated == nil || status.State.Terminated.Reason != "ContainerStatusUnknown" {
+		if status := pod.Status.ContainerStatuses[0]; pod.Status.Phase != corev1.PodFailed ||
+			status.State.Terminated == nil ||
+			status.State.Terminated.Reason != "ContainerStatusUnknown" {
 			return fmt.Errorf("status is %+v", pod.Status)
 		}
 		return nil

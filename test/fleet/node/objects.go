@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objects watches exactly the Secrets and ConfigMaps that pods of this node name, each with one
-// watch of its own, as a kubelet does. So a change arrives at once, and nothing else of the cluster
-// is ever read.
+// objects watches exactly the Secrets and ConfigMaps that pods of this node name, with one watch per
+// object, as a kubelet does. Changes arrive at once, and nothing else in the cluster is read.
 type objects struct {
 	client kubernetes.Interface
 
@@ -45,8 +44,14 @@ type subscription struct {
 
 // subscribe calls changed, which must not block, whenever one of the objects appears, changes or
 // goes. The context bounds the watches.
-func (o *objects) subscribe(ctx context.Context, namespace string, refs []objectRef, changed func()) (*subscription, error) {
-	sub := &subscription{objects: o, namespace: namespace, handlers: map[objectRef]cache.ResourceEventHandlerRegistration{}}
+func (o *objects) subscribe(
+	ctx context.Context, namespace string, refs []objectRef, changed func(),
+) (*subscription, error) {
+	sub := &subscription{
+		objects:   o,
+		namespace: namespace,
+		handlers:  map[objectRef]cache.ResourceEventHandlerRegistration{},
+	}
 	for _, ref := range refs {
 		handler, err := o.join(ctx, objectKey{namespace, ref}, cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { changed() },
@@ -62,7 +67,9 @@ func (o *objects) subscribe(ctx context.Context, namespace string, refs []object
 	return sub, nil
 }
 
-func (o *objects) join(ctx context.Context, key objectKey, handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (o *objects) join(
+	ctx context.Context, key objectKey, handler cache.ResourceEventHandler,
+) (cache.ResourceEventHandlerRegistration, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.watched[key]
@@ -97,7 +104,7 @@ func (o *objects) leave(key objectKey, handler cache.ResourceEventHandlerRegistr
 	}
 }
 
-// synced waits until it is known of every object whether it exists, and returns false when ctx ended first.
+// synced waits until it is known whether each object exists. It returns false if ctx ends first.
 func (s *subscription) synced(ctx context.Context) bool {
 	for _, handler := range s.handlers {
 		if !cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
@@ -107,7 +114,7 @@ func (s *subscription) synced(ctx context.Context) bool {
 	return true
 }
 
-// get is a lookup among the subscribed objects.
+// get returns a subscribed object's content.
 func (s *subscription) get(ref objectRef) (map[string][]byte, bool) {
 	s.objects.mu.Lock()
 	w := s.objects.watched[objectKey{s.namespace, ref}]

@@ -164,7 +164,8 @@ func (w *worker) prepare(ctx context.Context) bool {
 		return false
 	}
 	w.sub = sub
-	return sub.synced(w.ending) && w.mountAll(ctx) //nolint:contextcheck // a pod that has to end stops waiting, whatever happens to the node
+	synced := sub.synced(w.ending) //nolint:contextcheck // a pod that has to end stops waiting, even if the node goes on
+	return synced && w.mountAll(ctx)
 }
 
 // settled reports that a pod taken over had ended without anybody noticing.
@@ -235,7 +236,8 @@ func (w *worker) writeHostFiles() error {
 	if !own {
 		resolver, _ = os.ReadFile("/etc/resolv.conf")
 	}
-	for name, data := range map[string]string{"hosts": hosts, "resolv.conf": string(resolver), "hostname": hostname(pod) + "\n"} {
+	files := map[string]string{"hosts": hosts, "resolv.conf": string(resolver), "hostname": hostname(pod) + "\n"}
+	for name, data := range files {
 		if err := writeFile(filepath.Join(w.dir, "etc", name), data); err != nil {
 			return err
 		}
@@ -465,11 +467,14 @@ func (w *worker) update(pod *corev1.Pod) {
 
 // endpoint is where the pod serves a port of a Service and whether that is in a network of its own;
 // ok is false when the Service does not lead to it.
-func (w *worker) endpoint(service *corev1.Service, selector labels.Selector, port corev1.ServicePort) (address string, own, ok bool) {
+func (w *worker) endpoint(
+	service *corev1.Service, selector labels.Selector, port corev1.ServicePort,
+) (address string, own, ok bool) {
 	w.mu.Lock()
 	pod, in, ip := w.pod, w.network, w.podIP
 	w.mu.Unlock()
-	if ip == "" || w.ending.Err() != nil || pod.Namespace != service.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
+	if ip == "" || w.ending.Err() != nil || pod.Namespace != service.Namespace ||
+		!selector.Matches(labels.Set(pod.Labels)) {
 		return "", false, false
 	}
 	if !service.Spec.PublishNotReadyAddresses && !isConditionTrue(w.status(), corev1.PodReady) {
@@ -554,7 +559,9 @@ func (w *worker) report(ctx context.Context) error {
 	if err != nil || patch == nil {
 		return err
 	}
-	updated, err := w.client.CoreV1().Pods(w.name.Namespace).Patch(ctx, w.name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	updated, err := w.client.CoreV1().Pods(w.name.Namespace).Patch(
+		ctx, w.name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status",
+	)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

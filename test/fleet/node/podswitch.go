@@ -10,13 +10,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ownPodCIDR is the range of the pods with a network of their own. Every node has a switch of its
-// own, so it is the same on all.
+// ownPodCIDR is the range of the pods with their own networks. It is the same on all nodes, because
+// each has its own switch.
 const ownPodCIDR = "10.244.0.0/24"
 
 // podSwitch connects the networks of pods with each other and with the Services, which have their
-// cluster addresses in it. It is a network as theirs: nothing else of the machine sees it, and it
-// leads nowhere.
+// cluster addresses in it. It is a network namespace, too, without any route to the host.
 type podSwitch struct {
 	*network
 	gateway   netip.Prefix
@@ -28,7 +27,7 @@ const (
 	podLinkName = "eth0"
 )
 
-// newPodSwitch takes root.
+// newPodSwitch needs root.
 func newPodSwitch() (*podSwitch, error) {
 	n, err := newNetwork()
 	if err != nil {
@@ -53,7 +52,7 @@ func newPodSwitch() (*podSwitch, error) {
 	return s, nil
 }
 
-// raise gives a link of the network of this thread an address and brings it up.
+// raise assigns an address to a link in this thread's network and brings the link up.
 func raise(link netlink.Link, at netip.Prefix) error {
 	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(at)}); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, at, err)
@@ -68,7 +67,7 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// plug makes a network for a pod, at the wished address if that is free.
+// plug creates a network for a pod, with the preferred address if that is free.
 func (s *podSwitch) plug(wish string) (_ *network, address string, err error) {
 	address, err = s.addresses.take(wish)
 	if err != nil {
@@ -125,12 +124,12 @@ func (s *podSwitch) connect(n *network, at netip.Addr) error {
 	})
 }
 
-// linkName of the switch's end of the link to a pod.
+// linkName is the name of the switch's end of the link to a pod.
 func linkName(at netip.Addr) string {
 	return "pod-" + strings.ReplaceAll(strings.TrimPrefix(at.String(), "10.244."), ".", "-")
 }
 
-// unplug ends the connection of a pod's network, which is closed too.
+// unplug disconnects a pod's network and closes it.
 func (s *podSwitch) unplug(n *network, address string) error {
 	at, err := netip.ParseAddr(address)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *podSwitch) unplug(n *network, address string) error {
 	return errors.Join(err, n.close())
 }
 
-// assign makes the switch answer at an address, or no more.
+// assign adds an address to the switch, or removes it.
 func (s *podSwitch) assign(address string, present bool) error {
 	at, err := netip.ParseAddr(address)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// verdict is what the probes of one kind say about a container so far.
+// verdict is the result of one kind of probe so far.
 type verdict int
 
 const (
@@ -33,8 +33,8 @@ type tally struct {
 	run     int32
 }
 
-// count returns the tally after one more result. A verdict changes only after as many equal results
-// in a row as its threshold asks for, and is kept meanwhile.
+// count returns the tally after one more result. The verdict changes only after as many equal
+// results in a row as the threshold says.
 func (t tally) count(success bool, probe *corev1.Probe) tally {
 	if t.run == 0 || t.last != success {
 		t.last, t.run = success, 0
@@ -49,14 +49,16 @@ func (t tally) count(success bool, probe *corev1.Probe) tally {
 	return t
 }
 
-// dial connects to an address from where a container is.
+// dial connects to an address from a container's network.
 type dial func(ctx context.Context, protocol, address string) (net.Conn, error)
 
 // execute runs one command in a container, for exec probes.
 type execute func(ctx context.Context, argv []string) (int32, error)
 
 // attempt runs a probe once and returns nil when it succeeded.
-func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []corev1.ContainerPort, from dial, run execute) error {
+func attempt(
+	ctx context.Context, probe *corev1.Probe, podIP string, ports []corev1.ContainerPort, from dial, run execute,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Duration(probe.TimeoutSeconds)*time.Second, time.Second))
 	defer cancel()
 	switch {
@@ -75,7 +77,9 @@ func attempt(ctx context.Context, probe *corev1.Probe, podIP string, ports []cor
 	}
 }
 
-func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string, ports []corev1.ContainerPort, from dial) error {
+func attemptHTTP(
+	ctx context.Context, action *corev1.HTTPGetAction, podIP string, ports []corev1.ContainerPort, from dial,
+) error {
 	target, err := probeURL(action, podIP, ports)
 	if err != nil {
 		return err
@@ -107,16 +111,22 @@ func attemptHTTP(ctx context.Context, action *corev1.HTTPGetAction, podIP string
 	return nil
 }
 
-// probeClient does not verify certificates and does not follow redirects: a kubelet does not do the
-// first, and counts a redirect as success.
+// probeClient does not verify certificates, as a kubelet, and does not follow redirects, which a
+// kubelet counts as success.
 func probeClient(from dial) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: from, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // as a kubelet probes
+		Transport: &http.Transport{
+			DialContext:       from,
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as a kubelet probes
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func attemptTCP(ctx context.Context, action *corev1.TCPSocketAction, podIP string, ports []corev1.ContainerPort, from dial) error {
+func attemptTCP(
+	ctx context.Context, action *corev1.TCPSocketAction, podIP string, ports []corev1.ContainerPort, from dial,
+) error {
 	port, err := portNumber(action.Port, ports)
 	if err != nil {
 		return err

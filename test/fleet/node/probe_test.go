@@ -51,10 +51,22 @@ func TestProbeURL(t *testing.T) {
 		want   string
 		err    string
 	}{
-		"the pod's address is the default": {action: corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(80)}, want: "http://127.20.1.1:80/healthz"},
-		"a named port":                     {action: corev1.HTTPGetAction{Port: intstr.FromString("health")}, want: "http://127.20.1.1:8081/"},
-		"a host, a scheme and a query":     {action: corev1.HTTPGetAction{Host: "127.0.0.1", Scheme: "HTTPS", Path: "ready?x=1", Port: intstr.FromInt32(1)}, want: "https://127.0.0.1:1/ready?x=1"},
-		"an unknown port name, an error":   {action: corev1.HTTPGetAction{Port: intstr.FromString("none")}, err: "the container has no port named none"},
+		"the pod's address is the default": {
+			action: corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(80)},
+			want:   "http://127.20.1.1:80/healthz",
+		},
+		"a named port": {
+			action: corev1.HTTPGetAction{Port: intstr.FromString("health")},
+			want:   "http://127.20.1.1:8081/",
+		},
+		"a host, a scheme and a query": {
+			action: corev1.HTTPGetAction{Host: "127.0.0.1", Scheme: "HTTPS", Path: "ready?x=1", Port: intstr.FromInt32(1)},
+			want:   "https://127.0.0.1:1/ready?x=1",
+		},
+		"an unknown port name, an error": {
+			action: corev1.HTTPGetAction{Port: intstr.FromString("none")},
+			err:    "the container has no port named none",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := probeURL(&tc.action, "127.20.1.1", ports)
@@ -89,7 +101,14 @@ func TestAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func(path string) corev1.ProbeHandler {
-		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Scheme: "HTTPS", Path: path, Port: port, HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}}}}
+		return corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{
+				Scheme:      "HTTPS",
+				Path:        path,
+				Port:        port,
+				HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}},
+			},
+		}
 	}
 	run := func(_ context.Context, argv []string) (int32, error) {
 		switch argv[0] {
@@ -108,11 +127,16 @@ func TestAttempt(t *testing.T) {
 		handler corev1.ProbeHandler
 		ok      bool
 	}{
-		"200 is success":                          {handler: get("/200"), ok: true},
-		"a redirect is success and not followed":  {handler: get("/302"), ok: true},
-		"404 is failure":                          {handler: get("/404")},
-		"an open port is success":                 {handler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}, ok: true},
-		"a closed port is failure":                {handler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: closedPort}}},
+		"200 is success":                         {handler: get("/200"), ok: true},
+		"a redirect is success and not followed": {handler: get("/302"), ok: true},
+		"404 is failure":                         {handler: get("/404")},
+		"an open port is success": {
+			handler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}},
+			ok:      true,
+		},
+		"a closed port is failure": {
+			handler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: closedPort}},
+		},
 		"a command that succeeds":                 {handler: command("good"), ok: true},
 		"a command that fails":                    {handler: command("bad")},
 		"a command that cannot be executed fails": {handler: command("none")},

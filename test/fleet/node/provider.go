@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// provider is what virtual-kubelet's pod controller drives: it starts and stops workers.
+// provider starts and stops workers for virtual-kubelet's pod controller.
 //
 // Statuses do not go through virtual-kubelet. It writes a copy of the whole pod without a resource
 // version, which would bring back finalizers that the job controller has just removed, and it
 // deletes the object of an ended pod only when its grace period is over. So every worker patches
-// its own pod's status and removes the object once its processes are gone; NotifyPods is there to
-// say so.
+// its own pod's status and removes the object once its processes are gone. NotifyPods, which does
+// nothing, makes virtual-kubelet leave statuses to the provider.
 type provider struct {
 	*machine
 
@@ -51,8 +51,8 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// UpdatePod takes over what may change in a running pod. It also starts a pod that replaces one of
-// the same name which is still ending.
+// UpdatePod applies a change of a running pod. It also starts a pod that replaces one of the same
+// name that is still ending.
 func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	p.ensure(pod)
 	return nil
@@ -73,12 +73,12 @@ func (p *provider) ensure(pod *corev1.Pod) {
 	go p.run(w)
 }
 
-// early is how much before the end of the grace period processes are killed: when it is over
-// virtual-kubelet removes the object, and no process may be left then.
+// early is how long before the end of the grace period processes are killed: at its end
+// virtual-kubelet removes the object, and no process may be left by then.
 const early = 500 * time.Millisecond
 
-// DeletePod makes a pod end within its grace period and returns at once. A pod nobody runs, because
-// an earlier node process did, is removed.
+// DeletePod starts to end a pod within its grace period, and returns at once. It removes a pod that
+// only an earlier node process ran.
 func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	p.mu.Lock()
 	w := p.workers[pod.UID]
@@ -94,7 +94,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// GetPod returns the pod of the name that has not been told to end, if there is one.
+// GetPod returns the pod of that name, unless it is ending.
 func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

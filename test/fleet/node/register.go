@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// How often the node says that it lives: one lease write and, far less often, one status write.
+// The node renews its lease, and far less often writes its status.
 const (
 	leaseSeconds   = 40
 	statusInterval = 5 * time.Minute
 )
 
-// capacity is what the node claims to have. Nothing is measured against it.
+// capacity is what the node reports. It does not limit anything.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
@@ -29,7 +29,7 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// nodeObject is the Node as it is registered.
+// nodeObject is the Node to register.
 func nodeObject(name string, now time.Time) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -40,26 +40,47 @@ func nodeObject(name string, now time.Time) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity:    capacity(),
 			Allocatable: capacity(),
-			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP}, {Type: corev1.NodeHostName, Address: name}},
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: hostIP},
+				{Type: corev1.NodeHostName, Address: name},
+			},
 			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: "v1.35.4-process-node", OperatingSystem: "linux", Architecture: runtime.GOARCH, ContainerRuntimeVersion: "process://1",
+				KubeletVersion:          "v1.35.4-process-node",
+				OperatingSystem:         "linux",
+				Architecture:            runtime.GOARCH,
+				ContainerRuntimeVersion: "process://1",
 			},
 			Conditions: []corev1.NodeCondition{
 				nodeCondition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "the process node runs pods", now),
-				nodeCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "memory is not measured", now),
-				nodeCondition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "disk space is not measured", now),
-				nodeCondition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "processes are not counted", now),
+				nodeCondition(
+					corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "memory is not measured", now,
+				),
+				nodeCondition(
+					corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "disk space is not measured", now,
+				),
+				nodeCondition(
+					corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "processes are not counted", now,
+				),
 			},
 		},
 	}
 }
 
-func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) corev1.NodeCondition {
+func nodeCondition(
+	kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time,
+) corev1.NodeCondition {
 	at := metav1.NewTime(now)
-	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at}
+	return corev1.NodeCondition{
+		Type:               kind,
+		Status:             status,
+		Reason:             reason,
+		Message:            message,
+		LastHeartbeatTime:  at,
+		LastTransitionTime: at,
+	}
 }
 
-// newNodeController keeps the Node and its lease; a Node that somebody deleted is registered again.
+// newNodeController maintains the Node and its lease. It registers a deleted Node again.
 func newNodeController(client kubernetes.Interface, node *corev1.Node) (*vk.NodeController, error) {
 	return vk.NewNodeController(vk.NaiveNodeProvider{}, node, client.CoreV1().Nodes(),
 		vk.WithNodeEnableLeaseV1(client.CoordinationV1().Leases(corev1.NamespaceNodeLease), leaseSeconds),

@@ -25,27 +25,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// clusterDomain ends the full name of a Service.
+// clusterDomain is the suffix of a Service's full name.
 const clusterDomain = "cluster.local"
 
-// apiService is the Service of the API server. It has no selector: the API server is no pod.
+// apiService is the Service of the API server. It has no selector, because that is not a pod.
 var apiService = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// services gives the Services of the cluster addresses and names, in place of kube-proxy and a DNS
-// server: every Service has a loopback address in the host's network and its cluster address in
-// that of the switch, somebody listens there, and every pod's /etc/hosts knows it. A connection
-// goes to a pod that the Service selects and that is ready at that moment.
+// services implements Services in place of kube-proxy and a DNS server. Every Service has a loopback
+// address in the host's network and its cluster address on the switch. The node listens at both and
+// forwards a connection to a ready pod that the Service selects. The names are in every pod's
+// /etc/hosts.
 //
-// There are no EndpointSlices, because a loopback address may not be one: all pods run here, so it
-// is known which are ready.
+// There are no EndpointSlices, which may not contain loopback addresses. They are not needed: all pods
+// run here, so the node knows which are ready.
 type services struct {
 	log       logr.Logger
 	server    string            // host:port of the API server
-	outside   []string          // host:port of what pods with a network of their own may reach in the host's
+	outside   []string          // host:port that pods with their own network may reach on the host
 	exposed   map[string]target // by host:port
-	hosts     string            // the file that tells others the names
+	hosts     string            // path of the file ServiceHosts
 	pods      func() []*worker
-	plugs     *podSwitch // nil when no pod has a network of its own
+	plugs     *podSwitch // nil if no pod has its own network
 	forwarder *forwarder
 	informer  cache.SharedIndexInformer
 	changed   chan struct{}
@@ -55,13 +55,13 @@ type services struct {
 	given     map[types.NamespacedName]string
 	known     map[types.NamespacedName]*corev1.Service
 	members   map[*worker]*network
-	onSwitch  map[string]bool // cluster addresses that the switch answers at
+	onSwitch  map[string]bool // cluster addresses assigned to the switch
 	listeners map[*network]map[string]*listening
 	said      map[string]string // the last complaint about an address
 	turn      int
 }
 
-// target is where a connection is to go: to a port of a Service, or to an address in the host's network.
+// target is the destination of a connection: a port of a Service, or an address in the host's network.
 type target struct {
 	service types.NamespacedName
 	port    int32
@@ -73,10 +73,10 @@ type listening struct {
 	target target
 }
 
-// newServices returns nil when the node is to have none.
+// newServices returns nil if the node has no ServiceCIDR.
 func newServices(cfg Config, client kubernetes.Interface, server string, log logr.Logger) (*services, error) {
 	if cfg.ServiceCIDR == "" {
-		return nil, nil //nolint:nilnil // having none is no error
+		return nil, nil //nolint:nilnil // a node without Services is valid
 	}
 	pool, err := newAddresses(cfg.ServiceCIDR)
 	if err != nil {
@@ -89,10 +89,20 @@ func newServices(cfg Config, client kubernetes.Interface, server string, log log
 		}
 	}
 	s := &services{
-		log: log, server: server, outside: append([]string{server}, cfg.Outside...), exposed: exposed,
-		hosts: filepath.Join(cfg.Dir, ServiceHosts), forwarder: newForwarder(), addresses: pool, changed: make(chan struct{}, 1),
-		given: map[types.NamespacedName]string{}, known: map[types.NamespacedName]*corev1.Service{},
-		members: map[*worker]*network{}, onSwitch: map[string]bool{}, said: map[string]string{}, listeners: map[*network]map[string]*listening{hostNetwork: {}},
+		log:       log,
+		server:    server,
+		outside:   append([]string{server}, cfg.Outside...),
+		exposed:   exposed,
+		hosts:     filepath.Join(cfg.Dir, ServiceHosts),
+		forwarder: newForwarder(),
+		addresses: pool,
+		changed:   make(chan struct{}, 1),
+		given:     map[types.NamespacedName]string{},
+		known:     map[types.NamespacedName]*corev1.Service{},
+		members:   map[*worker]*network{},
+		onSwitch:  map[string]bool{},
+		said:      map[string]string{},
+		listeners: map[*network]map[string]*listening{hostNetwork: {}},
 	}
 	if len(cfg.OwnNetwork) > 0 {
 		if s.plugs, err = newPodSwitch(); err != nil {
@@ -116,7 +126,7 @@ func parseTarget(text string) (target, error) {
 	return target{service: types.NamespacedName{Namespace: namespace, Name: name}, port: int32(number)}, nil
 }
 
-// start returns when the Services that exist can be reached.
+// start returns once the Services that exist can be reached.
 func (s *services) start(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -138,7 +148,7 @@ func (s *services) start(ctx context.Context) error {
 	return nil
 }
 
-// run keeps up with the Services until ctx ends.
+// run follows changes of Services until ctx ends.
 func (s *services) run(ctx context.Context) {
 	if s == nil {
 		return
@@ -153,7 +163,7 @@ func (s *services) run(ctx context.Context) {
 	}
 }
 
-// close ends all connections; no pod may be left.
+// close closes all connections. All pods must have ended.
 func (s *services) close() {
 	if s == nil {
 		return
@@ -171,7 +181,7 @@ func (s *services) close() {
 	}
 }
 
-// refresh brings addresses, listeners and names in line with the Services there are.
+// refresh updates addresses, listeners and names to match the Services.
 func (s *services) refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +223,7 @@ func (s *services) giveAddresses() {
 	}
 }
 
-// assignClusterAddresses makes the switch answer at the cluster addresses of all Services.
+// assignClusterAddresses assigns the cluster addresses of all Services to the switch.
 func (s *services) assignClusterAddresses() {
 	if s.plugs == nil {
 		return
@@ -249,14 +259,14 @@ func (s *services) assign(address string, present bool) {
 	}
 }
 
-// again has everything looked at once more, soon.
+// again schedules another refresh.
 func (s *services) again() { time.AfterFunc(retryPeriod, func() { signal(s.changed) }) }
 
 func byName(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// join makes the Services known to a pod and reachable in its network.
+// join makes the Services resolvable and reachable for a pod.
 func (s *services) join(w *worker, n *network) {
 	if s == nil {
 		return
@@ -271,7 +281,7 @@ func (s *services) join(w *worker, n *network) {
 	s.tell(w)
 }
 
-// leave ends what the pod's network at the address has to do with others, and the network.
+// leave closes the connections and the network of the pod at the address.
 func (s *services) leave(w *worker, n *network, address string) {
 	if s == nil {
 		return
@@ -296,7 +306,7 @@ func (s *services) tell(w *worker) {
 	}
 }
 
-// wanted is where somebody is to listen in a network, and what for.
+// wanted maps the addresses to listen at in a network to their targets.
 func (s *services) wanted(n *network) map[string]target {
 	wanted := map[string]target{}
 	onSwitch := s.plugs != nil && n == s.plugs.network
@@ -323,8 +333,7 @@ func (s *services) wanted(n *network) map[string]target {
 	return wanted
 }
 
-// listen opens and closes listeners until those of the network are the wanted ones. Connections
-// that were made already go on.
+// listen opens and closes listeners in the network as wanted. Existing connections stay open.
 func (s *services) listen(n *network, wanted map[string]target) {
 	present := s.listeners[n]
 	for address, l := range present {
@@ -352,7 +361,7 @@ func (s *services) listen(n *network, wanted map[string]target) {
 	}
 }
 
-// dial connects to what a target stands for at this moment.
+// dial connects to a target as it resolves at this moment.
 func (s *services) dial(ctx context.Context, to target) (net.Conn, error) {
 	address := to.outside
 	if to.service == apiService {
@@ -372,13 +381,13 @@ func (s *services) dial(ctx context.Context, to target) (net.Conn, error) {
 	return nil, err
 }
 
-// endpoint is a port of a pod, and the network it is dialled in.
+// endpoint is a port of a pod, and the network from which to dial it.
 type endpoint struct {
 	network *network
 	address string
 }
 
-// endpoints are the ready pods behind a port of a Service, each time beginning with another one.
+// endpoints returns the ready pods behind a port of a Service, in round-robin order.
 func (s *services) endpoints(to target) []endpoint {
 	s.mu.Lock()
 	service := s.known[to.service]
@@ -407,7 +416,7 @@ func (s *services) endpoints(to target) []endpoint {
 	return append(found[first:], found[:first]...)
 }
 
-// wayTo is the network in which pods are dialled: those with a network of their own from the switch.
+// wayTo is the network from which to dial a pod: the switch for pods with their own network.
 func (s *services) wayTo(own bool) *network {
 	if own {
 		return s.plugs.network
@@ -415,8 +424,8 @@ func (s *services) wayTo(own bool) *network {
 	return hostNetwork
 }
 
-// names are the lines of /etc/hosts for a pod of a namespace in a network; the Services of its own
-// are known by their bare names too.
+// names returns the lines of /etc/hosts for a pod of a namespace in a network. The Services of its
+// namespace also have their bare names.
 func (s *services) names(namespace string, n *network) string {
 	var lines strings.Builder
 	for _, name := range slices.SortedFunc(maps.Keys(s.known), byName) {
@@ -434,8 +443,8 @@ func (s *services) names(namespace string, n *network) string {
 	return lines.String()
 }
 
-// address of a Service for pods in a network. One that stands for a name has that of the Service of
-// the name; names outside of the cluster are nobody's here.
+// address returns a Service's address for pods in a network. A Service with an external name has the
+// address of the Service of that name; names outside the cluster have none.
 func (s *services) address(name types.NamespacedName, n *network) string {
 	service := s.known[name]
 	switch {
@@ -446,7 +455,9 @@ func (s *services) address(name types.NamespacedName, n *network) string {
 	case service.Spec.Type != corev1.ServiceTypeExternalName:
 		return s.given[name]
 	}
-	short := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(service.Spec.ExternalName, "."), "."+clusterDomain), ".svc")
+	short := strings.TrimSuffix(
+		strings.TrimSuffix(strings.TrimSuffix(service.Spec.ExternalName, "."), "."+clusterDomain), ".svc",
+	)
 	other, namespace, _ := strings.Cut(short, ".")
 	target := types.NamespacedName{Namespace: namespace, Name: other}
 	if meant := s.known[target]; meant == nil || meant.Spec.Type == corev1.ServiceTypeExternalName {
@@ -455,7 +466,7 @@ func (s *services) address(name types.NamespacedName, n *network) string {
 	return s.address(target, n)
 }
 
-// clusterAddress is what the API server gave the Service, nothing for a headless one.
+// clusterAddress is the Service's cluster IP, or empty for a headless one.
 func (s *services) clusterAddress(name types.NamespacedName) string {
 	if ip := s.known[name].Spec.ClusterIP; ip != corev1.ClusterIPNone {
 		return ip
@@ -463,7 +474,7 @@ func (s *services) clusterAddress(name types.NamespacedName) string {
 	return ""
 }
 
-// replaceFile writes a file whole, unless it says that already.
+// replaceFile replaces a file atomically, unless its content is the same.
 func replaceFile(path, content string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == content {
 		return nil
@@ -475,8 +486,8 @@ func replaceFile(path, content string) error {
 	return os.Rename(tmp, path)
 }
 
-// overwriteFile changes the content of a file that is bound into containers, which would not see
-// another file of its name.
+// overwriteFile changes a file in place, because containers that bind-mount it would not see a
+// replacement.
 func overwriteFile(path, content string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == content {
 		return nil

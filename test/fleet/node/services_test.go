@@ -43,10 +43,19 @@ func TestServices(t *testing.T) {
 		cfg.Expose = map[string]string{exposed: "services/web:8080"}
 	})
 	w := &serviceWorld{cluster: c, cfg: cfg, ns: c.namespace(t, "services")}
-	w.service(t, w.ns, "web", corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 8080, TargetPort: intstr.FromString("http")}}})
+	w.service(
+		t,
+		w.ns,
+		"web",
+		corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"},
+			Ports:    []corev1.ServicePort{{Port: 8080, TargetPort: intstr.FromString("http")}},
+		},
+	)
 	w.web = w.createOwn(t, "web", func(spec *corev1.PodSpec) {
 		spec.Containers[0].LivenessProbe = httpProbe("/healthz")
-		spec.Containers[0].LivenessProbe.InitialDelaySeconds = 3 // a process that is ended before it knows how would take its whole grace period
+		// A process that is told to end before it handles signals takes its whole grace period.
+		spec.Containers[0].LivenessProbe.InitialDelaySeconds = 3
 	})
 	w.client = w.createOwn(t, "client")
 	c.createPod(t, w.ns, "neighbour", serving("neighbour"))
@@ -125,7 +134,10 @@ func (w *serviceWorld) fromHost(target string) (string, error) {
 		}
 		return (&net.Dialer{}).DialContext(ctx, protocol, net.JoinHostPort(name, port))
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	client := &http.Client{
+		Timeout:   5 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial},
+	}
 	response, err := client.Get(target)
 	if err != nil {
 		return "", err
@@ -156,7 +168,16 @@ func (w *serviceWorld) createOwn(t *testing.T, name string, edits ...func(*corev
 		edit(&spec)
 	}
 	w.createPod(t, w.ns, name, spec)
-	w.service(t, w.ns, name+"-direct", corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 8080}}, PublishNotReadyAddresses: true})
+	w.service(
+		t,
+		w.ns,
+		name+"-direct",
+		corev1.ServiceSpec{
+			Selector:                 map[string]string{"app": name},
+			Ports:                    []corev1.ServicePort{{Port: 8080}},
+			PublishNotReadyAddresses: true,
+		},
+	)
 	pod := w.readyPod(t, w.ns, name)
 	eventually(t, "the pod is reached", func() error {
 		_, err := w.get(pod, "/whoami")
@@ -226,7 +247,15 @@ func (w *serviceWorld) testNamespaces(t *testing.T) {
 }
 
 func (w *serviceWorld) testLater(t *testing.T) {
-	w.service(t, w.ns, "later", corev1.ServiceSpec{Selector: map[string]string{"app": "neighbour"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}})
+	w.service(
+		t,
+		w.ns,
+		"later",
+		corev1.ServiceSpec{
+			Selector: map[string]string{"app": "neighbour"},
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
+	)
 	for _, from := range []*corev1.Pod{w.client, w.neighbour} {
 		w.reaches(t, from, "http://later/whoami", hostOf("neighbour"))
 	}
@@ -242,7 +271,12 @@ func (w *serviceWorld) testLater(t *testing.T) {
 }
 
 func (w *serviceWorld) testExternalName(t *testing.T) {
-	w.service(t, w.ns, "alias", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "web." + w.ns + ".svc.cluster.local"})
+	w.service(
+		t,
+		w.ns,
+		"alias",
+		corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "web." + w.ns + ".svc.cluster.local"},
+	)
 	w.reaches(t, w.client, "http://alias:8080/whoami", hostOf("web"))
 	w.reaches(t, w.neighbour, "http://alias:8080/whoami", hostOf("web"))
 }
@@ -338,7 +372,8 @@ func openNetworks(t *testing.T) []string {
 	}
 	var open []string
 	for _, d := range descriptors {
-		if target, err := os.Readlink(filepath.Join("/proc/self/fd", d.Name())); err == nil && strings.HasPrefix(target, "net:[") {
+		if target, err := os.Readlink(filepath.Join("/proc/self/fd", d.Name())); err == nil &&
+			strings.HasPrefix(target, "net:[") {
 			open = append(open, target)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons a container waits for, as a kubelet words them.
+// Waiting reasons of containers, as a kubelet reports them.
 const (
 	reasonPodInitializing      = "PodInitializing"
 	reasonContainerCreating    = "ContainerCreating"
@@ -20,7 +20,7 @@ const (
 	reasonCrashLoopBackOff     = "CrashLoopBackOff"
 )
 
-// Reasons a container has terminated.
+// Termination reasons of containers.
 const (
 	reasonCompleted     = "Completed"
 	reasonError         = "Error"
@@ -34,7 +34,7 @@ const (
 	exitKilled     = 137
 )
 
-// containerState is what a node knows about one container. Exactly one of waiting, running and terminated is set.
+// containerState is the state of one container. Exactly one of waiting, running and terminated is set.
 type containerState struct {
 	waiting    *corev1.ContainerStateWaiting
 	running    *corev1.ContainerStateRunning
@@ -46,17 +46,17 @@ type containerState struct {
 	ready      bool
 }
 
-// settled reports that the container will not run again under the policy.
+// settled reports whether the container will not run again under the policy.
 func (s containerState) settled(policy corev1.RestartPolicy) bool {
 	return s.terminated != nil && !restarts(policy, s.terminated.ExitCode)
 }
 
-// restarts says whether a container that ended with the code is started again.
+// restarts reports whether a container that exited with the code is started again.
 func restarts(policy corev1.RestartPolicy, code int32) bool {
 	return policy == corev1.RestartPolicyAlways || policy == "" || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
-// initPolicy is the policy of init containers: one that succeeded is not run again.
+// initPolicy is the restart policy of init containers, which run again only if they failed.
 func initPolicy(policy corev1.RestartPolicy) corev1.RestartPolicy {
 	if policy == corev1.RestartPolicyNever {
 		return policy
@@ -90,10 +90,16 @@ func terminatedState(code int32, started, finished time.Time, id string) *corev1
 	return state
 }
 
-// inherited is the state of a container when a node takes its pod over from an earlier node
-// process. What ran then is gone and counts as killed; what had ended for good stays ended.
-func inherited(policy corev1.RestartPolicy, status corev1.ContainerStatus, waiting string, now time.Time) containerState {
-	state := containerState{restarts: status.RestartCount, last: status.LastTerminationState.Terminated, waiting: &corev1.ContainerStateWaiting{Reason: waiting}}
+// inherited is the state of a container of a pod that an earlier node process ran. If it was
+// running, it counts as killed; if it had ended for good, it stays so.
+func inherited(
+	policy corev1.RestartPolicy, status corev1.ContainerStatus, waiting string, now time.Time,
+) containerState {
+	state := containerState{
+		restarts: status.RestartCount,
+		last:     status.LastTerminationState.Terminated,
+		waiting:  &corev1.ContainerStateWaiting{Reason: waiting},
+	}
 	switch {
 	case status.State.Terminated != nil:
 		state.last = status.State.Terminated
@@ -111,9 +117,9 @@ func inherited(policy corev1.RestartPolicy, status corev1.ContainerStatus, waiti
 	return state
 }
 
-// observed is everything a pod status is computed from.
+// observed is the input of podStatus.
 type observed struct {
-	pod       *corev1.Pod // spec and metadata; its status is the base that is kept where nothing is known better
+	pod       *corev1.Pod // spec and metadata; fields of its status that podStatus does not compute are kept
 	podIP     string
 	hostIP    string
 	init      []containerState
@@ -206,7 +212,10 @@ func conditions(o observed, status corev1.PodStatus) []corev1.PodCondition {
 	over := status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
 	initialized := condition(corev1.PodInitialized, true, "", "")
 	if waitingFor := names(status.InitContainerStatuses); len(waitingFor) > 0 {
-		initialized = condition(corev1.PodInitialized, false, "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(waitingFor, " ")))
+		initialized = condition(
+			corev1.PodInitialized, false, "ContainersNotInitialized",
+			fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(waitingFor, " ")),
+		)
 	}
 	ready := condition(corev1.ContainersReady, true, "", "")
 	switch notReady := names(status.ContainerStatuses); {
@@ -216,13 +225,19 @@ func conditions(o observed, status corev1.PodStatus) []corev1.PodCondition {
 	case over:
 		ready = condition(corev1.ContainersReady, false, "PodFailed", "")
 	case len(notReady) > 0:
-		ready = condition(corev1.ContainersReady, false, "ContainersNotReady", fmt.Sprintf("containers with unready status: [%s]", strings.Join(notReady, " ")))
+		ready = condition(
+			corev1.ContainersReady, false, "ContainersNotReady",
+			fmt.Sprintf("containers with unready status: [%s]", strings.Join(notReady, " ")),
+		)
 	}
 	podReady := ready
 	podReady.Type = corev1.PodReady
 	for _, gate := range o.pod.Spec.ReadinessGates {
 		if podReady.Status == corev1.ConditionTrue && !isConditionTrue(status, gate.ConditionType) {
-			podReady = condition(corev1.PodReady, false, "ReadinessGatesNotReady", fmt.Sprintf("the status of pod readiness gate %q is not \"True\"", gate.ConditionType))
+			podReady = condition(
+				corev1.PodReady, false, "ReadinessGatesNotReady",
+				fmt.Sprintf("the status of pod readiness gate %q is not \"True\"", gate.ConditionType),
+			)
 		}
 	}
 	return []corev1.PodCondition{mounted, initialized, ready, podReady}

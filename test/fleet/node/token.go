@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// tokens requests and renews the service account tokens of one pod. They are bound to the pod, so they end with it.
+// tokens requests and renews the service account tokens of one pod. They are bound to the pod.
 type tokens struct {
 	client kubernetes.Interface
 	pod    *corev1.Pod
@@ -34,14 +34,15 @@ type token struct {
 
 const defaultTokenSeconds = int64(3600)
 
-// renewAt is when a token is replaced: after 80% of its life, and at least daily.
+// renewAt is when a token is replaced: after 80% of its validity, or after a day if that is sooner.
 func (t token) renewAt() time.Time {
 	const share, daily = 0.8, 24 * time.Hour
 	life := time.Duration(share * float64(t.expires.Sub(t.issued)))
 	return t.issued.Add(min(life, daily))
 }
 
-// get returns a token for the projection, renewed when due. A failed renewal returns the old token while it is good.
+// get returns a token for the projection, and renews it when due. If that fails, it returns the old
+// token while that is valid.
 func (t *tokens) get(ctx context.Context, projection *corev1.ServiceAccountTokenProjection) ([]byte, error) {
 	key := tokenKey{projection.Audience, defaultTokenSeconds}
 	if projection.ExpirationSeconds != nil {
@@ -68,13 +69,20 @@ func (t *tokens) get(ctx context.Context, projection *corev1.ServiceAccountToken
 func (t *tokens) request(ctx context.Context, key tokenKey) (token, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &key.seconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: t.pod.Name, UID: t.pod.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1",
+			Kind:       "Pod",
+			Name:       t.pod.Name,
+			UID:        t.pod.UID,
+		},
 	}}
 	if key.audience != "" {
 		request.Spec.Audiences = []string{key.audience}
 	}
 	asked := t.now()
-	answer, err := t.client.CoreV1().ServiceAccounts(t.pod.Namespace).CreateToken(ctx, t.pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	answer, err := t.client.CoreV1().ServiceAccounts(t.pod.Namespace).CreateToken(
+		ctx, t.pod.Spec.ServiceAccountName, request, metav1.CreateOptions{},
+	)
 	if err != nil {
 		return token{}, err
 	}

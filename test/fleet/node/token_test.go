@@ -29,10 +29,17 @@ func TestTokensAreRenewedBeforeTheyExpire(t *testing.T) {
 		request := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenRequest).DeepCopy()
 		requests = append(requests, request.Spec)
 		request.Status.Token = fmt.Sprint("token ", len(requests))
-		request.Status.ExpirationTimestamp = metav1.NewTime(now.Add(time.Duration(*request.Spec.ExpirationSeconds) * time.Second))
+		request.Status.ExpirationTimestamp = metav1.NewTime(
+			now.Add(time.Duration(*request.Spec.ExpirationSeconds) * time.Second),
+		)
 		return true, request, nil
 	})
-	source := &tokens{client: client, pod: examplePod(), now: func() time.Time { return now }, issued: map[tokenKey]token{}}
+	source := &tokens{
+		client: client,
+		pod:    examplePod(),
+		now:    func() time.Time { return now },
+		issued: map[tokenKey]token{},
+	}
 	projection := &corev1.ServiceAccountTokenProjection{Audience: "hub", ExpirationSeconds: ptr.To(int64(1000))}
 	for _, step := range []struct {
 		name  string
@@ -44,7 +51,10 @@ func TestTokensAreRenewedBeforeTheyExpire(t *testing.T) {
 		{"it is kept while it is young", 799 * time.Second, nil, "token 1"},
 		{"it is kept while it cannot be renewed and is good", 801 * time.Second, errors.New("down"), "token 1"},
 		{"it is renewed when most of its life is over", 802 * time.Second, nil, "token 2"},
-		{"an expired one that cannot be renewed is an error", 2000 * time.Second, errors.New("down"), `request a token of service account "agent": down`},
+		{
+			"an expired one that cannot be renewed is an error", 2000 * time.Second, errors.New("down"),
+			`request a token of service account "agent": down`,
+		},
 	} {
 		now, fail = earlier.Add(step.after), step.fail
 		value, err := source.get(context.Background(), projection)

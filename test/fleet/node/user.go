@@ -6,18 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageUser is the user every image is taken to name, which is what distroless "nonroot" images do.
-// The process node cannot read it from an image.
+// imageUser is the user that every image is assumed to name, as distroless "nonroot" images do. An
+// image here is a directory and names none.
 const imageUser = int64(65532)
 
-// user is who a container runs as.
+// user is the user that a container runs as.
 type user struct {
 	uid, gid int
 	groups   []int
 }
 
-// runAs resolves the security contexts of pod and container. A group that is not given is the one
-// of the same number as the user.
+// runAs resolves the security contexts of pod and container. The default group has the user's number.
 func runAs(pod *corev1.Pod, container *corev1.Container) (user, error) {
 	var forPod corev1.PodSecurityContext
 	if pod.Spec.SecurityContext != nil {

@@ -18,13 +18,13 @@ type file struct {
 // payload is the content of a volume by path relative to the mount.
 type payload map[string]file
 
-// tokenSource returns a token for one projection; it is a lookup in what was issued before, so that
-// payloads stay pure.
+// tokenSource returns a token for one projection. It looks up tokens issued before, which keeps
+// volumePayload pure.
 type tokenSource func(*corev1.ServiceAccountTokenProjection) ([]byte, error)
 
 const defaultMode = fs.FileMode(0o644)
 
-// references lists every Secret and ConfigMap the pod's volumes and variables name, each once, optional or not.
+// references lists every Secret and ConfigMap that the pod's volumes and variables name, once each.
 func references(pod *corev1.Pod) []objectRef {
 	var refs []objectRef
 	seen := map[objectRef]bool{}
@@ -65,7 +65,7 @@ func references(pod *corev1.Pod) []objectRef {
 	return refs
 }
 
-// projections shows every kind of volume that holds API content as what it is: a projection, mostly of one source.
+// projections converts every kind of volume with API content to a list of projections.
 func projections(volume corev1.Volume) []corev1.VolumeProjection {
 	switch {
 	case volume.Projected != nil:
@@ -111,9 +111,13 @@ func volumePayload(pod *corev1.Pod, volume corev1.Volume, get lookup, token toke
 		var err error
 		switch {
 		case source.Secret != nil:
-			err = addObject(out, objectRef{kindSecret, source.Secret.Name}, source.Secret.Items, source.Secret.Optional, mode, get)
+			err = addObject(
+				out, objectRef{kindSecret, source.Secret.Name}, source.Secret.Items, source.Secret.Optional, mode, get,
+			)
 		case source.ConfigMap != nil:
-			err = addObject(out, objectRef{kindConfigMap, source.ConfigMap.Name}, source.ConfigMap.Items, source.ConfigMap.Optional, mode, get)
+			err = addObject(
+				out, objectRef{kindConfigMap, source.ConfigMap.Name}, source.ConfigMap.Items, source.ConfigMap.Optional, mode, get,
+			)
 		case source.DownwardAPI != nil:
 			err = addFields(out, pod, source.DownwardAPI.Items, mode)
 		case source.ServiceAccountToken != nil:
@@ -128,7 +132,9 @@ func volumePayload(pod *corev1.Pod, volume corev1.Volume, get lookup, token toke
 	return out, nil
 }
 
-func addObject(out payload, ref objectRef, items []corev1.KeyToPath, optional *bool, mode fs.FileMode, get lookup) error {
+func addObject(
+	out payload, ref objectRef, items []corev1.KeyToPath, optional *bool, mode fs.FileMode, get lookup,
+) error {
 	data, found := get(ref)
 	if !found && !isTrue(optional) {
 		return fmt.Errorf("%s not found", ref)
@@ -174,7 +180,9 @@ func addFields(out payload, pod *corev1.Pod, items []corev1.DownwardAPIVolumeFil
 	return nil
 }
 
-func addToken(out payload, projection *corev1.ServiceAccountTokenProjection, mode fs.FileMode, token tokenSource) error {
+func addToken(
+	out payload, projection *corev1.ServiceAccountTokenProjection, mode fs.FileMode, token tokenSource,
+) error {
 	value, err := token(projection)
 	if err != nil {
 		return err
@@ -195,15 +203,19 @@ func orMode(mode *int32, fallback fs.FileMode) fs.FileMode {
 	if mode == nil {
 		return fallback
 	}
-	return fs.FileMode(*mode).Perm() //nolint:gosec // the API server lets only 0 to 0777 through
+	return fs.FileMode(*mode).Perm() //nolint:gosec // the API server accepts only 0 to 0777
 }
 
-// unsupported names the first thing the pod asks for that the process node cannot do, so that it is
-// refused and not quietly done differently.
+// unsupported names the first feature of the pod that the process node does not support. Such a pod is
+// refused, rather than run differently from what it says.
 func unsupported(pod *corev1.Pod) string {
 	for _, volume := range pod.Spec.Volumes {
-		if volume.EmptyDir == nil && volume.Projected == nil && volume.Secret == nil && volume.ConfigMap == nil && volume.DownwardAPI == nil {
-			return fmt.Sprintf("the process node cannot mount volume %s: it knows secret, configMap, emptyDir, downwardAPI and projected", volume.Name)
+		if volume.EmptyDir == nil && volume.Projected == nil && volume.Secret == nil && volume.ConfigMap == nil &&
+			volume.DownwardAPI == nil {
+			return fmt.Sprintf(
+				"the process node cannot mount volume %s: it knows secret, configMap, emptyDir, downwardAPI and projected",
+				volume.Name,
+			)
 		}
 	}
 	for _, container := range pod.Spec.InitContainers {

@@ -29,50 +29,94 @@ func TestVolumePayload(t *testing.T) {
 		err    string
 	}{
 		"a Secret, all keys": {
-			source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hub", DefaultMode: ptr.To(int32(0o400))}},
-			want:   payload{"kubeconfig": {[]byte("k"), 0o400}, "tls.crt": {[]byte("c"), 0o400}},
+			source: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: "hub", DefaultMode: ptr.To(int32(0o400))},
+			},
+			want: payload{"kubeconfig": {[]byte("k"), 0o400}, "tls.crt": {[]byte("c"), 0o400}},
 		},
 		"a Secret, one key at a path with a mode": {
-			source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hub", Items: []corev1.KeyToPath{{Key: "tls.crt", Path: "tls/crt", Mode: ptr.To(int32(0o440))}}}},
-			want:   payload{"tls/crt": {[]byte("c"), 0o440}},
+			source: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{
+					SecretName: "hub",
+					Items:      []corev1.KeyToPath{{Key: "tls.crt", Path: "tls/crt", Mode: ptr.To(int32(0o440))}},
+				},
+			},
+			want: payload{"tls/crt": {[]byte("c"), 0o440}},
 		},
-		"a missing Secret, an error":         {source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "none"}}, err: `secret "none" not found`},
-		"a missing optional Secret, nothing": {source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "none", Optional: ptr.To(true)}}, want: payload{}},
+		"a missing Secret, an error": {
+			source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "none"}},
+			err:    `secret "none" not found`,
+		},
+		"a missing optional Secret, nothing": {
+			source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "none", Optional: ptr.To(true)}},
+			want:   payload{},
+		},
 		"a missing key, an error": {
-			source: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("kube-root-ca"), Items: []corev1.KeyToPath{{Key: "none", Path: "x"}}}},
-			err:    `configmap "kube-root-ca" has no key none`,
+			source: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: local("kube-root-ca"),
+					Items:                []corev1.KeyToPath{{Key: "none", Path: "x"}},
+				},
+			},
+			err: `configmap "kube-root-ca" has no key none`,
 		},
 		"a missing optional key, left out": {
 			source: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: local("kube-root-ca"), Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: "none", Path: "x"}, {Key: "ca.crt", Path: "y"}},
+				LocalObjectReference: local("kube-root-ca"), Optional: ptr.To(true), Items: []corev1.KeyToPath{
+					{Key: "none", Path: "x"}, {Key: "ca.crt", Path: "y"},
+				},
 			}},
 			want: payload{"y": {[]byte("ca"), 0o644}},
 		},
 		"a path out of the volume, refused": {
-			source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hub", Items: []corev1.KeyToPath{{Key: "tls.crt", Path: "../../etc"}}}},
-			err:    `path "../../etc" leaves its volume`,
+			source: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{
+					SecretName: "hub",
+					Items:      []corev1.KeyToPath{{Key: "tls.crt", Path: "../../etc"}},
+				},
+			},
+			err: `path "../../etc" leaves its volume`,
 		},
 		"the service account's volume": {
 			source: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", Audience: "hub"}},
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("kube-root-ca"), Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
-				{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}}},
+				{
+					ConfigMap: &corev1.ConfigMapProjection{
+						LocalObjectReference: local("kube-root-ca"),
+						Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+					},
+				},
+				{
+					DownwardAPI: &corev1.DownwardAPIProjection{
+						Items: []corev1.DownwardAPIVolumeFile{
+							{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+						},
+					},
+				},
 				{Secret: &corev1.SecretProjection{LocalObjectReference: local("none"), Optional: ptr.To(true)}},
 			}}},
 			token: issue,
-			want:  payload{"token": {[]byte("token for hub"), 0o644}, "ca.crt": {[]byte("ca"), 0o644}, "namespace": {[]byte("ns"), 0o644}},
+			want: payload{
+				"token": {[]byte("token for hub"), 0o644}, "ca.crt": {[]byte("ca"), 0o644}, "namespace": {[]byte("ns"), 0o644},
+			},
 		},
 		"no token, an error": {
-			source: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}},
-			token:  func(*corev1.ServiceAccountTokenProjection) ([]byte, error) { return nil, errors.New("no such account") },
-			err:    "no such account",
+			source: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+				},
+			},
+			token: func(*corev1.ServiceAccountTokenProjection) ([]byte, error) { return nil, errors.New("no such account") },
+			err:   "no such account",
 		},
 		"labels and annotations": {
 			source: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
 				{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},
 			}}},
-			want: payload{"labels": {[]byte("app=\"agent\"\ntier=\"a\\\"b\""), 0o644}, "annotations": {[]byte(`note="x"`), 0o644}},
+			want: payload{
+				"labels": {[]byte("app=\"agent\"\ntier=\"a\\\"b\""), 0o644}, "annotations": {[]byte(`note="x"`), 0o644},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,15 +135,52 @@ func TestReferencesNamesEveryObjectOnce(t *testing.T) {
 			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "a", Optional: ptr.To(true)}}},
 			{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local}}},
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "b"}}}}}}},
+			{
+				VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{
+						Sources: []corev1.VolumeProjection{
+							{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "b"}}},
+						},
+					},
+				},
+			},
 		},
-		InitContainers: []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}}}}},
-		Containers: []corev1.Container{{
-			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local}}, {ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "d"}}}},
-			Env:     []corev1.EnvVar{{Value: "x"}, {ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "e"}}}}},
-		}},
+		InitContainers: []corev1.Container{
+			{
+				Env: []corev1.EnvVar{
+					{
+						ValueFrom: &corev1.EnvVarSource{
+							SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}},
+						},
+					},
+				},
+			},
+		},
+		Containers: []corev1.Container{
+			{
+				EnvFrom: []corev1.EnvFromSource{
+					{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "d"}}},
+				},
+				Env: []corev1.EnvVar{
+					{Value: "x"},
+					{
+						ValueFrom: &corev1.EnvVarSource{
+							ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "e"}},
+						},
+					},
+				},
+			},
+		},
 	}}
-	want := []objectRef{{"Secret", "a"}, {"ConfigMap", "a"}, {"Secret", "b"}, {"Secret", "c"}, {"ConfigMap", "d"}, {"ConfigMap", "e"}}
+	want := []objectRef{
+		{"Secret", "a"},
+		{"ConfigMap", "a"},
+		{"Secret", "b"},
+		{"Secret", "c"},
+		{"ConfigMap", "d"},
+		{"ConfigMap", "e"},
+	}
 	if diff := cmp.Diff(want, references(pod), cmp.AllowUnexported(objectRef{})); diff != "" {
 		t.Error(diff)
 	}
@@ -125,11 +206,23 @@ func TestUnsupported(t *testing.T) {
 			want: "the process node has no grpc probes: container main has one",
 		},
 		"a sidecar": {
-			pod:  &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "side", Command: []string{"/s"}, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}}},
+			pod: &corev1.Pod{
+				Spec: corev1.PodSpec{
+					InitContainers: []corev1.Container{
+						{Name: "side", Command: []string{"/s"}, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+					},
+				},
+			},
 			want: "the process node has no sidecars: init container side has a restartPolicy",
 		},
 		"a volume of the host": {
-			pod:  &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}}},
+			pod: &corev1.Pod{
+				Spec: corev1.PodSpec{
+					Volumes: []corev1.Volume{
+						{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}},
+					},
+				},
+			},
 			want: "the process node cannot mount volume host: it knows secret, configMap, emptyDir, downwardAPI and projected",
 		},
 	} {
@@ -149,9 +242,18 @@ func TestVolumeDirShowsEachPayloadWhole(t *testing.T) {
 		changed bool
 		want    map[string]string
 	}{
-		{"filled, both files are there", payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}}, true, map[string]string{"a": "1", "sub/b": "2"}},
-		{"the same again, nothing is written", payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}}, false, map[string]string{"a": "1", "sub/b": "2"}},
-		{"one changed, one gone, one new", payload{"a": {[]byte("3"), 0o644}, "c": {nil, 0o644}}, true, map[string]string{"a": "3", "c": ""}},
+		{
+			"filled, both files are there", payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}}, true,
+			map[string]string{"a": "1", "sub/b": "2"},
+		},
+		{
+			"the same again, nothing is written", payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}}, false,
+			map[string]string{"a": "1", "sub/b": "2"},
+		},
+		{
+			"one changed, one gone, one new", payload{"a": {[]byte("3"), 0o644}, "c": {nil, 0o644}}, true,
+			map[string]string{"a": "3", "c": ""},
+		},
 		{"emptied", payload{}, true, map[string]string{}},
 	} {
 		link, _ := os.Readlink(filepath.Join(dir.path, "..data"))

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Names a kubelet uses too: programs that watch mounted files wait for exactly this symlink to be swapped.
+// Names that a kubelet uses, too: programs that watch mounted files wait for this symlink to change.
 const (
 	dataLink    = "..data"
 	newDataLink = "..data_tmp"
@@ -23,7 +23,7 @@ const (
 // own, ..data points to it, and every visible name points through ..data.
 type volumeDir struct {
 	path    string
-	group   *int // group of the files when the pod has an fsGroup and the node may give files away
+	group   *int // group of the files, if the pod has an fsGroup and the node may change owners
 	current payload
 	written bool
 }
@@ -144,7 +144,7 @@ func topNames(p payload) []string {
 
 // makeDir makes a directory that processes of any user can enter and read, whatever the umask.
 func makeDir(path string) error {
-	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // containers run as users the node does not choose
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // containers run as any user
 		return err
 	}
 	return os.Chmod(path, 0o755) //nolint:gosec // as above
@@ -155,8 +155,8 @@ func writeFile(path, text string) error {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o644) //nolint:gosec // containers run as users the node does not choose
+	return os.Chmod(path, 0o644) //nolint:gosec // containers run as any user
 }
 
-// closeQuietly is for what was only read, or is written by another process.
+// closeQuietly closes files that were only read, or that another process writes.
 func closeQuietly(c io.Closer) { _ = c.Close() }

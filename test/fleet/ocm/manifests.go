@@ -115,7 +115,9 @@ func (m Manifests) HubAdmission(ca []byte, webhooks string) ([]*unstructured.Uns
 			return nil, err
 		}
 		for _, hook := range hooks {
-			if err := pointToURL(&unstructured.Unstructured{Object: hook.(map[string]any)}, webhooks, "clientConfig"); err != nil {
+			if err := pointToURL(
+				&unstructured.Unstructured{Object: hook.(map[string]any)}, webhooks, "clientConfig",
+			); err != nil {
 				return nil, err
 			}
 		}

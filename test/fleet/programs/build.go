@@ -20,8 +20,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 )
 
-// Path returns the program of the repository at root: the one that its
-// environment variable points at, the cached one, or one that is built now.
+// Path returns the program that the repository at root pins: the one that its
+// environment variable points at, a cached one, or one that it builds now.
 func (p Program) Path(ctx context.Context, root string, report *progress.Report) (string, error) {
 	if ready, err := p.ready(); ready != "" || err != nil {
 		return ready, err
@@ -56,7 +56,7 @@ func (p Program) Path(ctx context.Context, root string, report *progress.Report)
 	return binary, p.build(ctx, dir, args, binary, report)
 }
 
-// buildArgs are the same on every machine, so that a cache entry means one thing.
+// buildArgs are the same on every machine, because they are part of the build's key.
 func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 	link := []string{"-s", "-w"}
 	if p.stamp != nil {
@@ -71,14 +71,18 @@ func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 
 // build compiles into the cache; the final name appears when the build is complete.
 func (p Program) build(ctx context.Context, dir string, args []string, binary string, report *progress.Report) error {
-	report.Line("building %s from its modules (%s the first time, then cached in %s)", p.Name, p.minutes, filepath.Dir(binary))
+	report.Line(
+		"building %s from its modules, to be cached in %s (%s)", p.Name, filepath.Dir(binary), p.duration(),
+	)
 	started := time.Now()
 	tmp := binary + ".tmp"
 	built := tmp
 	if p.image != nil {
 		// go build names programs after their packages, the image otherwise.
 		built = binary + ".built"
-		if err := errors.Join(os.RemoveAll(built), os.RemoveAll(tmp), os.Mkdir(built, files.PrivateDir), os.Mkdir(tmp, files.Image)); err != nil {
+		if err := errors.Join(
+			os.RemoveAll(built), os.RemoveAll(tmp), os.Mkdir(built, files.PrivateDir), os.Mkdir(tmp, files.Image),
+		); err != nil {
 			return err
 		}
 	}
@@ -101,7 +105,9 @@ func (p Program) build(ctx context.Context, dir string, args []string, binary st
 }
 
 // compile runs the Go command and reports its progress.
-func (p Program) compile(ctx context.Context, dir string, args []string, started time.Time, report *progress.Report) error {
+func (p Program) compile(
+	ctx context.Context, dir string, args []string, started time.Time, report *progress.Report,
+) error {
 	cmd := exec.CommandContext(ctx, "go", append(args, p.packages()...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")

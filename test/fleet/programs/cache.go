@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 )
 
-// unused is how long a build stays cached that no fleet asks for.
+// unused is how long a build stays cached without being used.
 const unused = 30 * 24 * time.Hour
 
 // cacheDir outlives every fleet and is shared by all checkouts of a user.
@@ -26,8 +26,8 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, files.PrivateDir)
 }
 
-// buildKey names a build by everything that decides its content: the files in
-// the given folders of dir, the Go version and the arguments.
+// buildKey is a hash of everything that decides a build's content: the files in the
+// given folders of dir, the Go version and the arguments.
 func buildKey(ctx context.Context, dir string, folders, args []string) (string, error) {
 	hash := sha256.New()
 	for _, folder := range folders {
@@ -51,7 +51,7 @@ func buildKey(ctx context.Context, dir string, folders, args []string) (string, 
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// tidy removes the program's builds that were not used since.
+// tidy removes the program's builds that were last used before the given time.
 func (p Program) tidy(cache string, since time.Time) {
 	builds, _ := filepath.Glob(filepath.Join(cache, p.Name+"-*")) // the pattern is valid
 	for _, build := range builds {
@@ -61,8 +61,8 @@ func (p Program) tidy(cache string, since time.Time) {
 	}
 }
 
-// Assets returns a directory with etcd and kube-apiserver by these names, as
-// tests against a real API server want it in KUBEBUILDER_ASSETS.
+// Assets returns a directory with etcd and kube-apiserver, for KUBEBUILDER_ASSETS of
+// tests against a real API server.
 func Assets(ctx context.Context, root string, report *progress.Report) (string, error) {
 	kube, err := Kube.Path(ctx, root, report)
 	if err != nil {

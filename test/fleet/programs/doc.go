@@ -2,8 +2,12 @@
 // caches them.
 //
 // Versions are pinned by the modules in ../tools: one build list for all but
-// managed-serviceaccount, so that what they share is compiled once. A build is stored in the
-// user's cache directory, in cluster-inventory-addon/<name>-<hash of all that
-// decides its content>: every checkout of a user shares it, concurrent builders
-// wait for each other by a lock, and builds unused for a month are removed.
+// managed-serviceaccount, so that what they share is compiled once. On two cores the
+// first builds of that list take about 25 minutes together, and each later one a few
+// seconds to a minute; managed-serviceaccount takes about 2 minutes more.
+//
+// A build is stored in the user's cache directory, in
+// cluster-inventory-addon/<name>-<hash of everything that decides its content>. All of
+// the user's checkouts share it, concurrent builders wait for each other by a lock, and
+// builds unused for a month are removed.
 package programs

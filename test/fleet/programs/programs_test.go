@@ -74,7 +74,7 @@ func TestStampKubernetes(t *testing.T) {
 	}
 }
 
-func TestTidyKeepsWhatIsUsedAndWhatIsOfOthers(t *testing.T) {
+func TestTidyRemovesOnlyUnusedBuildsOfTheProgram(t *testing.T) {
 	cache := t.TempDir()
 	now := time.Now()
 	for name, age := range map[string]time.Duration{"kube-old": 2 * unused, "kube-new": 0, "ocm-old": 2 * unused} {
@@ -108,12 +108,16 @@ func TestReadyImageIsADirectory(t *testing.T) {
 	}
 }
 
-// Readers of docs/compatibility.md learn which versions the journeys run with.
+// docs/compatibility.md names the versions that the journeys run with.
 func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	docs := read(t, "../../../docs/compatibility.md")
 	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount} {
 		module, file := p.Module, filepath.Join(p.dir("../../.."), "go.mod")
-		required := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`).FindStringSubmatch(read(t, file))
+		required := regexp.MustCompile(
+			`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`,
+		).FindStringSubmatch(
+			read(t, file),
+		)
 		if required == nil {
 			t.Errorf("%s does not require %s", file, module)
 		} else if !strings.Contains(docs, "| "+required[1]+" |") {

@@ -55,7 +55,9 @@ type Status struct {
 var probes = &http.Client{
 	Timeout: 3 * time.Second,
 	Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only ever loopback, and only the status is read
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true,
+		}, //nolint:gosec // only ever loopback, and only the status is read
 		DisableKeepAlives: true,
 	},
 }

@@ -107,7 +107,9 @@ func TestSupervisorRestartsOnlyWhatIsDescribedOtherwise(t *testing.T) {
 	if err := s.ensure(p); err != nil {
 		t.Fatal(err)
 	}
-	changed := eventually(t, s, p.Name, "runs as changed", func(now Status) bool { return now.Running && now.PID != first.PID })
+	changed := eventually(
+		t, s, p.Name, "runs as changed", func(now Status) bool { return now.Running && now.PID != first.PID },
+	)
 	if diff := cmp.Diff(p, changed.Process); diff != "" {
 		t.Error(diff)
 	}
@@ -139,7 +141,9 @@ func TestSupervisorEndsWhatAProcessHasStarted(t *testing.T) {
 	// It was killed, but a process takes a moment to die.
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
-	if err := await.Until(ctx, "it to end", time.Millisecond, func(context.Context) (bool, error) { return !grandchild.Alive(), nil }); err != nil {
+	if err := await.Until(
+		ctx, "it to end", time.Millisecond, func(context.Context) (bool, error) { return !grandchild.Alive(), nil },
+	); err != nil {
 		t.Error(err)
 	}
 }
@@ -149,7 +153,9 @@ func TestSupervisorStopsTiersFromTheTop(t *testing.T) {
 	order := filepath.Join(t.TempDir(), "order")
 	for name, tier := range map[string]Tier{"hub/etcd": TierStore, "hub/apiserver": TierServer, "hub/node": TierAgents} {
 		// Each says that it is ready, and its name at its end.
-		script := `trap 'echo ` + name + ` >>` + order + `; exit 0' TERM; : >` + order + `.` + filepath.Base(name) + `; while :; do sleep 0.05; done`
+		script := `trap 'echo ` + name + ` >>` + order + `; exit 0' TERM; : >` + order + `.` + filepath.Base(
+			name,
+		) + `; while :; do sleep 0.05; done`
 		if err := s.ensure(Process{Name: name, Args: []string{"sh", "-c", script}, Tier: tier}); err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,9 @@ func run(ctx context.Context, file, namespace string, out io.Writer) error {
 	return problems
 }
 
-func list(ctx context.Context, providers connect.Providers, profile *inventoryv1alpha1.ClusterProfile) ([]string, error) {
+func list(
+	ctx context.Context, providers connect.Providers, profile *inventoryv1alpha1.ClusterProfile,
+) ([]string, error) {
 	cluster, err := providers.Config(profile)
 	if err != nil {
 		return nil, err

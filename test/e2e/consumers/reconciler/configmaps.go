@@ -39,7 +39,9 @@ func (r *configMaps) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, err
 	}
 	list := &corev1.ConfigMapList{} // a list, because one that is gone is no failed request
-	if err := cluster.GetAPIReader().List(ctx, list, client.InNamespace(req.Namespace), client.MatchingFields{"metadata.name": req.Name}); err != nil {
+	if err := cluster.GetAPIReader().List(
+		ctx, list, client.InNamespace(req.Namespace), client.MatchingFields{"metadata.name": req.Name},
+	); err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(list.Items) == 0 {

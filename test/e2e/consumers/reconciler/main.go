@@ -48,7 +48,9 @@ func main() {
 	file := access.SetupProviderFileFlag()
 	flag.StringVar(&opts.namespace, "namespace", "", "namespace of the ClusterProfiles (default: the pod's)")
 	flag.StringVar(&opts.work, "work-namespace", "default", "namespace of the ConfigMaps, on the clusters")
-	flag.StringVar(&opts.address, "address", defaultAddress(), "host:port that tells how it goes (default: on $POD_IP, if that is set)")
+	flag.StringVar(
+		&opts.address, "address", defaultAddress(), "host:port that tells how it goes (default: on $POD_IP, if that is set)",
+	)
 	flag.DurationVar(&opts.every, "every", 200*time.Millisecond, "how often each ConfigMap is looked at")
 	flag.Parse()
 	opts.providerFile = *file
@@ -72,7 +74,9 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	meters := newMeters()
-	clusters := newProvider(providers, meters, []client.Object{&corev1.ConfigMap{}}, func(o *cluster.Options) { o.Cache = only(opts.work) })
+	clusters := newProvider(
+		providers, meters, []client.Object{&corev1.ConfigMap{}}, func(o *cluster.Options) { o.Cache = only(opts.work) },
+	)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, inventoryv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

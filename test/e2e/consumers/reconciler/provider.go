@@ -61,7 +61,9 @@ type index struct {
 	extract client.IndexerFunc
 }
 
-func newProvider(providers connect.Providers, meters *meters, warm []client.Object, options ...cluster.Option) *provider {
+func newProvider(
+	providers connect.Providers, meters *meters, warm []client.Object, options ...cluster.Option,
+) *provider {
 	return &provider{
 		providers: providers, options: options, warm: warm, meters: meters,
 		started: make(chan struct{}), engaged: map[multicluster.ClusterName]engagement{},
@@ -95,7 +97,9 @@ func (p *provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 }
 
 // IndexField indexes a field in all clusters, those to come included.
-func (p *provider) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+func (p *provider) IndexField(
+	ctx context.Context, object client.Object, field string, extract client.IndexerFunc,
+) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.indexes = append(p.indexes, index{object, field, extract})
@@ -115,7 +119,8 @@ func (p *provider) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	name := multicluster.ClusterName(req.String())
 	profile := &inventoryv1alpha1.ClusterProfile{}
-	if err := p.hub.Get(ctx, req.NamespacedName, profile); apierrors.IsNotFound(err) || err == nil && profile.DeletionTimestamp != nil {
+	if err := p.hub.Get(ctx, req.NamespacedName, profile); apierrors.IsNotFound(err) ||
+		err == nil && profile.DeletionTimestamp != nil {
 		p.disengage(name)
 		return ctrl.Result{}, nil
 	} else if err != nil {
@@ -137,7 +142,9 @@ func (p *provider) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, p.engage(ctx, name, config, fingerprint)
 }
 
-func (p *provider) engage(ctx context.Context, name multicluster.ClusterName, config *rest.Config, fingerprint string) error {
+func (p *provider) engage(
+	ctx context.Context, name multicluster.ClusterName, config *rest.Config, fingerprint string,
+) error {
 	meter := p.meters.of(name.String())
 	httpClient, err := meter.client(config)
 	if err != nil {

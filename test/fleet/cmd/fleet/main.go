@@ -85,7 +85,9 @@ func upCommand(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
-	cmd.Flags().StringSliceVar(&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount (WITH).")
+	cmd.Flags().StringSliceVar(
+		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount (WITH).",
+	)
 	return cmd
 }
 
@@ -167,7 +169,9 @@ func undeployCommand(o *options) *cobra.Command {
 	}
 }
 
-func withHelmArgs(cmd *cobra.Command, o *options, args []string, do func(*fleet.Fleet, context.Context, io.Writer, ...string) error) error {
+func withHelmArgs(
+	cmd *cobra.Command, o *options, args []string, do func(*fleet.Fleet, context.Context, io.Writer, ...string) error,
+) error {
 	f, err := fleet.Open(o.name)
 	if err != nil {
 		return err
@@ -179,7 +183,9 @@ func withHelmArgs(cmd *cobra.Command, o *options, args []string, do func(*fleet.
 	return do(f, cmd.Context(), cmd.OutOrStdout(), append(fromEnv, args...)...)
 }
 
-func processCommand(o *options, verb, short string, do func(*fleet.Fleet, context.Context, string) error) *cobra.Command {
+func processCommand(
+	o *options, verb, short string, do func(*fleet.Fleet, context.Context, string) error,
+) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " PROCESS",
 		Short: short,

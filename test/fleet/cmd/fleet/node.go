@@ -30,9 +30,13 @@ func nodeCommand() *cobra.Command {
 	flags.StringVar(&cfg.Dir, "dir", "", "Scratch space.")
 	flags.StringVar(&cfg.LogDir, "log-dir", "", "Where containers log.")
 	flags.StringVar(&cfg.PodCIDR, "pod-cidr", "", "Loopback range of the pods.")
-	flags.StringVar(&cfg.ServiceCIDR, "service-cidr", "", "Loopback range of the Services; without one they have no addresses.")
+	flags.StringVar(
+		&cfg.ServiceCIDR, "service-cidr", "", "Loopback range of the Services; without one they have no addresses.",
+	)
 	flags.StringSliceVar(&cfg.OwnNetwork, "own-network", nil, "An image whose pods have a network of their own.")
 	flags.StringSliceVar(&cfg.Outside, "outside", nil, "HOST:PORT that pods with a network of their own may reach.")
-	flags.StringToStringVar(&cfg.Expose, "expose", nil, "HOST:PORT to listen at, and NAMESPACE/NAME:PORT of the Service behind it.")
+	flags.StringToStringVar(
+		&cfg.Expose, "expose", nil, "HOST:PORT to listen at, and NAMESPACE/NAME:PORT of the Service behind it.",
+	)
 	return cmd
 }

@@ -12,9 +12,12 @@ func TestSplitWords(t *testing.T) {
 		want []string
 		bad  bool
 	}{
-		"nothing":                      {line: "  ", want: nil},
-		"flags":                        {line: "--set a=b  --set c=d", want: []string{"--set", "a=b", "--set", "c=d"}},
-		"quotes keep spaces":           {line: `--set 'a=b c' --set d="e f"`, want: []string{"--set", "a=b c", "--set", "d=e f"}},
+		"nothing": {line: "  ", want: nil},
+		"flags":   {line: "--set a=b  --set c=d", want: []string{"--set", "a=b", "--set", "c=d"}},
+		"quotes keep spaces": {
+			line: `--set 'a=b c' --set d="e f"`,
+			want: []string{"--set", "a=b c", "--set", "d=e f"},
+		},
 		"an empty word in quotes":      {line: `--set-string a= ''`, want: []string{"--set-string", "a=", ""}},
 		"a backslash":                  {line: `--set a=b\,c --set 'd\e'`, want: []string{"--set", "a=b,c", "--set", `d\e`}},
 		"a quote that is never closed": {line: `--set 'a`, bad: true},

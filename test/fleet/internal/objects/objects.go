@@ -71,7 +71,9 @@ func dropRemovals(o *unstructured.Unstructured) {
 // Apply applies objects and waits until new kinds are served.
 func Apply(ctx context.Context, c client.Client, objects ...*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("fleet"), client.ForceOwnership); err != nil {
+		if err := c.Apply(
+			ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("fleet"), client.ForceOwnership,
+		); err != nil {
 			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}

@@ -9,7 +9,11 @@ import (
 
 // A chart may begin with an empty document, and "helm template" writes some between others.
 func TestDecodeSkipsDocumentsWithoutAnObject(t *testing.T) {
-	objects, err := Decode(strings.NewReader("---\n# Source: empty.yaml\n---\nkind: Secret\nmetadata: {name: a}\n---\n\n---\nkind: Service\nmetadata: {name: b}\n"))
+	objects, err := Decode(
+		strings.NewReader(
+			"---\n# Source: empty.yaml\n---\nkind: Secret\nmetadata: {name: a}\n---\n\n---\nkind: Service\nmetadata: {name: b}\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,14 @@ func Check() error {
 		return fmt.Errorf("no scratch directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	spec := Spec{Image: filepath.Join(dir, "image"), Root: filepath.Join(dir, "root"), Hostname: "check", ReadOnlyRoot: true, UID: 65532, GID: 65532}
+	spec := Spec{
+		Image:        filepath.Join(dir, "image"),
+		Root:         filepath.Join(dir, "root"),
+		Hostname:     "check",
+		ReadOnlyRoot: true,
+		UID:          65532,
+		GID:          65532,
+	}
 	for _, path := range []string{spec.Image, spec.Root} {
 		if err := makeDir(path); err != nil {
 			return fmt.Errorf("no scratch directory: %w", err)

@@ -100,7 +100,12 @@ func placeSystem(spec Spec) error {
 			return err
 		}
 	}
-	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
+	for name, target := range map[string]string{
+		"fd":     "/proc/self/fd",
+		"stdin":  "/proc/self/fd/0",
+		"stdout": "/proc/self/fd/1",
+		"stderr": "/proc/self/fd/2",
+	} {
 		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
 			return err
 		}
@@ -163,7 +168,9 @@ func makeMountPoint(source, target string) error {
 // makeReadOnly uses mount_setattr (Linux 5.12), because a remount inside a user namespace must
 // repeat every flag the host has locked, and would have to find them out first.
 func makeReadOnly(path string, flags uint) error {
-	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+	if err := unix.MountSetattr(
+		unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY},
+	); err != nil {
 		return fmt.Errorf("make %s read-only: %w", path, err)
 	}
 	return nil

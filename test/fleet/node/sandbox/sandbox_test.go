@@ -143,8 +143,10 @@ func TestHint(t *testing.T) {
 			want:   ": kernel.apparmor_restrict_unprivileged_userns is 1; change it or run as root",
 		},
 		"harmless values, general advice": {
-			values: map[string]string{"/proc/sys/kernel/unprivileged_userns_clone": "1", "/proc/sys/user/max_user_namespaces": "100"},
-			want:   ": run as root, outside of a container that forbids it",
+			values: map[string]string{
+				"/proc/sys/kernel/unprivileged_userns_clone": "1", "/proc/sys/user/max_user_namespaces": "100",
+			},
+			want: ": run as root, outside of a container that forbids it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,18 +185,48 @@ func TestSandbox(t *testing.T) {
 		output   string
 		contains string
 	}{
-		"a user, a first process and a host name of its own":   {argv: []string{"/probe", "whoami"}, contains: "uid=65532 gid=65532 groups=" + groups},
-		"the first process of its namespace":                   {argv: []string{"/probe", "whoami"}, contains: "pid=1 host=pod-0"},
-		"a command without a slash is found in PATH":           {argv: []string{"probe", "exit", "3"}, code: 3},
-		"the image is at the root":                             {argv: []string{"/probe", "cat", "/etc/probe/image"}, output: "of the image"},
-		"a volume lies inside a directory of the image":        {argv: []string{"/probe", "cat", "/etc/probe/volume/key"}, output: "of the volume"},
-		"a single file is mounted":                             {argv: []string{"/probe", "cat", "/etc/hosts"}, output: "of the volume"},
-		"a read-only volume cannot be written":                 {argv: []string{"/probe", "touch", "/etc/probe/volume/new"}, code: 1, contains: "read-only file system"},
-		"a writable volume can be written":                     {argv: []string{"/probe", "touch", "/data/new"}},
-		"a writable volume can be written in a read-only root": {argv: []string{"/probe", "touch", "/data/newer"}, readOnly: true},
-		"/tmp can be written":                                  {argv: []string{"/probe", "touch", "/tmp/new"}},
-		"/tmp cannot be written in a read-only root":           {argv: []string{"/probe", "touch", "/tmp/new"}, readOnly: true, code: 1, contains: "read-only file system"},
-		"nothing of the host is seen":                          {argv: []string{"/probe", "ls", "/"}, output: "data\ndev\netc\nprobe\nproc\ntmp\n"},
+		"a user, a first process and a host name of its own": {
+			argv:     []string{"/probe", "whoami"},
+			contains: "uid=65532 gid=65532 groups=" + groups,
+		},
+		"the first process of its namespace": {
+			argv:     []string{"/probe", "whoami"},
+			contains: "pid=1 host=pod-0",
+		},
+		"a command without a slash is found in PATH": {argv: []string{"probe", "exit", "3"}, code: 3},
+		"the image is at the root": {
+			argv:   []string{"/probe", "cat", "/etc/probe/image"},
+			output: "of the image",
+		},
+		"a volume lies inside a directory of the image": {
+			argv:   []string{"/probe", "cat", "/etc/probe/volume/key"},
+			output: "of the volume",
+		},
+		"a single file is mounted": {
+			argv:   []string{"/probe", "cat", "/etc/hosts"},
+			output: "of the volume",
+		},
+		"a read-only volume cannot be written": {
+			argv:     []string{"/probe", "touch", "/etc/probe/volume/new"},
+			code:     1,
+			contains: "read-only file system",
+		},
+		"a writable volume can be written": {argv: []string{"/probe", "touch", "/data/new"}},
+		"a writable volume can be written in a read-only root": {
+			argv:     []string{"/probe", "touch", "/data/newer"},
+			readOnly: true,
+		},
+		"/tmp can be written": {argv: []string{"/probe", "touch", "/tmp/new"}},
+		"/tmp cannot be written in a read-only root": {
+			argv:     []string{"/probe", "touch", "/tmp/new"},
+			readOnly: true,
+			code:     1,
+			contains: "read-only file system",
+		},
+		"nothing of the host is seen": {
+			argv:   []string{"/probe", "ls", "/"},
+			output: "data\ndev\netc\nprobe\nproc\ntmp\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out := run(t, launcher, Spec{
@@ -236,7 +268,9 @@ func TestTheEndOfTheFirstProcessEndsItsChildren(t *testing.T) {
 
 func TestExecRunsInTheRootOfAProcess(t *testing.T) {
 	img, launcher := image(t), newLauncher(t)
-	process, err := launcher.Start(Spec{Image: img, Root: t.TempDir(), Argv: []string{"/probe", "wait"}, UID: 65532, GID: 65532})
+	process, err := launcher.Start(
+		Spec{Image: img, Root: t.TempDir(), Argv: []string{"/probe", "wait"}, UID: 65532, GID: 65532},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +285,9 @@ func TestExecRunsInTheRootOfAProcess(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := launcher.Exec(ctx, process, []string{"/probe", "stubborn"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := launcher.Exec(ctx, process, []string{"/probe", "stubborn"}, nil); !errors.Is(
+		err, context.DeadlineExceeded,
+	) {
 		t.Errorf("a command that hangs: got %v", err)
 	}
 }

@@ -31,12 +31,15 @@ type component struct {
 }
 
 var components = map[string]component{
-	"addon manager":           {command: hub.NewAddonManager},
-	"placement controller":    {command: hub.NewPlacementController},
-	"registration agent":      {command: spoke.NewRegistrationAgent, hubGates: feature.DefaultHubRegistrationFeatureGates},
-	"registration controller": {command: hub.NewRegistrationController, hubGates: feature.DefaultHubRegistrationFeatureGates},
-	"webhooks server":         {command: newWebhooks, hubGates: feature.DefaultHubRegistrationFeatureGates},
-	"work agent":              {command: spoke.NewWorkAgent, hubGates: feature.DefaultHubWorkFeatureGates},
+	"addon manager":        {command: hub.NewAddonManager},
+	"placement controller": {command: hub.NewPlacementController},
+	"registration agent":   {command: spoke.NewRegistrationAgent, hubGates: feature.DefaultHubRegistrationFeatureGates},
+	"registration controller": {
+		command:  hub.NewRegistrationController,
+		hubGates: feature.DefaultHubRegistrationFeatureGates,
+	},
+	"webhooks server": {command: newWebhooks, hubGates: feature.DefaultHubRegistrationFeatureGates},
+	"work agent":      {command: spoke.NewWorkAgent, hubGates: feature.DefaultHubWorkFeatureGates},
 }
 
 func main() {

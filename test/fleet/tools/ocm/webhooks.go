@@ -58,7 +58,9 @@ func newWebhooks() *cobra.Command {
 				Scheme:                 scheme,
 				HealthProbeBindAddress: probes,
 				Metrics:                metricsserver.Options{BindAddress: "0"},
-				WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){serve(cert)}}),
+				WebhookServer: webhook.NewServer(
+					webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){serve(cert)}},
+				),
 			})
 			if err != nil {
 				return err

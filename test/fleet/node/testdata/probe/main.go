@@ -88,7 +88,9 @@ func serve(ctx context.Context) error {
 	mux.HandleFunc("/unready", func(http.ResponseWriter, *http.Request) { unready.Store(true) })
 	mux.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) { unready.Store(false) })
 	mux.HandleFunc("/whoami", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, whoami()) })
-	mux.HandleFunc("/env", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Join(os.Environ(), "\n")) })
+	mux.HandleFunc(
+		"/env", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Join(os.Environ(), "\n")) },
+	)
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
 		data, err := os.ReadFile(r.URL.Query().Get("path"))
 		respond(w, data, err)
