@@ -169,6 +169,9 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	if before > few+workers+few {
 		t.Errorf("withdrawn after %d of %d writes", before, len(calls))
 	}
+	// controller-runtime's priority queue may never end if it is shut down while many
+	// workers are busy (kubernetes-sigs/controller-runtime#3538).
+	s.wire.Settle(t, apitest.Patience, 500*time.Millisecond)
 }
 
 func TestLeftoversAreFoundAfterARestart(t *testing.T) {

@@ -48,11 +48,11 @@ func NewCopies(
 // and reads what is there before any other write. A *ForeignError means that the
 // place is taken.
 func (c *Copies) Put(ctx context.Context, w Want) error {
-	known, own := c.ledger.look(w.key(), c.clock.Now())
+	known, own := c.ledger.look(w.Account, w.key(), c.clock.Now())
 	if known == trusted {
 		return c.patch(ctx, w, own.resourceVersion, nil)
 	}
-	have, err := c.read(ctx, w.key())
+	have, err := c.read(ctx, w.Account, w.key())
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 	}
 	switch nextStep(have, c.isCopy(have, w.Account), w) {
 	case leaveForeign:
-		c.ledger.gone(w.key(), c.clock.Now())
+		c.ledger.gone(w.Account, w.key(), c.clock.Now())
 		return &ForeignError{Name: w.key().Name}
 	case replace:
 		if err := c.delete(ctx, have); err != nil {
@@ -83,7 +83,7 @@ func (c *Copies) Withdraw(
 	ctx context.Context, account types.NamespacedName, namespace string,
 ) (withdrawn bool, err error) {
 	key := Key(account, namespace)
-	known, own := c.ledger.look(key, c.clock.Now())
+	known, own := c.ledger.look(account, key, c.clock.Now())
 	if known == absent {
 		return false, nil
 	}
@@ -94,7 +94,7 @@ func (c *Copies) Withdraw(
 		}
 		// Another copy stands there, most likely.
 	}
-	have, err := c.read(ctx, key)
+	have, err := c.read(ctx, account, key)
 	if err != nil {
 		return false, err
 	}
@@ -102,19 +102,19 @@ func (c *Copies) Withdraw(
 		return false, nil
 	}
 	if !c.isCopy(have, account) {
-		c.ledger.gone(key, c.clock.Now())
+		c.ledger.gone(account, key, c.clock.Now())
 		return false, nil
 	}
 	return true, c.delete(ctx, have)
 }
 
-// read returns what is in a copy's place, or nil.
-func (c *Copies) read(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+// read returns what is in the place of an account's copy, or nil.
+func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*corev1.Secret, error) {
 	have := &corev1.Secret{}
 	err := c.live.Get(kube.WithoutBodies(ctx), key, have)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.ledger.gone(key, c.clock.Now())
+		c.ledger.gone(account, key, c.clock.Now())
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
@@ -129,7 +129,7 @@ func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool 
 	if source, ok := SourceOf(have); ok {
 		return source == account
 	}
-	return c.ledger.isOwn(client.ObjectKeyFromObject(have), have.UID)
+	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID)
 }
 
 // delete deletes a copy that was just read, whatever its finalizers.

@@ -159,7 +159,7 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 			f.tell(f.ledger.see, after)
 		},
 		Synced: func() {
-			f.dropUnseen(namespace, follower.Objects())
+			f.dropUnseen(namespace, follower)
 			close(synced)
 			f.emptied(namespace)
 		},
@@ -168,14 +168,18 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 }
 
 // dropUnseen removes from the ledger what an earlier follower showed and this one
-// does not.
-func (f *Followers) dropUnseen(namespace string, copies []client.Object) {
-	shown := make(map[types.NamespacedName]struct{}, len(copies))
-	for _, obj := range copies {
+// does not. It asks the ledger first, so that a copy which arrives meanwhile does not
+// count as gone.
+func (f *Followers) dropUnseen(namespace string, follower *kube.Follower) {
+	seen := f.ledger.seenIn(namespace)
+	shown := map[types.NamespacedName]struct{}{}
+	for _, obj := range follower.Objects() {
 		shown[client.ObjectKeyFromObject(obj)] = struct{}{}
 	}
-	for _, account := range f.ledger.keepOnly(namespace, shown) {
-		f.touched(account)
+	for _, meta := range seen {
+		if _, ok := shown[client.ObjectKeyFromObject(meta)]; !ok {
+			f.tell(f.ledger.vanish, meta)
+		}
 	}
 }
 

@@ -80,17 +80,18 @@ func (k Known) Holds(content Digest, owner Owner) bool {
 
 // Known returns what is known of an account's copy in a namespace.
 func (l *Ledger) Known(account types.NamespacedName, namespace string, now time.Time) Known {
-	known, own := l.look(Key(account, namespace), now)
+	known, own := l.look(account, Key(account, namespace), now)
 	return Known{Present: known != absent, trusted: known == trusted, own: own}
 }
 
-// look returns what is known of the Secret in a copy's place, and the version to
-// rely on if it is trusted.
-func (l *Ledger) look(secret types.NamespacedName, now time.Time) (knowledge, version) {
+// look returns what is known of an account's copy in its place, and the version to
+// rely on if it is trusted. The copy of another account whose copies have the same
+// name is not the account's to withdraw or change.
+func (l *Ledger) look(account, secret types.NamespacedName, now time.Time) (knowledge, version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.states[secret]
-	if s == nil {
+	if s == nil || s.account != account {
 		return absent, version{}
 	}
 	return s.known(now), s.own
@@ -154,11 +155,11 @@ func (l *Ledger) doubts(secret types.NamespacedName) {
 	}
 }
 
-// gone records that a read found no copy.
-func (l *Ledger) gone(secret types.NamespacedName, now time.Time) {
+// gone records that a read found no copy of the account.
+func (l *Ledger) gone(account, secret types.NamespacedName, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.states[secret]; s != nil {
+	if s := l.states[secret]; s != nil && s.account == account {
 		s.own, s.at, s.unsure = version{}, now, false
 		if s.seen != nil {
 			s.deleted = s.seen.UID
@@ -175,13 +176,13 @@ func (l *Ledger) held(secret types.NamespacedName) bool {
 	return s != nil && s.seen != nil && isHeld(s.seen)
 }
 
-// isOwn reports whether a UID is of the copy that this process wrote or read last,
-// whatever has become of the copy since.
-func (l *Ledger) isOwn(secret types.NamespacedName, uid types.UID) bool {
+// isOwn reports whether a UID is of the account's copy that this process wrote or
+// read last, whatever has become of the copy since.
+func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.states[secret]
-	return s != nil && s.own.uid == uid
+	return s != nil && s.account == account && s.own.uid == uid
 }
 
 // see records a copy that a follower shows, and returns the accounts to reconcile:
@@ -246,22 +247,17 @@ func (l *Ledger) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 	return []types.NamespacedName{account}
 }
 
-// keepOnly forgets what followers showed in a namespace except for the given
-// copies, and returns the accounts to reconcile.
-func (l *Ledger) keepOnly(namespace string, shown map[types.NamespacedName]struct{}) []types.NamespacedName {
+// seenIn returns the copies that followers showed in a namespace.
+func (l *Ledger) seenIn(namespace string) []*metav1.PartialObjectMetadata {
 	l.mu.Lock()
-	var lost []*metav1.PartialObjectMetadata
+	defer l.mu.Unlock()
+	var seen []*metav1.PartialObjectMetadata
 	for secret := range l.byNamespace[namespace] {
-		if _, ok := shown[secret]; !ok && l.states[secret].seen != nil {
-			lost = append(lost, l.states[secret].seen)
+		if meta := l.states[secret].seen; meta != nil {
+			seen = append(seen, meta)
 		}
 	}
-	l.mu.Unlock()
-	var accounts []types.NamespacedName
-	for _, meta := range lost {
-		accounts = append(accounts, l.vanish(meta)...)
-	}
-	return accounts
+	return seen
 }
 
 // SeenVersion returns the resource version at which a follower shows a copy; ""

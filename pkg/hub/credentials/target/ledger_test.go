@@ -45,7 +45,7 @@ func TestLedger(t *testing.T) {
 	}
 	unsure := func(l *Ledger) []types.NamespacedName { l.mayHaveWritten(account, secret, now); return nil }
 	doubted := func(l *Ledger) []types.NamespacedName { l.doubts(secret); return nil }
-	gone := func(l *Ledger) []types.NamespacedName { l.gone(secret, now); return nil }
+	gone := func(l *Ledger) []types.NamespacedName { l.gone(account, secret, now); return nil }
 	type steps = []func(*Ledger) []types.NamespacedName
 
 	tests := map[string]struct {
@@ -96,7 +96,7 @@ func TestLedger(t *testing.T) {
 			if at.IsZero() {
 				at = now
 			}
-			if got, _ := l.look(secret, at); got != test.want {
+			if got, _ := l.look(account, secret, at); got != test.want {
 				t.Errorf("knowledge %d, want %d", got, test.want)
 			}
 			if got := l.Known(account, "team", at).Present; got != test.copy {
@@ -129,5 +129,25 @@ func TestLedgerForgetsWhatIsOver(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{0, 0, 0, 0}, []int{len(l.states), len(l.byAccount), len(l.byCluster), len(l.byNamespace)}); diff != "" {
 		t.Errorf("left in memory (-want +got):\n%s", diff)
+	}
+}
+
+// Accounts of different clusters may have copies of one name: a of cluster x-y, and
+// y-a of cluster x. Neither may touch the other's.
+func TestLedgerTellsAccountsWithTheSameCopyNameApart(t *testing.T) {
+	ours := types.NamespacedName{Namespace: "x-y", Name: "a"}
+	theirs := types.NamespacedName{Namespace: "x", Name: "y-a"}
+	secret := Key(ours, "team")
+	if secret != Key(theirs, "team") {
+		t.Fatalf("the accounts do not share a copy's name")
+	}
+	l := NewLedger()
+	l.wrote(ours, secret, version{uid: "u", resourceVersion: "5"}, noon)
+	if l.Known(theirs, "team", noon).Present || l.isOwn(theirs, secret, "u") {
+		t.Error("a copy counts as another account's")
+	}
+	l.gone(theirs, secret, noon)
+	if known := l.Known(ours, "team", noon); !known.Present || !known.trusted {
+		t.Error("what is read for another account changes what is known of the copy")
 	}
 }
