@@ -46,9 +46,9 @@ func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(
+	if err := os.WriteFile( //nolint:gosec // pods run it
 		filepath.Join(dir, "upstream", "cp-creds"), content, imageMode,
-	); err != nil { //nolint:gosec // pods run it
+	); err != nil {
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

@@ -56,8 +56,8 @@ var probes = &http.Client{
 	Timeout: 3 * time.Second,
 	Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{
-			InsecureSkipVerify: true,
-		}, //nolint:gosec // only ever loopback, and only the status is read
+			InsecureSkipVerify: true, //nolint:gosec // only ever loopback, and only the status is read
+		},
 		DisableKeepAlives: true,
 	},
 }
