@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // release is what should no longer wait for a cluster's spoke.
@@ -42,7 +43,7 @@ func decide(
 	if cluster != nil {
 		result.works, worksWait = timedOut(cluster.DeletionTimestamp, cluster, timeout, now)
 	}
-	result.wait = sooner(addonWait, worksWait)
+	result.wait = kube.Sooner(addonWait, worksWait)
 	return result
 }
 
@@ -86,14 +87,6 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	default:
 		return condition.LastTransitionTime.Time, true
 	}
-}
-
-// sooner returns the shorter of two waits; zero means forever.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // waitsForCleanup reports whether the addon has the framework's finalizer.

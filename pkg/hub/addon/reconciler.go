@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if todo.works {
 		again, err := r.releaseWorks(ctx, cluster.Name)
-		result.RequeueAfter = sooner(result.RequeueAfter, again)
+		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
 		failed = append(failed, err)
 	}
 	if err := errors.Join(failed...); err != nil {

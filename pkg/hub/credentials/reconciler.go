@@ -253,6 +253,7 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.forget(o.key)
 	default:
+		slices.Sort(all.copied) // or the order of the writes would look like a change
 		r.outcomes.set(o.key, outcome{where: all.copied, problems: all.problems})
 	}
 }
