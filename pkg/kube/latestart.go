@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,14 +60,14 @@ func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconci
 	if s.started {
 		return reconcile.Result{}, nil
 	}
-	missing := slices.Clone(s.CRDs)
+	var missing []string
 	for _, crd := range s.CRDs {
 		served, err := IsServed(ctx, mgr.GetCache(), crd)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		if served {
-			missing = slices.DeleteFunc(missing, func(name string) bool { return name == crd })
+		if !served {
+			missing = append(missing, crd)
 		}
 	}
 	if len(missing) > 0 {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,4 +28,9 @@ func ListNames(names []string, limit int) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}
+
+// SortedNames returns the names sorted, each once. The given slice stays as it is.
+func SortedNames(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -3,7 +3,6 @@ package credentials
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -186,11 +185,9 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 }
 
 func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
-	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-	})
+	watching, err := kube.NewWatchClient(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, err
 	}
 	c := &Credentials{
 		mgr:            mgr,
@@ -244,7 +241,7 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, "+
 		"and nobody would withdraw them; "+
 		"set the mode to %s and wait until these RoleBindings are gone, or delete copies and RoleBindings yourself",
-		ModeDisabled, contract.TokenTargetRole, kube.ListNames(sorted(namespaces), maxNames), ModeDraining)
+		ModeDisabled, contract.TokenTargetRole, kube.ListNames(kube.SortedNames(namespaces), maxNames), ModeDraining)
 }
 
 // leader is what only the elected leader runs.
@@ -421,9 +418,4 @@ func conditionChanged(e event.UpdateEvent) bool {
 // clusterOfAddon leads from an addon to its cluster.
 func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addon.GetNamespace()}}}
-}
-
-// sorted returns the names sorted, each once.
-func sorted(names []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

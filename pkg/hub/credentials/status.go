@@ -115,7 +115,7 @@ func sentence(reason, account string, where []string, text string) string {
 		verb = "could not be copied or withdrawn"
 	}
 	isEverywhere := func(namespace string) bool { return namespace == "" }
-	if where = slices.DeleteFunc(sorted(where), isEverywhere); len(where) > 0 {
+	if where = slices.DeleteFunc(kube.SortedNames(where), isEverywhere); len(where) > 0 {
 		verb += " in " + kube.ListNames(where, maxNames)
 	}
 	return fmt.Sprintf("Account %s %s: %s.", account, verb, strings.TrimSuffix(text, "."))
@@ -126,7 +126,7 @@ func whereCopied(byAccount map[string]outcome) string {
 	var parts []string
 	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
 		if where := byAccount[account].where; len(where) > 0 {
-			parts = append(parts, account+" to "+kube.ListNames(sorted(where), maxNames))
+			parts = append(parts, account+" to "+kube.ListNames(kube.SortedNames(where), maxNames))
 		}
 	}
 	if len(parts) == 0 {

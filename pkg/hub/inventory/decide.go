@@ -1,8 +1,6 @@
 package inventory
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
@@ -52,9 +50,4 @@ func nextStep(o observed, answer selection.Answer) step {
 
 func isTerminating(namespace *metav1.PartialObjectMetadata) bool {
 	return namespace != nil && namespace.DeletionTimestamp != nil
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -210,7 +210,7 @@ func desiredProperties(
 		properties = append(properties, property)
 	}
 	slices.SortFunc(properties, func(a, b inventoryv1alpha1.Property) int { return cmp.Compare(a.Name, b.Name) })
-	return properties, sorted(problems)
+	return properties, kube.SortedNames(problems)
 }
 
 // claimProblem says why a claim cannot be a property, or "".

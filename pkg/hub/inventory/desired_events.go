@@ -49,7 +49,7 @@ func desiredNotices(byCluster map[string]outcome) map[subject]notice {
 	for about, byReason := range clusters {
 		var parts []string
 		for _, why := range slices.Sorted(maps.Keys(byReason)) {
-			parts = append(parts, fmt.Sprintf("%s %s", kube.ListNames(sorted(byReason[why]), maxNames), why))
+			parts = append(parts, fmt.Sprintf("%s %s", kube.ListNames(kube.SortedNames(byReason[why]), maxNames), why))
 		}
 		eventType := corev1.EventTypeNormal
 		if warnings[about] {

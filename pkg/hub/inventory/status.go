@@ -137,7 +137,7 @@ func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
 		}
 		sentences = append(sentences, missing...)
 	}
-	if good := sorted(namespaces[inPlace]); len(good) > 0 {
+	if good := kube.SortedNames(namespaces[inPlace]); len(good) > 0 {
 		if len(sentences) == 0 {
 			condition.Reason = contract.ReasonSynced
 		}
@@ -159,7 +159,7 @@ func group(byNamespace map[string]outcome, namespaces []string) []string {
 	}
 	sentences := make([]string, 0, len(byReason))
 	for why, where := range byReason {
-		names := kube.ListNames(sorted(where), maxNames)
+		names := kube.ListNames(kube.SortedNames(where), maxNames)
 		sentences = append(sentences, fmt.Sprintf("In %s: the cluster %s.", names, strings.TrimSuffix(why, ".")))
 	}
 	slices.Sort(sentences)
@@ -171,7 +171,7 @@ func leftOut(byNamespace map[string]outcome) []string {
 	for _, out := range byNamespace {
 		problems = append(problems, out.properties...)
 	}
-	return sorted(problems)
+	return kube.SortedNames(problems)
 }
 
 func accessProblems(byNamespace map[string]outcome) []string {
@@ -179,7 +179,7 @@ func accessProblems(byNamespace map[string]outcome) []string {
 	for _, out := range byNamespace {
 		problems = append(problems, out.access...)
 	}
-	return sorted(problems)
+	return kube.SortedNames(problems)
 }
 
 // blocked returns the condition while no profile may be written at all.

@@ -262,7 +262,7 @@ func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]strin
 	for pair := range found {
 		namespaces = append(namespaces, pair.Namespace)
 	}
-	return sorted(namespaces), nil
+	return kube.SortedNames(namespaces), nil
 }
 
 // addCluster adds every pair of a cluster that has the given labels.
@@ -393,7 +393,7 @@ func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]
 			names = append(names, sets.Items[i].Name)
 		}
 	}
-	return sorted(names), err
+	return kube.SortedNames(names), err
 }
 
 func (r Routes) namespacesBinding(ctx context.Context, set string, which bindingFilter) ([]string, error) {
@@ -405,10 +405,5 @@ func (r Routes) namespacesBinding(ctx context.Context, set string, which binding
 			namespaces = append(namespaces, bindings.Items[i].Namespace)
 		}
 	}
-	return sorted(namespaces), err
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
+	return kube.SortedNames(namespaces), err
 }
