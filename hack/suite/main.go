@@ -3,7 +3,7 @@
 // stream with how long each package took.
 //
 // The journeys mostly wait, one of them for a token to expire, so they run beside
-// the other tests.
+// the other tests, each package of them on a fleet of its own.
 package main
 
 import (
@@ -38,6 +38,8 @@ type suite struct {
 	module string
 	// packages is a pattern; those whose path contains without are left out.
 	packages, without string
+	// sideBySide is how many packages run at once; 0 is as many as there are CPUs.
+	sideBySide int
 }
 
 // lanes run side by side, and the suites of a lane one after the other.
@@ -47,7 +49,7 @@ func lanes(mode string) ([][]suite, error) {
 		{module: "test/fleet", packages: "./..."},
 		{module: "test/e2e", packages: "./...", without: "/journeys"},
 	}
-	journeys := []suite{{module: "test/e2e", packages: "./journeys/..."}}
+	journeys := []suite{{module: "test/e2e", packages: "./journeys/...", sideBySide: 3}}
 	switch mode {
 	case "unit":
 		return [][]suite{unit}, nil
@@ -106,6 +108,9 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	args := []string{"test", "-json", "-count=1", "-timeout=40m"}
 	if chosen != "" {
 		args = append(args, "-run="+chosen)
+	}
+	if s.sideBySide > 0 {
+		args = append(args, fmt.Sprintf("-p=%d", s.sideBySide))
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr

@@ -1,10 +1,9 @@
-// Package journeys holds user stories told on a real fleet: a hub and three
+// Package journeys is what user stories told on a real fleet share: a hub and
 // spokes with real control planes and a real Open Cluster Management, the addon
 // installed from its chart, manager and agents running as their own service
-// accounts. Each test is one story; what it touches it puts back, except that
-// the last spoke, cluster3, is the one that may be lost.
+// accounts. Each test of the packages below is one story; what it touches it puts
+// back, except that the spoke Lost may be left unusable.
 //
-// The fleet is called "journeys"; KEEP_FLEET=1 leaves it running. The one story
-// that takes as long as a token lives is in the folder expiry, with a fleet of
-// its own, and is told meanwhile.
+// Each of these packages has a fleet of its own, called like the package, so that
+// they run side by side; KEEP_FLEET=1 leaves the fleets running.
 package journeys

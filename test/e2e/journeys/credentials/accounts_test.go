@@ -1,11 +1,10 @@
-package journeys
+package credentials
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
 const (
@@ -25,30 +25,17 @@ const (
 	conditionCS = "CredentialsSynced"
 )
 
-// withAccess leaves a story out, and says so, where the fleet cannot have what it needs.
-// Automation never leaves one out.
-func withAccess(t *testing.T) {
-	t.Helper()
-	switch {
-	case noAccess == nil:
-	case os.Getenv("CI") != "":
-		t.Fatal(noAccess)
-	default:
-		t.Skip(noAccess)
-	}
-}
-
 // account makes a ManagedServiceAccount whose token may be copied to the
 // namespaces, and waits for its token.
 func account(t *testing.T, cluster, name string, namespaces ...string) *unstructured.Unstructured {
 	t.Helper()
-	withAccess(t)
+	journeys.WithAccess(t)
 	object := newAccount(cluster, name)
 	object.SetLabels(map[string]string{syncLabel: "true"})
 	if len(namespaces) > 0 {
 		object.SetAnnotations(map[string]string{toNamespace: strings.Join(namespaces, ",")})
 	}
-	create(t, hub(t), object)
+	journeys.Create(t, journeys.Hub(t), object)
 	token(t, cluster, name)
 	return object
 }
@@ -57,12 +44,12 @@ func account(t *testing.T, cluster, name string, namespaces ...string) *unstruct
 // of the given name.
 func copiedTo(t *testing.T, name string) (namespace string, copied *corev1.Secret) {
 	t.Helper()
-	installed(t)
-	enabled(t, cluster1)
-	namespace = sandbox(t, name, cluster1)
-	hasProfile(t, namespace, cluster1)
-	account(t, cluster1, name, namespace)
-	return namespace, hasCopy(t, namespace, cluster1, name)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	namespace = journeys.Sandbox(t, name, journeys.Cluster1)
+	journeys.HasProfile(t, namespace, journeys.Cluster1)
+	account(t, journeys.Cluster1, name, namespace)
+	return namespace, hasCopy(t, namespace, journeys.Cluster1, name)
 }
 
 func newAccount(cluster, name string) *unstructured.Unstructured {
@@ -80,9 +67,9 @@ func newAccount(cluster, name string) *unstructured.Unstructured {
 func token(t *testing.T, cluster, name string) string {
 	t.Helper()
 	var got string
-	apitest.Within(t, eventually, "a token of "+cluster+"/"+name, func(ctx context.Context) error {
+	apitest.Within(t, journeys.Eventually, "a token of "+cluster+"/"+name, func(ctx context.Context) error {
 		object := newAccount(cluster, name)
-		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
 		if _, found, _ := unstructured.NestedMap(object.Object, "status", "tokenSecretRef"); !found {
@@ -95,7 +82,7 @@ func token(t *testing.T, cluster, name string) string {
 		got = string(source.Data["token"])
 		return nil
 	})
-	tokens.For(got)
+	journeys.Tokens.For(got)
 	return got
 }
 
@@ -107,10 +94,10 @@ func rotated(t *testing.T, cluster, name string) string {
 	apitest.Must(t, err)
 	// The time by which an account's status tells one token from the next has a
 	// resolution of a second.
-	stays(t, 1100*time.Millisecond, "the account", func(context.Context) error { return nil })
-	apitest.Must(t, hub(t).Delete(t.Context(), before))
+	journeys.Stays(t, 1100*time.Millisecond, "the account", func(context.Context) error { return nil })
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), before))
 	var now string
-	apitest.Within(t, eventually, "another token of "+cluster+"/"+name, func(context.Context) error {
+	apitest.Within(t, journeys.Eventually, "another token of "+cluster+"/"+name, func(context.Context) error {
 		if now = token(t, cluster, name); now == string(before.Data["token"]) {
 			return errors.New("it is still the old one")
 		}
@@ -122,7 +109,7 @@ func rotated(t *testing.T, cluster, name string) string {
 func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev1.Secret, error) {
 	t.Helper()
 	secret := &corev1.Secret{}
-	return secret, hub(t).Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+	return secret, journeys.Hub(t).Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 }
 
 // hasCopy waits until the namespace has the account's token as it is now, and
@@ -130,12 +117,12 @@ func secretOf(ctx context.Context, t *testing.T, namespace, name string) (*corev
 func hasCopy(t *testing.T, namespace, cluster, name string) *corev1.Secret {
 	t.Helper()
 	var secret *corev1.Secret
-	apitest.Within(t, soon, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
+	apitest.Within(t, journeys.Soon, "copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) (err error) {
 		source, err := secretOf(ctx, t, cluster, name)
 		if err != nil {
 			return err
 		}
-		tokens.For(string(source.Data["token"]))
+		journeys.Tokens.For(string(source.Data["token"]))
 		if secret, err = secretOf(ctx, t, namespace, cluster+"-"+name); err != nil {
 			return err
 		}
@@ -153,15 +140,15 @@ func aCopy(namespace, cluster, name string) *corev1.Secret {
 
 func hasNoCopy(t *testing.T, namespace, cluster, name string) {
 	t.Helper()
-	apitest.Within(t, soon, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
-		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
+	apitest.Within(t, journeys.Soon, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+		return journeys.Gone(ctx, journeys.Hub(t), aCopy(namespace, cluster, name))
 	})
 }
 
 func noCopyComes(t *testing.T, namespace, cluster, name string) {
 	t.Helper()
-	stays(t, quiet, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
-		return gone(ctx, hub(t), aCopy(namespace, cluster, name))
+	journeys.Stays(t, journeys.Quiet, "no copy of "+cluster+"/"+name+" in "+namespace, func(ctx context.Context) error {
+		return journeys.Gone(ctx, journeys.Hub(t), aCopy(namespace, cluster, name))
 	})
 }
 
@@ -173,5 +160,5 @@ func edited(t *testing.T, object *unstructured.Unstructured, field, key string, 
 		text = fmt.Sprintf("%q", *value)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{%q:{%q:%s}}}`, field, key, text)
-	apitest.Must(t, hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
+	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 }

@@ -1,4 +1,4 @@
-package journeys
+package inventory
 
 import (
 	"context"
@@ -22,51 +22,52 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
 // Enabled as clusteradm does, disabled, and enabled again: profiles and claims
 // come, go, and come again; a claim that is not the addon's survives.
 func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
-	installed(t)
-	enabled(t, cluster2)
-	ns := sandbox(t, "enable", cluster2)
-	hasProfile(t, ns, cluster2)
-	spoke := clientOf(t, cluster2)
-	mine := create(t, spoke, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine.example"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "kept"}})
-	sets(t, cluster2, "theirs.example", "published")
-	shows(t, ns, cluster2, "theirs.example", "published")
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster2)
+	ns := journeys.Sandbox(t, "enable", journeys.Cluster2)
+	journeys.HasProfile(t, ns, journeys.Cluster2)
+	spoke := journeys.ClientOf(t, journeys.Cluster2)
+	mine := journeys.Create(t, spoke, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine.example"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "kept"}})
+	journeys.Sets(t, journeys.Cluster2, "theirs.example", "published")
+	journeys.Shows(t, ns, journeys.Cluster2, "theirs.example", "published")
 
-	disable(t, cluster2)
-	hasNoProfile(t, ns, cluster2)
-	apitest.Within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	journeys.Disable(t, journeys.Cluster2)
+	journeys.HasNoProfile(t, ns, journeys.Cluster2)
+	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
 	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil {
 		t.Errorf("the claim that was not the addon's: %v", err)
 	}
-	if err := spoke.Get(t.Context(), types.NamespacedName{Name: "theirs.example"}, property("theirs.example", "")); err != nil {
+	if err := spoke.Get(t.Context(), types.NamespacedName{Name: "theirs.example"}, journeys.Property("theirs.example", "")); err != nil {
 		t.Errorf("the property itself: %v", err)
 	}
 
-	enabled(t, cluster2)
-	hasProfile(t, ns, cluster2)
-	shows(t, ns, cluster2, "theirs.example", "published")
-	shows(t, ns, cluster2, "mine.example", "kept")
+	journeys.Enabled(t, journeys.Cluster2)
+	journeys.HasProfile(t, ns, journeys.Cluster2)
+	journeys.Shows(t, ns, journeys.Cluster2, "theirs.example", "published")
+	journeys.Shows(t, ns, journeys.Cluster2, "mine.example", "kept")
 }
 
 // clean is an error while anything of the addon but the ClusterProperty CRD is on
 // a spoke.
 func clean(ctx context.Context, spoke client.Client) error {
 	claims := &clusterv1alpha1.ClusterClaimList{}
-	if err := spoke.List(ctx, claims, client.MatchingLabels{markLabel: markValue}); err != nil {
+	if err := spoke.List(ctx, claims, client.MatchingLabels{journeys.MarkLabel: journeys.MarkValue}); err != nil {
 		return err
 	}
 	if n := len(claims.Items); n > 0 {
 		return fmt.Errorf("%d claims are left", n)
 	}
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}, &batchv1.JobList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.SecretList{}} {
-		if err := spoke.List(ctx, list, client.InNamespace(agentNS)); err != nil {
+		if err := spoke.List(ctx, list, client.InNamespace(journeys.AgentNS)); err != nil {
 			return err
 		}
-		if err := noneOfOurs(list); err != nil {
+		if err := journeys.NoneOfOurs(list); err != nil {
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func clean(ctx context.Context, spoke client.Client) error {
 		if err := spoke.List(ctx, list); err != nil {
 			return err
 		}
-		if err := noneOfOurs(list); err != nil {
+		if err := journeys.NoneOfOurs(list); err != nil {
 			return err
 		}
 	}
@@ -84,26 +85,26 @@ func clean(ctx context.Context, spoke client.Client) error {
 // A ClusterProperty CRD that was there before the addon, and the properties in
 // it, are there after it, and the CRD is nobody's but its owner's.
 func TestForeignPropertyCRDSurvives(t *testing.T) {
-	installed(t)
-	spoke := clientOf(t, lost)
-	if err := gone(t.Context(), spoke, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: aboutCRD}}); err != nil {
+	journeys.Installed(t)
+	spoke := journeys.ClientOf(t, journeys.Lost)
+	if err := journeys.Gone(t.Context(), spoke, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: journeys.AboutCRD}}); err != nil {
 		t.Fatalf("this story needs a spoke that never had the CRD: %v", err)
 	}
 	crd := foreignPropertyCRD()
 	apitest.Must(t, spoke.Create(t.Context(), crd))
-	apitest.Within(t, soon, "a property from before the addon", func(ctx context.Context) error {
+	apitest.Within(t, journeys.Soon, "a property from before the addon", func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(spoke.Create(ctx, oldProperty("before.example", "old")))
 	})
 	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 
-	enabled(t, lost)
-	ns := sandbox(t, "foreigncrd", lost)
-	hasProfile(t, ns, lost)
-	shows(t, ns, lost, "before.example", "old")
-	disable(t, lost)
-	apitest.Within(t, eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	journeys.Enabled(t, journeys.Lost)
+	ns := journeys.Sandbox(t, "foreigncrd", journeys.Lost)
+	journeys.HasProfile(t, ns, journeys.Lost)
+	journeys.Shows(t, ns, journeys.Lost, "before.example", "old")
+	journeys.Disable(t, journeys.Lost)
+	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
 
-	stays(t, quiet, "the CRD and its property", func(ctx context.Context) error {
+	journeys.Stays(t, journeys.Quiet, "the CRD and its property", func(ctx context.Context) error {
 		now := &apiextensionsv1.CustomResourceDefinition{}
 		if err := spoke.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
 			return err
@@ -118,39 +119,39 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 // The spoke's property API changes under the agent, which follows without losing a
 // claim or starting again.
 func TestAgentFollowsThePropertyAPI(t *testing.T) {
-	installed(t)
-	spoke := clientOf(t, lost)
+	journeys.Installed(t)
+	spoke := journeys.ClientOf(t, journeys.Lost)
 	// The story of the foreign CRD, if it was told before, has left it there.
 	apitest.Must(t, client.IgnoreAlreadyExists(spoke.Create(t.Context(), foreignPropertyCRD())))
-	enabled(t, lost)
-	ns := sandbox(t, "versions", lost)
-	hasProfile(t, ns, lost)
+	journeys.Enabled(t, journeys.Lost)
+	ns := journeys.Sandbox(t, "versions", journeys.Lost)
+	journeys.HasProfile(t, ns, journeys.Lost)
 	apitest.Must(t, spoke.Create(t.Context(), oldProperty("version.example", "one")))
-	shows(t, ns, lost, "version.example", "one")
-	claim := claimOf(t, lost, "version.example")
-	restarts := agentRestarts(t, lost)
+	journeys.Shows(t, ns, journeys.Lost, "version.example", "one")
+	claim := claimOf(t, journeys.Lost, "version.example")
+	restarts := agentRestarts(t, journeys.Lost)
 
 	// The old version alone was served; now the new one comes too.
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: aboutCRD}}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: journeys.AboutCRD}}
 	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	served := crd.DeepCopy()
 	next := *served.Spec.Versions[0].DeepCopy()
 	next.Name, next.Storage = "v1beta1", false
 	served.Spec.Versions = append(served.Spec.Versions, next)
 	apitest.Must(t, spoke.Patch(t.Context(), served, client.MergeFrom(crd)))
-	apitest.Within(t, soon, "the claim follows the version", func(context.Context) error {
-		now := claimOf(t, lost, "version.example")
+	apitest.Within(t, journeys.Soon, "the claim follows the version", func(context.Context) error {
+		now := claimOf(t, journeys.Lost, "version.example")
 		if now.UID != claim.UID {
 			t.Fatal("the claim was deleted and made anew")
 		}
-		if got := now.OwnerReferences[0].APIVersion; got != aboutGroup+"/v1beta1" {
+		if got := now.OwnerReferences[0].APIVersion; got != journeys.AboutGroup+"/v1beta1" {
 			return fmt.Errorf("its owner is at %s", got)
 		}
 		return nil
 	})
-	sets(t, lost, "version.example", "two")
-	shows(t, ns, lost, "version.example", "two")
-	if now := agentRestarts(t, lost); now != restarts {
+	journeys.Sets(t, journeys.Lost, "version.example", "two")
+	journeys.Shows(t, ns, journeys.Lost, "version.example", "two")
+	if now := agentRestarts(t, journeys.Lost); now != restarts {
 		t.Errorf("the agent restarted: %d times before, %d now", restarts, now)
 	}
 }
@@ -158,17 +159,17 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 // A spoke goes offline: its profile stays and says so. Its cluster is detached:
 // the profile goes, and nothing waits for the spoke for ever.
 func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
-	installed(t, "--set", "cleanupTimeout=5s")
-	enabled(t, lost)
-	ns := sandbox(t, "offline", lost)
-	before := hasProfile(t, ns, lost)
+	journeys.Installed(t, "--set", "cleanupTimeout=5s")
+	journeys.Enabled(t, journeys.Lost)
+	ns := journeys.Sandbox(t, "offline", journeys.Lost)
+	before := journeys.HasProfile(t, ns, journeys.Lost)
 
-	lease(t, lost, 5)
+	lease(t, journeys.Lost, 5)
 	for _, process := range []string{"registration-agent", "work-agent", "node"} {
-		apitest.Must(t, world.Stop(t.Context(), lost+"/"+process))
+		apitest.Must(t, journeys.Fleet.Stop(t.Context(), journeys.Lost+"/"+process))
 	}
-	apitest.Within(t, eventually, "the profile says that the cluster is not reached", func(ctx context.Context) error {
-		now, err := profileOf(ctx, hub(t), ns, lost)
+	apitest.Within(t, journeys.Eventually, "the profile says that the cluster is not reached", func(ctx context.Context) error {
+		now, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, journeys.Lost)
 		if err != nil {
 			return err
 		}
@@ -180,17 +181,17 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 		return fmt.Errorf("conditions are %+v", now.Status.Conditions)
 	})
 
-	detach(t, lost)
-	hasNoProfile(t, ns, lost)
-	apitest.Within(t, eventually, "the addon of the detached cluster goes", func(ctx context.Context) error {
-		return gone(ctx, hub(t), addonOf(lost))
+	detach(t, journeys.Lost)
+	journeys.HasNoProfile(t, ns, journeys.Lost)
+	apitest.Within(t, journeys.Eventually, "the addon of the detached cluster goes", func(ctx context.Context) error {
+		return journeys.Gone(ctx, journeys.Hub(t), journeys.AddonOf(journeys.Lost))
 	})
-	apitest.Within(t, soon, "an event names what stays", func(ctx context.Context) error {
-		return letGoEvent(ctx, hub(t), lost)
+	apitest.Within(t, journeys.Soon, "an event names what stays", func(ctx context.Context) error {
+		return letGoEvent(ctx, journeys.Hub(t), journeys.Lost)
 	})
-	apitest.Within(t, eventually, "the detached cluster goes", func(ctx context.Context) error {
-		letOthersGo(ctx, t, lost)
-		return gone(ctx, hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: lost}})
+	apitest.Within(t, journeys.Eventually, "the detached cluster goes", func(ctx context.Context) error {
+		letOthersGo(ctx, t, journeys.Lost)
+		return journeys.Gone(ctx, journeys.Hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Lost}})
 	})
 }
 
@@ -199,14 +200,14 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 func letOthersGo(ctx context.Context, t *testing.T, cluster string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &addonv1beta1.ManagedClusterAddOnList{}} {
-		apitest.Must(t, hub(t).List(ctx, list, client.InNamespace(cluster)))
+		apitest.Must(t, journeys.Hub(t).List(ctx, list, client.InNamespace(cluster)))
 		err := meta.EachListItem(list, func(object runtime.Object) error {
 			other := object.(client.Object)
-			if strings.Contains(other.GetName(), addonName) || len(other.GetFinalizers()) == 0 {
+			if strings.Contains(other.GetName(), journeys.AddonName) || len(other.GetFinalizers()) == 0 {
 				return nil
 			}
 			free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			return client.IgnoreNotFound(hub(t).Patch(ctx, other, free))
+			return client.IgnoreNotFound(journeys.Hub(t).Patch(ctx, other, free))
 		})
 		apitest.Must(t, err)
 	}

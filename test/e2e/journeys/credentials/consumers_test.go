@@ -1,4 +1,4 @@
-package journeys
+package credentials
 
 import (
 	"context"
@@ -28,6 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
@@ -42,16 +43,16 @@ const (
 )
 
 var buildConsumers = sync.OnceValue(func() error {
-	return consumers.BuildImage(context.Background(), world, os.Stderr)
+	return consumers.BuildImage(context.Background(), journeys.Fleet, os.Stderr)
 })
 
 // consumer is a namespace with a program's rights, a provider file that
 // names an account and a plugin, and profiles and tokens of clusters.
 func consumer(t *testing.T, accountName, plugin string, clusters ...string) string {
 	t.Helper()
-	withAccess(t)
+	journeys.WithAccess(t)
 	apitest.Must(t, buildConsumers())
-	ns := sandbox(t, "consumer", clusters...)
+	ns := journeys.Sandbox(t, "consumer", clusters...)
 	args := []string{"--managed-serviceaccount=" + accountName}
 	if plugin == ourPlugin {
 		args = append(args, "--max-cache="+maxCache.String())
@@ -70,12 +71,12 @@ func consumer(t *testing.T, accountName, plugin string, clusters ...string) stri
 func equip(t *testing.T, ns, plugin string, args []string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "consumer"}
-	create(t, hub(t), &corev1.ServiceAccount{ObjectMeta: meta})
-	create(t, hub(t), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+	journeys.Create(t, journeys.Hub(t), &corev1.ServiceAccount{ObjectMeta: meta})
+	journeys.Create(t, journeys.Hub(t), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 	}})
-	create(t, hub(t), &rbacv1.RoleBinding{
+	journeys.Create(t, journeys.Hub(t), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: meta.Name}},
 	})
@@ -87,14 +88,14 @@ func equip(t *testing.T, ns, plugin string, args []string) {
 		},
 	}}})
 	apitest.Must(t, err)
-	create(t, hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
+	journeys.Create(t, journeys.Hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
 }
 
 // reaches waits until the cluster's profile says the way in.
 func reaches(t *testing.T, ns, cluster string) {
 	t.Helper()
-	apitest.Within(t, eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
-		profile, err := profileOf(ctx, hub(t), ns, cluster)
+	apitest.Within(t, journeys.Eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
+		profile, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, cluster)
 		if err != nil {
 			return err
 		}
@@ -111,13 +112,13 @@ func reaches(t *testing.T, ns, cluster string) {
 func mayWork(t *testing.T, cluster, accountName string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "journey-" + accountName}
-	create(t, clientOf(t, cluster), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+	journeys.Create(t, journeys.ClientOf(t, cluster), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}},
 	}})
-	create(t, clientOf(t, cluster), &rbacv1.ClusterRoleBinding{
+	journeys.Create(t, journeys.ClientOf(t, cluster), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: agentNS, Name: accountName}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: journeys.AgentNS, Name: accountName}},
 	})
 }
 
@@ -154,10 +155,10 @@ func lists(t *testing.T, ns string) (int32, string) {
 	t.Helper()
 	spec := consumerPod("/lister")
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	pod := create(t, hub(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
+	pod := journeys.Create(t, journeys.Hub(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
 	var code int32
-	apitest.Within(t, eventually, "the lister ends", func(ctx context.Context) error {
-		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+	apitest.Within(t, journeys.Eventually, "the lister ends", func(ctx context.Context) error {
+		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
 		for _, container := range pod.Status.ContainerStatuses {
@@ -168,7 +169,7 @@ func lists(t *testing.T, ns string) (int32, string) {
 		}
 		return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.InitContainerStatuses)
 	})
-	log, err := os.ReadFile(filepath.Join(world.LogDir(), "hub", "pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
+	log, err := os.ReadFile(filepath.Join(journeys.Fleet.LogDir(), "hub", "pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
 	apitest.Must(t, err)
 	return code, string(log)
 }
@@ -177,7 +178,7 @@ func lists(t *testing.T, ns string) (int32, string) {
 func runs(t *testing.T, ns string) func() status.Report {
 	t.Helper()
 	labels := map[string]string{"app": "reconciler"}
-	create(t, hub(t), &appsv1.Deployment{
+	journeys.Create(t, journeys.Hub(t), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reconciler"},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -187,9 +188,9 @@ func runs(t *testing.T, ns string) func() status.Report {
 	return func() status.Report {
 		t.Helper()
 		report := status.Report{}
-		apitest.Within(t, eventually, "the reconciler tells how it goes", func(ctx context.Context) error {
+		apitest.Within(t, journeys.Eventually, "the reconciler tells how it goes", func(ctx context.Context) error {
 			pods := &corev1.PodList{}
-			if err := hub(t).List(ctx, pods, client.InNamespace(ns), client.MatchingLabels(labels)); err != nil {
+			if err := journeys.Hub(t).List(ctx, pods, client.InNamespace(ns), client.MatchingLabels(labels)); err != nil {
 				return err
 			}
 			if len(pods.Items) != 1 || pods.Items[0].Status.PodIP == "" {
@@ -222,15 +223,15 @@ func fetch(ctx context.Context, url string, into any) error {
 // has brought it in order.
 func wants(t *testing.T, cluster, name, value string) {
 	t.Helper()
-	c := clientOf(t, cluster)
+	c := journeys.ClientOf(t, cluster)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"wanted": value}}
 	patch := fmt.Appendf(nil, `{"data":{"wanted":%q}}`, value)
 	if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	} else if err != nil {
-		create(t, c, object)
+		journeys.Create(t, c, object)
 	}
-	apitest.Within(t, eventually, cluster+" sees "+value, func(ctx context.Context) error {
+	apitest.Within(t, journeys.Eventually, cluster+" sees "+value, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -246,21 +247,21 @@ func wants(t *testing.T, cluster, name, value string) {
 func TestConsumerListsItsClusters(t *testing.T) {
 	for name, plugin := range map[string]string{"with cp-creds": ourPlugin, "with upstream's cp-creds": upstreamPlugin} {
 		t.Run(name, func(t *testing.T) {
-			installed(t)
-			enabled(t, cluster1, cluster2)
-			ns := consumer(t, "lister", plugin, cluster1, cluster2)
+			journeys.Installed(t)
+			journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+			ns := consumer(t, "lister", plugin, journeys.Cluster1, journeys.Cluster2)
 			code, said := lists(t, ns)
 			if code != 0 {
 				t.Fatalf("it ended with %d: %s", code, said)
 			}
-			for _, cluster := range []string{cluster1, cluster2} {
+			for _, cluster := range []string{journeys.Cluster1, journeys.Cluster2} {
 				// The agent's namespace is on the spokes alone.
 				if want := fmt.Sprintf(`{"profile":"%s/%s","namespaces":[`, ns, cluster); !strings.Contains(said, want) {
 					t.Errorf("it says %s, want %s in it", said, want)
 				}
 			}
-			if got := strings.Count(said, `"`+agentNS+`"`); got != 2 {
-				t.Errorf("%d clusters have the namespace %s, want 2: %s", got, agentNS, said)
+			if got := strings.Count(said, `"`+journeys.AgentNS+`"`); got != 2 {
+				t.Errorf("%d clusters have the namespace %s, want 2: %s", got, journeys.AgentNS, said)
 			}
 		})
 	}
@@ -270,9 +271,9 @@ func TestConsumerListsItsClusters(t *testing.T) {
 // tokens nor what is written to profiles costs it a request or a restart of its
 // caches.
 func TestConsumerSurvivesRotation(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1, cluster2)
-	clusters := []string{cluster1, cluster2}
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	clusters := []string{journeys.Cluster1, journeys.Cluster2}
 	ns := consumer(t, "worker", ourPlugin, clusters...)
 	report := runs(t, ns)
 	for _, cluster := range clusters {
@@ -281,9 +282,9 @@ func TestConsumerSurvivesRotation(t *testing.T) {
 	before := report()
 	for _, cluster := range clusters {
 		rotated(t, cluster, "worker")
-		sets(t, cluster, "journey.example.com", "rotated")
-		shows(t, ns, cluster, "journey.example.com", "rotated")
-		apitest.Within(t, soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
+		journeys.Sets(t, cluster, "journey.example.com", "rotated")
+		journeys.Shows(t, ns, cluster, "journey.example.com", "rotated")
+		apitest.Within(t, journeys.Soon, "requests to "+cluster+" bear the new token", func(context.Context) error {
 			if now := report()[ns+"/"+cluster]; now.Tokens <= before[ns+"/"+cluster].Tokens {
 				return fmt.Errorf("%d tokens were seen, as before", now.Tokens)
 			}
@@ -303,17 +304,17 @@ func TestConsumerSurvivesRotation(t *testing.T) {
 // What is withdrawn ends the next login at once, and the consumer that runs
 // within the time it was told; the plugin says why.
 func TestConsumerLosesWithdrawnToken(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1, cluster2)
-	ns := consumer(t, "leaver", ourPlugin, cluster1, cluster2)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	ns := consumer(t, "leaver", ourPlugin, journeys.Cluster1, journeys.Cluster2)
 	report := runs(t, ns)
-	wants(t, cluster1, "leaver", "one")
-	wants(t, cluster2, "leaver", "one")
+	wants(t, journeys.Cluster1, "leaver", "one")
+	wants(t, journeys.Cluster2, "leaver", "one")
 	before := report()
 
-	account := newAccount(cluster1, "leaver")
+	account := newAccount(journeys.Cluster1, "leaver")
 	edited(t, account, "labels", syncLabel, nil)
-	hasNoCopy(t, ns, cluster1, "leaver")
+	hasNoCopy(t, ns, journeys.Cluster1, "leaver")
 	code, said := lists(t, ns)
 	for _, want := range []string{
 		"there is no Secret " + ns + "/cluster1-leaver (namespace of the pod)", "cp-creds failed with exit code 5",
@@ -323,38 +324,38 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 			t.Errorf("the lister ended with %d and said %s, want %q in it", code, said, want)
 		}
 	}
-	apitest.Within(t, soon, "the reconciler's requests to cluster1 fail", func(context.Context) error {
-		if now := report()[ns+"/"+cluster1]; now.Failed == before[ns+"/"+cluster1].Failed {
+	apitest.Within(t, journeys.Soon, "the reconciler's requests to cluster1 fail", func(context.Context) error {
+		if now := report()[ns+"/"+journeys.Cluster1]; now.Failed == before[ns+"/"+journeys.Cluster1].Failed {
 			return errors.New("none has")
 		}
 		return nil
 	})
-	if was, is := before[ns+"/"+cluster2], report()[ns+"/"+cluster2]; is.Failed != was.Failed {
+	if was, is := before[ns+"/"+journeys.Cluster2], report()[ns+"/"+journeys.Cluster2]; is.Failed != was.Failed {
 		t.Errorf("requests to cluster2 failed: %+v", is)
 	}
 
 	edited(t, account, "labels", syncLabel, ptr.To("true"))
-	hasCopy(t, ns, cluster1, "leaver")
-	wants(t, cluster1, "leaver", "two")
+	hasCopy(t, ns, journeys.Cluster1, "leaver")
+	wants(t, journeys.Cluster1, "leaver", "two")
 }
 
 // Deleting the account ends every token of it on the cluster, those that
 // somebody kept included.
 func TestDeletedAccountEndsItsTokens(t *testing.T) {
-	installed(t)
-	enabled(t, cluster1)
-	ns := consumer(t, "ended", ourPlugin, cluster1)
-	admin, err := world.Cluster(cluster1)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	ns := consumer(t, "ended", ourPlugin, journeys.Cluster1)
+	admin, err := journeys.Fleet.Cluster(journeys.Cluster1)
 	apitest.Must(t, err)
 	config := rest.AnonymousClientConfig(admin)
-	config.BearerToken = token(t, cluster1, "ended")
+	config.BearerToken = token(t, journeys.Cluster1, "ended")
 	bearer, err := client.New(config, client.Options{})
 	apitest.Must(t, err)
 	apitest.Must(t, bearer.List(t.Context(), &corev1.NamespaceList{}))
 
-	apitest.Must(t, hub(t).Delete(t.Context(), newAccount(cluster1, "ended")))
-	hasNoCopy(t, ns, cluster1, "ended")
-	apitest.Within(t, soon, "the cluster turns the token down", func(ctx context.Context) error {
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), newAccount(journeys.Cluster1, "ended")))
+	hasNoCopy(t, ns, journeys.Cluster1, "ended")
+	apitest.Within(t, journeys.Soon, "the cluster turns the token down", func(ctx context.Context) error {
 		if err := bearer.List(ctx, &corev1.NamespaceList{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it answers: %w", err)
 		}

@@ -1,8 +1,6 @@
-package journeys
+package credentials
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,32 +9,12 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
-
-// tokens are those that stories dealt with.
-var tokens = canary.New()
-
-// noTokenAnywhere looks for every token of every story so far in all that people
-// and other programs read.
-func noTokenAnywhere(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), eventually)
-	defer cancel()
-	found := []error{tokens.Logs(world.LogDir())}
-	for _, cluster := range []string{"hub", cluster1, cluster2} {
-		found = append(found, tokens.Objects(ctx, clientOf(t, cluster)))
-	}
-	if installedWith != nil {
-		found = append(found, tokens.Metrics(ctx, "http://"+managerPod(ctx, t).Status.PodIP+":8080/metrics"))
-	}
-	if err := errors.Join(found...); err != nil {
-		t.Error(err)
-	}
-}
 
 // A token that somebody puts where it should not be is found there.
 func TestTokenInAnObjectIsFound(t *testing.T) {
-	installed(t)
+	journeys.Installed(t)
 	token, search := canary.Made(), canary.New()
 	search.For(token)
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a-token"}
@@ -56,11 +34,11 @@ func TestTokenInAnObjectIsFound(t *testing.T) {
 		}, true},
 	} {
 		t.Run(tc.where, func(t *testing.T) {
-			apitest.Must(t, hub(t).Create(t.Context(), tc.object))
-			if err := search.Objects(t.Context(), hub(t)); (err != nil) != tc.want {
+			apitest.Must(t, journeys.Hub(t).Create(t.Context(), tc.object))
+			if err := search.Objects(t.Context(), journeys.Hub(t)); (err != nil) != tc.want {
 				t.Errorf("found: %v, want %t", err, tc.want)
 			}
-			apitest.Must(t, hub(t).Delete(t.Context(), tc.object))
+			apitest.Must(t, journeys.Hub(t).Delete(t.Context(), tc.object))
 		})
 	}
 }

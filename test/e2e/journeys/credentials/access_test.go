@@ -1,4 +1,4 @@
-package journeys
+package credentials
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
@@ -41,8 +42,8 @@ func providersOf(profile *inventoryv1alpha1.ClusterProfile) []string {
 func offers(t *testing.T, namespace, cluster string, want ...string) *inventoryv1alpha1.ClusterProfile {
 	t.Helper()
 	var profile *inventoryv1alpha1.ClusterProfile
-	apitest.Within(t, soon, fmt.Sprintf("profile of %s offers %v", cluster, want), func(ctx context.Context) (err error) {
-		if profile, err = profileOf(ctx, hub(t), namespace, cluster); err != nil {
+	apitest.Within(t, journeys.Soon, fmt.Sprintf("profile of %s offers %v", cluster, want), func(ctx context.Context) (err error) {
+		if profile, err = journeys.ProfileOf(ctx, journeys.Hub(t), namespace, cluster); err != nil {
 			return err
 		}
 		if got := providersOf(profile); !slices.Equal(got, want) {
@@ -59,7 +60,7 @@ func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, toke
 	config := &rest.Config{Host: provider.Cluster.Server, BearerToken: token}
 	config.CAData = provider.Cluster.CertificateAuthorityData
 	if provider.Name == throughProxy {
-		config.Dial = world.ServiceDialer(fleet.HubName)
+		config.Dial = journeys.Fleet.ServiceDialer(fleet.HubName)
 	}
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -75,13 +76,13 @@ func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, toke
 // leadsIn waits until the way leads to the cluster as the account.
 func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, name string) {
 	t.Helper()
-	apitest.Within(t, eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
+	apitest.Within(t, journeys.Eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
 		source, err := secretOf(ctx, t, cluster, name)
 		if err != nil {
 			return err
 		}
 		user, err := whoAmI(ctx, provider, string(source.Data["token"]))
-		if err == nil && user != "system:serviceaccount:"+agentNS+":"+name {
+		if err == nil && user != "system:serviceaccount:"+journeys.AgentNS+":"+name {
 			err = fmt.Errorf("it knows the caller as %s", user)
 		}
 		return err
@@ -91,41 +92,41 @@ func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, n
 // A profile says how to connect: where, by which CA, and to the exec plugin the
 // cluster's name and nothing else.
 func TestProfileSaysHowToConnect(t *testing.T) {
-	withAccess(t)
-	installed(t)
-	enabled(t, cluster1)
-	ns := sandbox(t, "way-in", cluster1)
-	hasProfile(t, ns, cluster1)
-	account(t, cluster1, "way-in", ns)
-	provider := offers(t, ns, cluster1, throughProxy).Status.AccessProviders[0]
-	if want := "https://" + fleet.UserServer + "/" + cluster1; provider.Cluster.Server != want {
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	ns := journeys.Sandbox(t, "way-in", journeys.Cluster1)
+	journeys.HasProfile(t, ns, journeys.Cluster1)
+	account(t, journeys.Cluster1, "way-in", ns)
+	provider := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
+	if want := "https://" + fleet.UserServer + "/" + journeys.Cluster1; provider.Cluster.Server != want {
 		t.Errorf("server = %q, want %q", provider.Cluster.Server, want)
 	}
 	extensions := provider.Cluster.Extensions
 	if len(extensions) != 1 || extensions[0].Name != execConfig || string(extensions[0].Extension.Raw) != `{"clusterName":"cluster1"}` {
 		t.Errorf("extensions = %s, want %s with the cluster's name alone", extensions, execConfig)
 	}
-	leadsIn(t, provider, cluster1, "way-in")
+	leadsIn(t, provider, journeys.Cluster1, "way-in")
 }
 
 // The way in goes with what it leads through, from every profile or from that of
 // one cluster, and comes back with it. Each costs one PATCH.
 func TestWayInGoesWithItsGround(t *testing.T) {
-	withAccess(t)
-	installed(t)
-	enabled(t, cluster1, cluster2)
-	ns := sandbox(t, "ground", cluster1, cluster2)
-	offers(t, ns, cluster1, throughProxy)
-	offers(t, ns, cluster2, throughProxy)
-	account(t, cluster1, "ground", ns)
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	ns := journeys.Sandbox(t, "ground", journeys.Cluster1, journeys.Cluster2)
+	offers(t, ns, journeys.Cluster1, throughProxy)
+	offers(t, ns, journeys.Cluster2, throughProxy)
+	account(t, journeys.Cluster1, "ground", ns)
 
-	before := settled(t, "clusterprofiles")
+	before := journeys.Settled(t, "clusterprofiles")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-addon-user"}}
-	apitest.Must(t, hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service))
+	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service))
 	again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels}, Spec: service.Spec}
 	again.Spec.ClusterIP, again.Spec.ClusterIPs = "", nil
 	restored := false
-	c := hub(t)
+	c := journeys.Hub(t)
 	t.Cleanup(func() {
 		if !restored {
 			if err := c.Create(context.Background(), again); err != nil {
@@ -133,30 +134,30 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 			}
 		}
 	})
-	apitest.Must(t, hub(t).Delete(t.Context(), service))
-	offers(t, ns, cluster1)
-	offers(t, ns, cluster2)
-	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", service.Namespace+"/"+service.Name)
-	apitest.Must(t, hub(t).Create(t.Context(), again))
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), service))
+	offers(t, ns, journeys.Cluster1)
+	offers(t, ns, journeys.Cluster2)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "AccessUnavailable", service.Namespace+"/"+service.Name)
+	apitest.Must(t, journeys.Hub(t).Create(t.Context(), again))
 	restored = true
-	way := offers(t, ns, cluster1, throughProxy).Status.AccessProviders[0]
-	offers(t, ns, cluster2, throughProxy)
-	says(t, cluster1, conditionPS, metav1.ConditionTrue, "Synced", ns)
-	wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
-	leadsIn(t, way, cluster1, "ground")
+	way := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
+	offers(t, ns, journeys.Cluster2, throughProxy)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
+	leadsIn(t, way, journeys.Cluster1, "ground")
 
 	// A finalizer keeps the cluster's Placement from giving it the addon again before
 	// anybody has seen it going.
-	untouched := hasProfile(t, ns, cluster1)
-	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster2, Name: "cluster-proxy"}}
+	untouched := journeys.HasProfile(t, ns, journeys.Cluster1)
+	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.Cluster2, Name: "cluster-proxy"}}
 	free := finalized(t, proxy)
-	apitest.Must(t, hub(t).Delete(t.Context(), proxy))
-	offers(t, ns, cluster2)
-	says(t, cluster2, conditionPS, metav1.ConditionTrue, "Synced", ns)
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), proxy))
+	offers(t, ns, journeys.Cluster2)
+	journeys.Says(t, journeys.Cluster2, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
 	free(t.Context())
-	apitest.Within(t, eventually, "cluster-proxy comes back to "+cluster2, func(ctx context.Context) error {
+	apitest.Within(t, journeys.Eventually, "cluster-proxy comes back to "+journeys.Cluster2, func(ctx context.Context) error {
 		back := proxy.DeepCopy()
-		if err := hub(t).Get(ctx, client.ObjectKeyFromObject(proxy), back); err != nil {
+		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(proxy), back); err != nil {
 			return err
 		}
 		if back.DeletionTimestamp != nil {
@@ -164,10 +165,10 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 		}
 		return nil
 	})
-	account(t, cluster2, "ground", ns)
-	way = offers(t, ns, cluster2, throughProxy).Status.AccessProviders[0]
-	leadsIn(t, way, cluster2, "ground")
-	if now := hasProfile(t, ns, cluster1); now.ResourceVersion != untouched.ResourceVersion {
+	account(t, journeys.Cluster2, "ground", ns)
+	way = offers(t, ns, journeys.Cluster2, throughProxy).Status.AccessProviders[0]
+	leadsIn(t, way, journeys.Cluster2, "ground")
+	if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.ResourceVersion != untouched.ResourceVersion {
 		t.Error("the profile of the other cluster was written")
 	}
 }
@@ -177,7 +178,7 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 func finalized(t *testing.T, object client.Object) (free func(context.Context)) {
 	t.Helper()
 	const finalizer = "story.example/holds"
-	c := hub(t)
+	c := journeys.Hub(t)
 	change := func(ctx context.Context, edit func(client.Object) bool) error {
 		now := object.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
@@ -206,27 +207,27 @@ func finalized(t *testing.T, object client.Object) (free func(context.Context)) 
 // An administrator who can reach a cluster without a proxy says so in a ConfigMap;
 // the way through the proxy stays the first.
 func TestAdministratorOffersTheDirectWay(t *testing.T) {
-	withAccess(t)
-	installed(t)
-	enabled(t, cluster1, cluster2)
-	ns := sandbox(t, "direct", cluster1, cluster2)
-	offers(t, ns, cluster2, throughProxy)
-	account(t, cluster1, "direct", ns)
-	spoke, err := world.Spoke(cluster1)
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	ns := journeys.Sandbox(t, "direct", journeys.Cluster1, journeys.Cluster2)
+	offers(t, ns, journeys.Cluster2, throughProxy)
+	account(t, journeys.Cluster1, "direct", ns)
+	spoke, err := journeys.Fleet.Spoke(journeys.Cluster1)
 	apitest.Must(t, err)
 	text := func(server string) string {
 		return fmt.Sprintf(`{"server": %q, "certificateAuthority": %q}`, server, spoke.CAData)
 	}
-	ways := create(t, hub(t), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: managerNS, Name: "direct-ways", Labels: map[string]string{"inventory.open-cluster-management.io/direct-access": "true"}},
-		Data:       map[string]string{cluster1: text(spoke.Host)},
+	ways := journeys.Create(t, journeys.Hub(t), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "direct-ways", Labels: map[string]string{"inventory.open-cluster-management.io/direct-access": "true"}},
+		Data:       map[string]string{journeys.Cluster1: text(spoke.Host)},
 	})
-	way := offers(t, ns, cluster1, throughProxy, directly).Status.AccessProviders[1]
-	leadsIn(t, way, cluster1, "direct")
-	offers(t, ns, cluster2, throughProxy)
+	way := offers(t, ns, journeys.Cluster1, throughProxy, directly).Status.AccessProviders[1]
+	leadsIn(t, way, journeys.Cluster1, "direct")
+	offers(t, ns, journeys.Cluster2, throughProxy)
 
-	ways.Data[cluster1] = text("http://insecure.example")
-	apitest.Must(t, hub(t).Update(t.Context(), ways))
-	offers(t, ns, cluster1, throughProxy)
-	says(t, cluster1, conditionPS, metav1.ConditionFalse, "AccessUnavailable", "https")
+	ways.Data[journeys.Cluster1] = text("http://insecure.example")
+	apitest.Must(t, journeys.Hub(t).Update(t.Context(), ways))
+	offers(t, ns, journeys.Cluster1, throughProxy)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "AccessUnavailable", "https")
 }

@@ -1,4 +1,4 @@
-package journeys
+package credentials
 
 import (
 	"context"
@@ -8,35 +8,36 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/guide"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
 // Whoever does what docs/consumers.md says, step by step and to the letter, ends
 // with a program that works on the cluster.
 func TestConsumersGuideWorksAsWritten(t *testing.T) {
-	withAccess(t)
-	installed(t)
-	enabled(t, cluster1)
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
 	apitest.Must(t, buildConsumers())
-	steps, err := guide.Read(world, "consumers.md", "Step by step")
+	steps, err := guide.Read(journeys.Fleet, "consumers.md", "Step by step")
 	apitest.Must(t, err)
-	t.Cleanup(func() { moveTo(context.Background(), t, cluster1, defaultSet) })
+	t.Cleanup(func() { journeys.MoveTo(context.Background(), t, journeys.Cluster1, journeys.DefaultSet) })
 	applied, typed := 0, 0
 	for _, step := range steps {
 		if step.YAML != "" {
 			applied++
-			if _, err := guide.Type(t.Context(), world, "kubectl apply -f -", step.YAML); err != nil {
+			if _, err := guide.Type(t.Context(), journeys.Fleet, "kubectl apply -f -", step.YAML); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if _, err := guide.Type(context.Background(), world, "kubectl delete --ignore-not-found --timeout=2m -f -", step.YAML); err != nil {
+				if _, err := guide.Type(context.Background(), journeys.Fleet, "kubectl delete --ignore-not-found --timeout=2m -f -", step.YAML); err != nil {
 					t.Error(err)
 				}
 			})
 			continue
 		}
 		typed++
-		apitest.Within(t, eventually, step.Command, func(ctx context.Context) error {
-			said, err := guide.Type(ctx, world, step.Command, "")
+		apitest.Within(t, journeys.Eventually, step.Command, func(ctx context.Context) error {
+			said, err := guide.Type(ctx, journeys.Fleet, step.Command, "")
 			if err == nil && strings.TrimSpace(said) == "" {
 				err = errors.New("it says nothing")
 			}
@@ -46,6 +47,6 @@ func TestConsumersGuideWorksAsWritten(t *testing.T) {
 	if applied < 7 || typed < 4 {
 		t.Fatalf("the guide has %d YAML blocks and %d commands", applied, typed)
 	}
-	token(t, cluster1, "my-consumer")
-	wants(t, cluster1, "guide", "done")
+	token(t, journeys.Cluster1, "my-consumer")
+	wants(t, journeys.Cluster1, "guide", "done")
 }

@@ -1,0 +1,98 @@
+package journeys
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
+)
+
+// The spokes of every fleet; Lost is the one that a story may leave behind unusable.
+const (
+	Cluster1 = "cluster1"
+	Cluster2 = "cluster2"
+	Lost     = "cluster3"
+)
+
+const startTimeout = 30 * time.Minute
+
+var (
+	// Fleet is where the stories of this process happen, from the first use of
+	// Installed, ClientOf or Hub.
+	Fleet *fleet.Fleet
+
+	// options are those of the fleet, and start starts it.
+	options fleet.Options
+	start   = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		var err error
+		Fleet, err = fleet.Up(ctx, options, os.Stderr)
+		return err
+	})
+
+	// access tells whether the stories of this process are about access to spokes.
+	access bool
+	// noAccess is why they cannot be reached through cluster-proxy here.
+	noAccess error
+)
+
+// Main is the TestMain of a package of stories: it runs them, on a fleet with the given
+// options that the first of them starts, and removes that fleet. With KEEP_FLEET set, the
+// fleet stays. A fleet with Access that cannot be had here is started without; WithAccess
+// then skips the stories that need it.
+func Main(m *testing.M, of fleet.Options) {
+	node.Init()
+	options = of
+	if access = of.Access; access {
+		noAccess = node.CheckOwnNetworks()
+		options.Access = noAccess == nil
+	}
+	code := m.Run()
+	if err := end(code != 0); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the fleet:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func end(failed bool) error {
+	if Fleet == nil || os.Getenv("KEEP_FLEET") != "" {
+		return nil
+	}
+	if failed {
+		keepLogs(Fleet)
+	}
+	return fleet.Down(context.Background(), options.Name, os.Stderr)
+}
+
+// keepLogs saves the logs of a fleet in which a story failed from its removal.
+func keepLogs(f *fleet.Fleet) {
+	dir, err := os.MkdirTemp("", "cluster-inventory-journeys-")
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS(f.LogDir()))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "keeping the logs:", err)
+		return
+	}
+	fmt.Fprintln(os.Stderr, "the fleet's logs are in", dir)
+}
+
+// WithAccess leaves a story out, and says so, where the fleet cannot have what it needs.
+// Automation never leaves one out.
+func WithAccess(t *testing.T) {
+	t.Helper()
+	switch {
+	case noAccess == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(noAccess)
+	default:
+		t.Skip(noAccess)
+	}
+}

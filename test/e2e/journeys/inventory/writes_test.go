@@ -1,0 +1,142 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+)
+
+// The profile of a settled cluster is born with one POST and one status PATCH; a
+// changed claim costs one PATCH per profile, whichever namespace it is in.
+func TestProfileWritesAreTheFewestPossible(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	journeys.Sets(t, journeys.Cluster1, "count.example", "0")
+	apitest.Within(t, journeys.Eventually, "the hub has the claim", func(ctx context.Context) error {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
+		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		if !slices.Contains(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: "count.example", Value: "0"}) {
+			return fmt.Errorf("it has %v", cluster.Status.ClusterClaims)
+		}
+		return nil
+	})
+	s := journeys.Set(t, "writes")
+	journeys.InSet(t, journeys.Cluster1, s)
+	first, second := journeys.Namespace(t, "writes"), journeys.Namespace(t, "writes")
+	before := journeys.Settled(t, "clusterprofiles")
+
+	journeys.Bind(t, first, s)
+	journeys.HasProfile(t, first, journeys.Cluster1)
+	journeys.Wrote(t, before, map[string]int{"hub: POST clusterprofiles": 1, "hub: PATCH clusterprofiles/status": 1}, "clusterprofiles")
+
+	journeys.Bind(t, second, s)
+	journeys.HasProfile(t, second, journeys.Cluster1)
+	journeys.Shows(t, second, journeys.Cluster1, "count.example", "0")
+	before = journeys.Settled(t, "clusterprofiles", "clusterclaims")
+	journeys.Sets(t, journeys.Cluster1, "count.example", "1")
+	journeys.Shows(t, first, journeys.Cluster1, "count.example", "1")
+	journeys.Shows(t, second, journeys.Cluster1, "count.example", "1")
+	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 2, "cluster1: PATCH clusterclaims": 1}, "clusterprofiles", "clusterclaims")
+}
+
+// A new manager finds everything as it should be and writes nothing.
+func TestManagerRestartWritesNothing(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	ns := journeys.Sandbox(t, "restart", journeys.Cluster1, journeys.Cluster2)
+	journeys.Sets(t, journeys.Cluster1, "restart.example", "1")
+	journeys.HasProfile(t, ns, journeys.Cluster2)
+	journeys.Shows(t, ns, journeys.Cluster1, "restart.example", "1")
+	before := journeys.Settled(t, journeys.AddonResources...)
+
+	journeys.Replaced(t, "hub", journeys.ManagerPod(t.Context(), t))
+	apitest.Within(t, journeys.Eventually, "the new manager leads and works", func(ctx context.Context) error {
+		return journeys.Leads(ctx, t)
+	})
+	journeys.Stays(t, journeys.RestartObservation, "no write by the new manager", journeys.NoWrites(t, before))
+
+	journeys.Sets(t, journeys.Cluster1, "restart.example", "2")
+	journeys.Shows(t, ns, journeys.Cluster1, "restart.example", "2")
+}
+
+// A new agent finds everything as it should be and writes nothing. Its Pod goes
+// and comes, so OCM's work agent and the manager report its health: that is all.
+func TestAgentRestartWritesNothing(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	ns := journeys.Sandbox(t, "agent", journeys.Cluster1)
+	journeys.Sets(t, journeys.Cluster1, "agent.example", "1")
+	journeys.Shows(t, ns, journeys.Cluster1, "agent.example", "1")
+	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
+	before, reported := journeys.Settled(t, journeys.AddonResources...), lastReport(t, journeys.Cluster1)
+
+	journeys.Replaced(t, journeys.Cluster1, journeys.AgentPod(t.Context(), t, journeys.Cluster1))
+	journeys.Stays(t, journeys.RestartObservation, "no write by the new agent", func(context.Context) error {
+		diff := journeys.Since(before, journeys.Counts(t, journeys.AddonResources...))
+		// The health of the Pod, told by others; what the agent tells is below.
+		delete(diff, "hub: PATCH manifestworks/status")
+		delete(diff, "hub: PATCH managedclusteraddons/status")
+		if len(diff) > 0 {
+			return fmt.Errorf("written: %v", diff)
+		}
+		if now := lastReport(t, journeys.Cluster1); now != reported {
+			return fmt.Errorf("the agent reported at %s, and again at %s", reported, now)
+		}
+		return nil
+	})
+	journeys.Sets(t, journeys.Cluster1, "agent.example", "2")
+	journeys.Shows(t, ns, journeys.Cluster1, "agent.example", "2")
+}
+
+// lastReport is when the agent last wrote to its addon.
+func lastReport(t *testing.T, cluster string) string {
+	t.Helper()
+	addon := journeys.AddonOf(cluster)
+	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
+	for _, entry := range addon.ManagedFields {
+		if entry.Manager == "spoke.report" {
+			return entry.Time.String()
+		}
+	}
+	t.Fatalf("the agent of %s never wrote to its addon", cluster)
+	return ""
+}
+
+// What a ManagedCluster says beside what is published costs nothing: renewed
+// leases, heartbeats, labels and annotations nobody asked for.
+func TestUnrelatedChangesWriteNothing(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	ns := journeys.Sandbox(t, "noise", journeys.Cluster1)
+	journeys.HasProfile(t, ns, journeys.Cluster1)
+	renewed(t, journeys.Cluster1)
+	lease(t, journeys.Cluster1, 5)
+	t.Cleanup(func() {
+		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
+		if err := journeys.Hub(t).Patch(context.WithoutCancel(t.Context()), object, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":60}}`))); err != nil {
+			t.Error(err)
+		}
+	})
+	before := journeys.Settled(t, journeys.AddonResources...)
+	n := 0
+	journeys.Stays(t, journeys.RestartObservation, "no write for noise", func(ctx context.Context) error {
+		n++
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"journey":"%d"},"labels":{"noise":"%d"}}}`, n, n)
+		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
+		if err := journeys.Hub(t).Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return err
+		}
+		return journeys.NoWrites(t, before)(ctx)
+	})
+}

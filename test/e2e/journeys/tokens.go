@@ -1,0 +1,49 @@
+package journeys
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
+)
+
+// Tokens are those that stories dealt with.
+var Tokens = canary.New()
+
+// endings holds the stories that will search for tokens when they end.
+var endings = map[string]bool{}
+
+// searchForTokens ends the story with a search for tokens, if its fleet can have any. It
+// returns the Helm arguments that make manager and agents log everything, so that a
+// logged token is found.
+func searchForTokens(t *testing.T) (helmArgs []string) {
+	t.Helper()
+	if !access {
+		return nil
+	}
+	if story, _, _ := strings.Cut(t.Name(), "/"); !endings[story] {
+		endings[story] = true
+		t.Cleanup(func() { noTokenAnywhere(t) })
+	}
+	return []string{"--set", "logLevel=10", "--set", "agent.logLevel=10"}
+}
+
+// noTokenAnywhere looks for every token of every story so far in all that people
+// and other programs read.
+func noTokenAnywhere(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Eventually)
+	defer cancel()
+	found := []error{Tokens.Logs(Fleet.LogDir())}
+	for _, cluster := range []string{"hub", Cluster1, Cluster2} {
+		found = append(found, Tokens.Objects(ctx, ClientOf(t, cluster)))
+	}
+	if installedWith != nil {
+		found = append(found, Tokens.Metrics(ctx, "http://"+ManagerPod(ctx, t).Status.PodIP+":8080/metrics"))
+	}
+	if err := errors.Join(found...); err != nil {
+		t.Error(err)
+	}
+}
