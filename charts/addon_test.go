@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -160,6 +161,7 @@ func testAddonShell(t *testing.T) {
 	s.condition(a, "Available", metav1.ConditionTrue)
 
 	s.condition(a, "ManifestApplied", metav1.ConditionTrue)
+	s.checkReturn(a)
 	s.wire.Settle(t, patience, settled)
 	s.start()
 	s.Eventually("the manager reads works again", func() string {
@@ -175,6 +177,36 @@ func testAddonShell(t *testing.T) {
 	s.checkRemoval(a)
 
 	s.checkAbandoned(s.join(metav1.ConditionUnknown))
+}
+
+// checkReturn plays OCM when a cluster becomes unreachable and then returns, while the
+// spoke has nothing new to report.
+func (s *shell) checkReturn(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	setAvailable := func(status string) {
+		apitest.EditStatus(s, cluster, func(c *clusterv1.ManagedCluster) {
+			c.Status.Conditions = []metav1.Condition{
+				ocmtest.Condition(clusterv1.ManagedClusterConditionAvailable, status, "Test", ""),
+			}
+		})
+	}
+	setAvailable("Unknown")
+	apitest.EditStatus(s, a, func(a *addonv1beta1.ManagedClusterAddOn) {
+		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: "Available", Status: metav1.ConditionUnknown, Reason: "ManagedClusterLeaseUpdateStopped",
+		})
+	})
+	s.wire.Settle(s.T, patience, settled)
+	s.condition(a, "Available", metav1.ConditionUnknown)
+	s.wire.Reset()
+	setAvailable("True")
+	s.condition(a, "Available", metav1.ConditionTrue)
+	s.wire.Settle(s.T, patience, settled)
+	want := []string{"PATCH managedclusteraddons/status"}
+	if diff := cmp.Diff(want, s.wire.Sent("managedclusteraddons", "managedclusteraddons/status")); diff != "" {
+		s.T.Errorf("writes to the addon of a cluster that is back (-want +got):\n%s", diff)
+	}
 }
 
 // checkRights tries what the agent may and may not do.
@@ -277,6 +309,20 @@ func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) 
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "klusterlets"}},
 	})
+	refused := make(chan struct{})
+	failing := sync.OnceFunc(func() { close(refused) })
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		select {
+		case <-refused:
+			return apitest.Fault{}
+		default:
+		}
+		if !call.IsWrite() || call.Resource != "certificatesigningrequests/approval" {
+			return apitest.Fault{}
+		}
+		failing()
+		return apitest.Fault{Status: 503, Reason: "ServiceUnavailable"}
+	})
 	stranger := s.request(a, user, "system:open-cluster-management:another:agent")
 	klusterlet := s.request(a, user, "system:open-cluster-management:"+a.Namespace+":agent")
 	s.Eventually("the klusterlet's request is approved", func() string {
@@ -287,6 +333,12 @@ func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) 
 		}
 		return ""
 	})
+	select {
+	case <-refused:
+	default:
+		s.T.Error("no approval failed first")
+	}
+	s.wire.Fail(nil)
 	if s.MustGet(stranger); len(stranger.Status.Conditions) > 0 {
 		s.T.Errorf("the stranger's request: %v", stranger.Status.Conditions)
 	}

@@ -72,6 +72,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
 	maps.Copy(byObject, credentials.CacheOptions())
+	maps.Copy(byObject, addon.CacheOptions())
 	return manager.New(cfg, manager.Options{
 		Scheme: NewScheme(),
 		Logger: logr.FromContextOrDiscard(ctx),
@@ -94,7 +95,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 
 // addControllers is the list of what the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) error {
-	err := addon.Add(mgr, addon.Options{
+	err := addon.Add(ctx, mgr, addon.Options{
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
 		InstallNamespace:     opts.AgentInstallNamespace,

@@ -22,13 +22,17 @@ import (
 // not come back.
 const ControllerName = "hub.cleanup-timeout"
 
-// Add adds addon-framework, which runs on the elected leader, and the controller
-// hub.cleanup-timeout. The manager's cache must hold the deletion times of the
-// ManagedClusterAddOns and ManagedClusters, and the Available condition of the
-// ManagedClusters.
-func Add(mgr manager.Manager, opts Options) error {
+// Add adds addon-framework, which runs on the elected leader, and the controllers
+// hub.csr-approval and hub.cleanup-timeout. The manager's cache must be configured by
+// CacheOptions and hold the deletion times of the ManagedClusterAddOns and
+// ManagedClusters, and the ManagedClusters' spec.hubAcceptsClient and condition
+// Available.
+func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
+		return err
+	}
+	if err := addApprover(ctx, mgr); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -52,44 +51,54 @@ type Options struct {
 // once. To roll it out by the install strategy, read an AddOnDeploymentConfig in values
 // and name it in SupportedConfigGVRs.
 type inventoryAgent struct {
-	opts     Options
-	template template
-	grants   *grants
+	common   Values // of all clusters
+	renderer *renderer
+	options  agent.AgentAddonOptions
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}
+
+func newAgent(opts Options, grants *grants) (*inventoryAgent, error) {
+	template, err := newTemplate()
+	if err != nil {
+		return nil, err
+	}
+	common := Values{
+		InstallNamespace: opts.InstallNamespace,
+		Image:            opts.AgentImage,
+		PullPolicy:       opts.AgentImagePullPolicy,
+		ClaimLimit:       opts.ClaimLimit,
+		LogLevel:         opts.AgentLogLevel,
+	}
+	renderer, err := newRenderer(template, common)
+	if err != nil {
+		return nil, err
+	}
+	return &inventoryAgent{common: common, renderer: renderer, options: agentOptions(opts, grants)}, nil
+}
 
 // Manifests is called several times per event of an addon or its ManifestWorks.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
-	return a.template.render(a.values(cluster, addon))
+	return a.renderer.render(a.common.of(cluster.Name, string(addon.UID)))
 }
 
-func (a *inventoryAgent) values(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) Values {
-	return Values{
-		ClusterName:      cluster.Name,
-		AddonUID:         string(addon.UID),
-		InstallNamespace: a.opts.InstallNamespace,
-		Image:            a.opts.AgentImage,
-		PullPolicy:       a.opts.AgentImagePullPolicy,
-		ClaimLimit:       a.opts.ClaimLimit,
-		LogLevel:         a.opts.AgentLogLevel,
-	}
-}
+// GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens
+// of times per event.
+func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions { return a.options }
 
-// GetAgentAddonOptions tells the framework how to treat the addon.
-func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
+func agentOptions(opts Options, grants *grants) agent.AgentAddonOptions {
 	return agent.AgentAddonOptions{
 		AddonName: contract.AddonName,
 		Registration: &agent.RegistrationOption{
 			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
-			CSRApproveCheck:  approve,
-			PermissionConfig: a.grants.apply,
+			PermissionConfig: grants.apply,
 		},
 		AgentInstallNamespace: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (string, error) {
-			return a.opts.InstallNamespace, nil
+			return opts.InstallNamespace, nil
 		},
+		AgentDeployTriggerClusterFilter: reachableAgain,
 		HealthProber: &agent.HealthProber{
 			Type: agent.HealthProberTypeWork,
 			WorkProber: &agent.WorkHealthProber{
@@ -102,7 +111,7 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 			// which is the prober's, and the scrape type from the last, which is this
 			// one. With the prober's identifier the framework would drop the scrape type.
 			{
-				ResourceIdentifier: agentDeployment(a.opts.InstallNamespace),
+				ResourceIdentifier: agentDeployment(opts.InstallNamespace),
 				FeedbackRules:      wellKnownStatus(),
 				FeedbackScrapeType: workv1.FeedbackWatchType,
 			},
@@ -110,7 +119,7 @@ func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions {
 				Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD,
 			}),
 			createOnly(workv1.ResourceIdentifier{
-				Resource: "configmaps", Namespace: a.opts.InstallNamespace, Name: contract.CleanupMarkerName,
+				Resource: "configmaps", Namespace: opts.InstallNamespace, Name: contract.CleanupMarkerName,
 			}),
 		},
 	}
@@ -132,6 +141,14 @@ func wellKnownStatus() []workv1.FeedbackRule {
 	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 }
 
+// reachableAgain makes the framework check the health of a cluster's addon. While a
+// cluster is unreachable, OCM sets the addon's condition Available to Unknown and the
+// framework leaves it so; when the cluster is back, the spoke has nothing new to report.
+func reachableAgain(before, after *clusterv1.ManagedCluster) bool {
+	unknown := string(metav1.ConditionUnknown)
+	return availability(before) == unknown && availability(after) != unknown
+}
+
 // health checks the status that the spoke reported for the agent's Deployment. Its
 // error becomes the message of the addon's condition Available. The framework calls it
 // only once there is a report.
@@ -144,17 +161,4 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 		}
 	}
 	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", agentName)
-}
-
-// approve decides on a certificate request, and logs a refusal.
-func approve(
-	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
-	csr *certificatesv1.CertificateSigningRequest,
-) bool {
-	if err := judge(cluster, addon, csr); err != nil {
-		klog.FromContext(ctx).Info("Certificate request not approved",
-			"csr", csr.Name, "cluster", cluster.Name, "requester", csr.Spec.Username, "reason", err.Error())
-		return false
-	}
-	return true
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -33,9 +34,31 @@ const (
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
 )
 
+// isDecided reports whether a request has been approved or denied, by anybody.
+func isDecided(request *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(request.Status.Conditions,
+		func(condition certificatesv1.CertificateSigningRequestCondition) bool {
+			return condition.Type == certificatesv1.CertificateApproved || condition.Type == certificatesv1.CertificateDenied
+		})
+}
+
+// approved returns a copy of the request with its approval. The reason is that of
+// addon-framework and OCM, which users may look for.
+func approved(request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+	request = request.DeepCopy()
+	request.Status.Conditions = append(request.Status.Conditions,
+		certificatesv1.CertificateSigningRequestCondition{
+			Type:    certificatesv1.CertificateApproved,
+			Status:  corev1.ConditionTrue,
+			Reason:  "AutoApprovedByHubCSRApprovingController",
+			Message: "Auto approving addon agent certificate.",
+		})
+	return request
+}
+
 // judge returns why the request must not be approved, or nil. It checks everything that
-// would be signed. The labels by which the framework found the request prove nothing,
-// because anyone may set them.
+// would be signed. The labels by which the request was found prove nothing, because
+// anyone may set them.
 func judge(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 	csr *certificatesv1.CertificateSigningRequest,

@@ -47,8 +47,13 @@ type Values struct {
 	LogLevel int
 }
 
-// template is the spoke's manifests without the values. It is decoded once, because
-// the framework renders it several times per cluster and event.
+// of returns the values of one cluster, and of one installation on it.
+func (v Values) of(cluster, addonUID string) Values {
+	v.ClusterName, v.AddonUID = cluster, addonUID
+	return v
+}
+
+// template is the spoke's manifests without the values, decoded.
 type template []runtime.Object
 
 // newTemplate decodes every manifest, in the order of the file names. Unknown fields
@@ -79,8 +84,8 @@ func newTemplate() (template, error) {
 
 // render returns the manifests of one spoke, in the template's order. Equal values
 // yield equal objects, so that a ManifestWork is written only when something changes.
-func (t template) render(v Values) ([]runtime.Object, error) {
-	rendered := make([]runtime.Object, 0, len(t))
+func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
+	rendered := make([]*unstructured.Unstructured, 0, len(t))
 	for _, original := range t {
 		object := original.DeepCopyObject()
 		if err := v.fill(object); err != nil {

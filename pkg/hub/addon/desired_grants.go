@@ -1,7 +1,10 @@
 package addon
 
 import (
+	"maps"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -10,6 +13,10 @@ import (
 )
 
 func desiredRole(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: grantMeta(addon), Rules: agentRules()}
+}
+
+func agentRules() []rbacv1.PolicyRule {
 	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{
 			APIGroups:     []string{addonv1beta1.GroupName},
@@ -18,12 +25,9 @@ func desiredRole(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.Role {
 			Verbs:         verbs,
 		}
 	}
-	return &rbacv1.Role{
-		ObjectMeta: grantMeta(addon),
-		Rules: []rbacv1.PolicyRule{
-			rule("managedclusteraddons", "get", "list", "watch"),
-			rule("managedclusteraddons/status", "patch"),
-		},
+	return []rbacv1.PolicyRule{
+		rule("managedclusteraddons", "get", "list", "watch"),
+		rule("managedclusteraddons/status", "patch"),
 	}
 }
 
@@ -48,12 +52,36 @@ func grantMeta(addon *addonv1beta1.ManagedClusterAddOn) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:      agentName,
 		Namespace: addon.Namespace,
-		Labels:    map[string]string{contract.LabelManagedBy: contract.ManagedBy},
+		Labels:    grantLabels(),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: addonv1beta1.GroupVersion.String(),
 			Kind:       "ManagedClusterAddOn",
 			Name:       addon.Name,
 			UID:        addon.UID,
 		}},
+	}
+}
+
+func grantLabels() map[string]string {
+	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+}
+
+// trimGrants returns a transform that keeps of a Role or RoleBinding one copy of what
+// it has in common with those of all clusters.
+func trimGrants() func(any) (any, error) {
+	labels, rules := grantLabels(), agentRules()
+	return func(obj any) (any, error) {
+		object, ok := obj.(metav1.Object)
+		if !ok {
+			return obj, nil
+		}
+		object.SetManagedFields(nil)
+		if maps.Equal(object.GetLabels(), labels) {
+			object.SetLabels(labels)
+		}
+		if role, ok := obj.(*rbacv1.Role); ok && equality.Semantic.DeepEqual(role.Rules, rules) {
+			role.Rules = rules
+		}
+		return obj, nil
 	}
 }

@@ -38,11 +38,7 @@ func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*unstructured.Unstructured
-	for _, object := range objects {
-		all = append(all, object.(*unstructured.Unstructured))
-	}
-	return all
+	return objects
 }
 
 func TestRenderPutsEverythingInItsPlace(t *testing.T) {

@@ -2,10 +2,15 @@
 // each cluster's agent, approves its certificate, grants its rights on the hub, deploys
 // it to the spoke, reports its health, and makes sure that its removal completes.
 //
-// Most of this is done by addon-framework, which runs on the elected leader and
-// calls this package: desired.go renders the manifests, decide_approval.go checks
-// certificate requests, grants.go applies the rights (desired_grants.go), and agent.go
-// has the rest.
+// Most of this is done by two controllers of addon-framework, which run on the elected
+// leader and call this package: desired.go says what the manifests are, render.go
+// renders each distinct one once, grants.go applies the rights (desired_grants.go), and
+// agent.go has the rest. informers.go keeps from the framework what it does not need:
+// of a ManifestWork all that it does not read, and every event that changes nothing it
+// reads.
+//
+// Certificate requests are approved by the controller hub.csr-approval (approver.go),
+// as decide_approval.go judges them.
 //
 // However, addon-framework waits forever for the clean-up Job, even if the spoke never
 // comes back. Likewise a cluster that is deleted from the hub waits for this addon's
@@ -18,16 +23,16 @@
 //   - status and finalizers of the ManagedClusterAddOns named cluster-inventory
 //     (framework; the klusterlet, OCM's addon manager, the agent and the inventory
 //     write other parts of the same status);
-//   - the approval of CertificateSigningRequests of this addon (framework);
+//   - the approval of CertificateSigningRequests of this addon;
 //   - Role and RoleBinding cluster-inventory-agent in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
-// Requeue: the framework resyncs every ten minutes; hub.cleanup-timeout requeues a
-// cluster for the end of its timeout, and every five seconds while ManifestWorks of an
-// unreachable spoke are not deleted yet.
+// Requeue: nothing is done without an event; what fails is retried, an approval at
+// least every minute. hub.cleanup-timeout requeues a cluster for the end of its timeout,
+// and every five seconds while ManifestWorks of an unreachable spoke are not deleted
+// yet.
 //
 // RBAC:
-//   - clustermanagementaddons named cluster-inventory: list, watch;
 //   - managedclusteraddons named cluster-inventory: list, watch, update, patch, and get,
 //     which the manager only passes on to agents; status: patch; finalizers: update;
 //   - managedclusters: list, watch;

@@ -3,18 +3,19 @@ package addon
 import (
 	"context"
 	"fmt"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"open-cluster-management.io/addon-framework/pkg/addonmanager"
+	"k8s.io/client-go/util/workqueue"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/registration"
+	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
+	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
@@ -23,15 +24,21 @@ import (
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
+	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// resync is how often the framework reconciles everything again.
-const resync = 10 * time.Minute
+const (
+	// noResync: every write that must be repeated is, and informers miss nothing.
+	noResync = 0
+
+	// frameworkWorkers is how many clusters each of the framework's controllers works
+	// on at a time. They mostly wait for the API server.
+	frameworkWorkers = 4
+)
 
 // framework runs addon-framework while this process is the leader. Its informers are
 // restricted to this addon and start only then, so a standby caches nothing.
@@ -53,119 +60,138 @@ func (f *framework) Start(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cached.Start(ctx) }()
-	template, err := newTemplate()
+	agent, err := newAgent(f.opts, &grants{reader: cached, live: f.live, writer: f.client})
 	if err != nil {
 		return err
 	}
-	manager := addonmanager.NewBaseAddonManagerImpl(f.cfg)
-	if err := manager.AddAgent(&inventoryAgent{
-		opts:     f.opts,
-		template: template,
-		grants:   &grants{reader: cached, live: f.live, writer: f.client},
-	}); err != nil {
+	controllers, err := f.newControllers(agent)
+	if err != nil {
+		return fmt.Errorf("preparing addon-framework: %w", err)
+	}
+	if err := triggerOnGrantChanges(ctx, cached, controllers.registration.SyncContext().Queue()); err != nil {
 		return err
 	}
-	if err := triggerOnGrantChanges(ctx, cached, manager); err != nil {
-		return err
-	}
-	if err := f.startManager(ctx, manager); err != nil {
-		return fmt.Errorf("starting addon-framework: %w", err)
-	}
+	controllers.start(ctx)
 	return <-ended
 }
 
-// startManager starts the framework's controllers with informers restricted to this
-// addon.
-func (f *framework) startManager(ctx context.Context, manager *addonmanager.BaseAddonManagerImpl) error {
-	kubeClient, err := kubernetes.NewForConfig(f.cfg)
-	if err != nil {
-		return err
-	}
+// controllers are those of the framework's controllers that this addon needs.
+//
+// The framework's own manager would run more of them: an approver, in whose place
+// Approver is, a signer for custom signers, which this addon does not use, and a
+// migration of ClusterManagementAddOns of a kind that the chart never made.
+type controllers struct {
+	registration factory.Controller
+	deploy       factory.Controller
+	informers    []interface{ Start(stop <-chan struct{}) }
+}
+
+// newControllers returns the controllers with informers restricted to this addon.
+func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, error) {
 	addonClient, err := addonclient.NewForConfig(f.cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	clusterClient, err := clusterclient.NewForConfig(f.cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	workClient, err := workclient.NewForConfig(f.cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	// ClusterManagementAddOn and ManagedClusterAddOns have the same name.
 	byName := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName).String()
 	}
 	byLabel := func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
-	addons := addoninformers.NewSharedInformerFactoryWithOptions(addonClient, resync,
+	addonInformers := addoninformers.NewSharedInformerFactoryWithOptions(addonClient, noResync,
 		addoninformers.WithTweakListOptions(byName), addoninformers.WithTransform(cache.TransformStripManagedFields()))
-	clusters := clusterinformers.NewSharedInformerFactoryWithOptions(clusterClient, resync,
+	clusterInformers := clusterinformers.NewSharedInformerFactoryWithOptions(clusterClient, noResync,
 		clusterinformers.WithTransform(trimCluster))
-	works := workinformers.NewSharedInformerFactoryWithOptions(workClient, resync,
-		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(trimWork))
-	requests := kubeinformers.NewSharedInformerFactoryWithOptions(kubeClient, resync,
-		kubeinformers.WithTweakListOptions(byLabel), kubeinformers.WithTransform(cache.TransformStripManagedFields()))
+	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
+		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(addonAgent.renderer.trimWork))
 
-	if err := addIndexers(addons, works); err != nil {
-		return err
+	addons := changedAddons{addonInformers.Addon().V1beta1().ManagedClusterAddOns()}
+	clusters := clusterInformers.Cluster().V1().ManagedClusters()
+	works := changedWorks{workInformers.Work().V1().ManifestWorks()}
+	if err := addIndexers(addons.Informer(), works.Informer()); err != nil {
+		return nil, err
 	}
-	manifestWorks := works.Work().V1().ManifestWorks()
-	if err := manager.StartWithInformers(ctx, workClient, manifestWorks, requests, addons, clusters, nil); err != nil {
-		return err
+	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
+	c := &controllers{
+		registration: registration.NewAddonRegistrationController(
+			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
+		deploy: agentdeploy.NewAddonDeployController(
+			workClient, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
+		informers: []interface{ Start(<-chan struct{}) }{addonInformers, clusterInformers, workInformers},
 	}
-	addons.Start(ctx.Done())
-	clusters.Start(ctx.Done())
-	works.Start(ctx.Done())
-	requests.Start(ctx.Done())
-	return nil
+	_, err = clusters.Informer().AddEventHandler(c.onNewClusters())
+	return c, err
 }
 
-// addIndexers adds the indexes that the framework's own start function adds.
-func addIndexers(addons addoninformers.SharedInformerFactory, works workinformers.SharedInformerFactory) error {
-	if err := works.Work().V1().ManifestWorks().Informer().AddIndexers(toolscache.Indexers{
-		index.ManifestWorkByAddon:           index.IndexManifestWorkByAddon,
-		index.ManifestWorkByHostedAddon:     index.IndexManifestWorkByHostedAddon,
-		index.ManifestWorkHookByHostedAddon: index.IndexManifestWorkHookByHostedAddon,
+func (c *controllers) start(ctx context.Context) {
+	go c.registration.Run(ctx, frameworkWorkers)
+	go c.deploy.Run(ctx, frameworkWorkers)
+	for _, informers := range c.informers {
+		informers.Start(ctx.Done())
+	}
+}
+
+// onNewClusters makes the framework reconcile the addon of a cluster that it did not
+// know yet: it leaves an addon alone that it sees before its cluster.
+func (c *controllers) onNewClusters() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, isInInitialList bool) {
+		if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
+			for _, controller := range []factory.Controller{c.registration, c.deploy} {
+				controller.SyncContext().Queue().Add(queueKey(cluster.Name))
+			}
+		}
+	}}
+}
+
+// queueKey is the key of a cluster's addon in the queues of the framework.
+func queueKey(cluster string) string { return cluster + "/" + contract.AddonName }
+
+// addIndexers adds the indexes that the framework's controllers use.
+func addIndexers(addons, works toolscache.SharedIndexInformer) error {
+	if err := works.AddIndexers(toolscache.Indexers{
+		index.ManifestWorkByAddon: index.IndexManifestWorkByAddon,
 	}); err != nil {
 		return err
 	}
-	if err := addons.Addon().V1beta1().ManagedClusterAddOns().Informer().AddIndexers(toolscache.Indexers{
+	return addons.AddIndexers(toolscache.Indexers{
 		index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
-		index.AddonByConfig:                  index.IndexAddonByConfig,
-	}); err != nil {
-		return err
-	}
-	return addons.Addon().V1beta1().ClusterManagementAddOns().Informer().AddIndexers(toolscache.Indexers{
-		index.ClusterManagementAddonByConfig: index.IndexClusterManagementAddonByConfig,
 	})
 }
 
-// newGrantCache returns a cache of the Roles and RoleBindings that this addon labelled.
+// newGrantCache returns a cache of the Roles and RoleBindings of the agents.
 func (f *framework) newGrantCache() (cache.Cache, error) {
-	marked := cache.ByObject{
-		Label:     labels.SelectorFromSet(labels.Set{contract.LabelManagedBy: contract.ManagedBy}),
-		Transform: cache.TransformStripManagedFields(),
+	ours := cache.ByObject{
+		Label:     labels.SelectorFromSet(grantLabels()),
+		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, agentName),
+		Transform: trimGrants(),
 	}
 	return cache.New(f.cfg, cache.Options{
 		Scheme:   f.client.Scheme(),
 		Mapper:   f.client.RESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{&rbacv1.Role{}: marked, &rbacv1.RoleBinding{}: marked},
+		ByObject: map[client.Object]cache.ByObject{&rbacv1.Role{}: ours, &rbacv1.RoleBinding{}: ours},
 	})
 }
 
-// triggerOnGrantChanges makes the framework reconcile an addon when its grants change:
-// the framework does not watch what PermissionConfig creates.
-func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *addonmanager.BaseAddonManagerImpl) error {
+// triggerOnGrantChanges makes the framework register an addon anew when its grants
+// change: the framework does not watch what PermissionConfig creates.
+func triggerOnGrantChanges(
+	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
+) error {
 	trigger := func(obj any) {
 		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = stale.Obj
 		}
-		if object, ok := obj.(client.Object); ok && object.GetName() == agentName {
-			manager.Trigger(object.GetNamespace(), contract.AddonName)
+		if object, ok := obj.(client.Object); ok {
+			queue.Add(queueKey(object.GetNamespace()))
 		}
 	}
 	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
@@ -181,33 +207,4 @@ func triggerOnGrantChanges(ctx context.Context, cached cache.Cache, manager *add
 		}
 	}
 	return nil
-}
-
-// trimCluster drops everything that neither the framework nor this package reads.
-func trimCluster(obj any) (any, error) {
-	cluster, ok := obj.(*clusterv1.ManagedCluster)
-	if !ok {
-		return obj, nil
-	}
-	cluster.ManagedFields = nil
-	cluster.Spec = clusterv1.ManagedClusterSpec{HubAcceptsClient: cluster.Spec.HubAcceptsClient}
-	cluster.Status = clusterv1.ManagedClusterStatus{Conditions: cluster.Status.Conditions}
-	return cluster, nil
-}
-
-// trimWork removes defaults that the API server set. The framework compares a
-// ManifestWork with what it renders, which has no defaults; without this it would send
-// a patch without effect for every ManifestWork each time the manager starts.
-func trimWork(obj any) (any, error) {
-	work, ok := obj.(*workv1.ManifestWork)
-	if !ok {
-		return obj, nil
-	}
-	work.ManagedFields = nil
-	for i := range work.Spec.ManifestConfigs {
-		if config := &work.Spec.ManifestConfigs[i]; config.FeedbackScrapeType == workv1.FeedbackPollType {
-			config.FeedbackScrapeType = ""
-		}
-	}
-	return work, nil
 }

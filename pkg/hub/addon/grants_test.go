@@ -257,3 +257,33 @@ func TestGrantsReturnErrorsAndConverge(t *testing.T) {
 		}
 	}
 }
+
+func TestTrimGrantsSharesWhatAllClustersHave(t *testing.T) {
+	trim := trimGrants()
+	role := func(cluster string) *rbacv1.Role {
+		role := desiredRole(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster}})
+		role.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		got, err := trim(role)
+		apitest.Must(t, err)
+		return got.(*rbacv1.Role)
+	}
+	one, another := role("c1"), role("c2")
+	if &one.Rules[0] != &another.Rules[0] {
+		t.Error("the rules of two clusters are two copies")
+	}
+	if len(one.ManagedFields) > 0 {
+		t.Errorf("managed fields %v", one.ManagedFields)
+	}
+	want := desiredRole(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}})
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	altered := desiredRole(&addonv1beta1.ManagedClusterAddOn{})
+	altered.Rules[0].Verbs = []string{"*"}
+	altered.Labels["example.com/theirs"] = "stays"
+	wantAltered := altered.DeepCopy()
+	got, err := trim(altered)
+	if diff := cmp.Diff(wantAltered, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

@@ -1,0 +1,189 @@
+package addon
+
+import (
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
+	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// changes is an informer whose handlers learn of an update only if it changes
+// something that they read. The framework reconciles a cluster for every event, and
+// most events of an addon are about conditions that others write.
+type changes[T any] struct {
+	toolscache.SharedIndexInformer
+	changed func(before, after T) bool
+}
+
+// AddEventHandler adds a handler that learns only of what changed.
+func (c changes[T]) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return c.SharedIndexInformer.AddEventHandler(changeHandler[T]{ResourceEventHandler: handler, changed: c.changed})
+}
+
+type changeHandler[T any] struct {
+	toolscache.ResourceEventHandler
+	changed func(before, after T) bool
+}
+
+// OnUpdate passes an update on if it changed something.
+func (h changeHandler[T]) OnUpdate(before, after any) {
+	old, wasOurs := before.(T)
+	current, isOurs := after.(T)
+	if wasOurs && isOurs && !h.changed(old, current) {
+		return
+	}
+	h.ResourceEventHandler.OnUpdate(before, after)
+}
+
+// changedAddons and changedWorks give the framework informers of what changed.
+type (
+	changedAddons struct {
+		addoninformers.ManagedClusterAddOnInformer
+	}
+	changedWorks struct {
+		workinformers.ManifestWorkInformer
+	}
+)
+
+// Informer returns the addons' informer.
+func (a changedAddons) Informer() toolscache.SharedIndexInformer {
+	return changes[*addonv1beta1.ManagedClusterAddOn]{a.ManagedClusterAddOnInformer.Informer(), addonChanged}
+}
+
+// Informer returns the ManifestWorks' informer.
+func (w changedWorks) Informer() toolscache.SharedIndexInformer {
+	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), workChanged}
+}
+
+// frameworkConditions are the conditions of an addon that the framework reads and
+// writes for this addon.
+var frameworkConditions = []string{
+	addonv1beta1.ManagedClusterAddOnRegistrationApplied,
+	addonv1beta1.ManagedClusterAddOnManifestApplied,
+	addonv1beta1.ManagedClusterAddOnHookManifestCompleted,
+	addonv1beta1.ManagedClusterAddOnConditionAvailable,
+}
+
+// addonChanged reports whether an addon changed in anything but the conditions of
+// others and what of its status only others read.
+func addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
+	for _, conditionType := range frameworkConditions {
+		if kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, conditionType) {
+			return true
+		}
+	}
+	return !apiequality.Semantic.DeepEqual(withoutForeignStatus(before), withoutForeignStatus(after))
+}
+
+// withoutForeignStatus returns the addon without its resource version, the times of
+// managed fields and the parts of its status that others write.
+func withoutForeignStatus(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+	rest := *addon
+	rest.ResourceVersion = ""
+	rest.ManagedFields = nil
+	rest.Status.Conditions = nil
+	rest.Status.ConfigReferences = nil
+	for _, reference := range addon.Status.ConfigReferences {
+		// The framework notes the desired configuration in the work; the others count
+		// the progress.
+		rest.Status.ConfigReferences = append(rest.Status.ConfigReferences, addonv1beta1.ConfigReference{
+			ConfigGroupResource: reference.ConfigGroupResource, DesiredConfig: reference.DesiredConfig,
+		})
+	}
+	return &rest
+}
+
+// workChanged reports whether a trimmed ManifestWork changed.
+func workChanged(before, after *workv1.ManifestWork) bool {
+	old, current := *before, *after
+	old.ResourceVersion, current.ResourceVersion = "", ""
+	return !apiequality.Semantic.DeepEqual(&old, &current)
+}
+
+// trimCluster drops everything that neither the framework nor this package reads.
+func trimCluster(obj any) (any, error) {
+	cluster, ok := obj.(*clusterv1.ManagedCluster)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &clusterv1.ManagedCluster{
+		TypeMeta:   cluster.TypeMeta,
+		ObjectMeta: kube.TrimMeta(cluster.ObjectMeta),
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: cluster.Spec.HubAcceptsClient},
+		Status:     clusterv1.ManagedClusterStatus{Conditions: statuses(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)},
+	}
+	trimmed.Labels = nil
+	return trimmed, nil
+}
+
+// statuses returns the conditions of the given types without their texts and times.
+func statuses(conditions []metav1.Condition, types ...string) []metav1.Condition {
+	var kept []metav1.Condition
+	for _, conditionType := range types {
+		if condition := apimeta.FindStatusCondition(conditions, conditionType); condition != nil {
+			kept = append(kept, metav1.Condition{Type: conditionType, Status: condition.Status})
+		}
+	}
+	return kept
+}
+
+// trimWork drops what the framework does not read, makes equal manifests one, and
+// removes defaults that the API server set: the framework compares a ManifestWork with
+// what it renders, which has no defaults, and would otherwise send a patch without
+// effect for every ManifestWork each time the manager starts.
+func (r *renderer) trimWork(obj any) (any, error) {
+	work, ok := obj.(*workv1.ManifestWork)
+	if !ok {
+		return obj, nil
+	}
+	work.ManagedFields, work.Finalizers = nil, nil
+	for i := range work.Spec.ManifestConfigs {
+		if config := &work.Spec.ManifestConfigs[i]; config.FeedbackScrapeType == workv1.FeedbackPollType {
+			config.FeedbackScrapeType = ""
+		}
+	}
+	for i, inWork := range work.Spec.Workload.Manifests {
+		if inWork.Object != nil {
+			continue // trimmed before
+		}
+		if manifest, err := r.inWork(inWork.Raw); err == nil {
+			work.Spec.Workload.Manifests[i] = manifest
+		} // otherwise the framework fails to decode it, and says so
+	}
+	work.Status = trimWorkStatus(work.Status)
+	return work, nil
+}
+
+// trimWorkStatus keeps whether the work was applied and is available, the message if
+// it is not, and the feedback.
+func trimWorkStatus(status workv1.ManifestWorkStatus) workv1.ManifestWorkStatus {
+	trimmed := workv1.ManifestWorkStatus{Conditions: statuses(status.Conditions, workv1.WorkApplied, workv1.WorkAvailable)}
+	if available := apimeta.FindStatusCondition(trimmed.Conditions, workv1.WorkAvailable); available != nil &&
+		available.Status == metav1.ConditionFalse {
+		available.Message = apimeta.FindStatusCondition(status.Conditions, workv1.WorkAvailable).Message
+	}
+	for _, manifest := range status.ResourceStatus.Manifests {
+		if len(manifest.StatusFeedbacks.Values) == 0 {
+			continue
+		}
+		trimmed.ResourceStatus.Manifests = append(trimmed.ResourceStatus.Manifests, workv1.ManifestCondition{
+			ResourceMeta: workv1.ManifestResourceMeta{
+				Group:     manifest.ResourceMeta.Group,
+				Resource:  manifest.ResourceMeta.Resource,
+				Namespace: manifest.ResourceMeta.Namespace,
+				Name:      manifest.ResourceMeta.Name,
+			},
+			StatusFeedbacks: manifest.StatusFeedbacks,
+		})
+	}
+	return trimmed
+}

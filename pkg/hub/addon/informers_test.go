@@ -1,0 +1,284 @@
+package addon
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+func TestAddonChanged(t *testing.T) {
+	set := func(conditionType, status string) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition(conditionType, status, "R", ""))
+		}
+	}
+	tests := map[string]struct {
+		change func(*addonv1beta1.ManagedClusterAddOn)
+		want   bool
+	}{
+		"nothing": {change: func(*addonv1beta1.ManagedClusterAddOn) {}},
+		"nothing but the version and managed fields": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.ResourceVersion = "2"
+			a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		}},
+		"the condition of the inventory":   {change: set("ProfilesSynced", "True")},
+		"the condition of the credentials": {change: set("CredentialsSynced", "True")},
+		"the condition of the agent":       {change: set("PropertiesPublished", "True")},
+		"the condition of OCM's rollout":   {change: set("Progressing", "False")},
+		"the condition of the certificate": {change: set("ClusterCertificateRotated", "True")},
+		"the progress of a configuration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences[0].LastAppliedConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
+			a.Status.ConfigReferences[0].LastObservedGeneration = 3
+		}},
+		"whether it is available":       {change: set("Available", "Unknown"), want: true},
+		"whether it is registered":      {change: set("RegistrationApplied", "True"), want: true},
+		"whether manifests are applied": {change: set("ManifestApplied", "True"), want: true},
+		"whether the hook is done":      {change: set("HookManifestCompleted", "True"), want: true},
+		"the desired configuration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences[0].DesiredConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
+		}, want: true},
+		"its deletion": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.DeletionTimestamp = ptr.To(metav1.Now()) }, want: true},
+		"its owner": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
+		}, want: true},
+		"its finalizers": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"f"} }, want: true},
+		"its annotations": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Annotations = map[string]string{"a": "b"}
+		}, want: true},
+		"another installation": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.UID = "2" }, want: true},
+		"its registration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}
+		}, want: true},
+		"its health check":      {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = "Lease" }, want: true},
+		"its install namespace": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Namespace = "n" }, want: true},
+		"its supported configs": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{{}}
+		}, want: true},
+		"its own configurations": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Spec.Configs = []addonv1beta1.AddOnConfig{{}} }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := ocmtest.Addon("c1")
+			before.UID, before.ResourceVersion = "1", "1"
+			before.Status.ConfigReferences = []addonv1beta1.ConfigReference{{}}
+			after := before.DeepCopy()
+			test.change(after)
+			if got := addonChanged(before, after); got != test.want {
+				t.Errorf("changed: %t", got)
+			}
+			if len(before.Status.ConfigReferences) != 1 || before.ResourceVersion != "1" {
+				t.Errorf("the cached addon was changed: %+v", before)
+			}
+		})
+	}
+}
+
+func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
+	var seen []string
+	handler := changeHandler[*addonv1beta1.ManagedClusterAddOn]{
+		ResourceEventHandler: toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { seen = append(seen, "add") },
+			UpdateFunc: func(any, any) { seen = append(seen, "update") },
+			DeleteFunc: func(any) { seen = append(seen, "delete") },
+		},
+		changed: func(before, after *addonv1beta1.ManagedClusterAddOn) bool { return before.Name != after.Name },
+	}
+	one, another := ocmtest.Addon("c1"), ocmtest.Addon("c1")
+	another.Name = "another"
+	handler.OnAdd(one, true)
+	handler.OnUpdate(one, one)
+	handler.OnUpdate(one, another)
+	handler.OnDelete(one)
+	if diff := cmp.Diff([]string{"add", "update", "delete"}, seen); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestTrimCluster(t *testing.T) {
+	available := ocmtest.Condition("ManagedClusterConditionAvailable", "Unknown", "R", "text")
+	got, err := trimCluster(&clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "c1", ResourceVersion: "1", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},
+		},
+		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60},
+		Status: clusterv1.ManagedClusterStatus{
+			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", ""), available},
+			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "n", Value: "v"}},
+		},
+	})
+	want := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c1", ResourceVersion: "1"},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
+			{Type: "ManagedClusterConditionAvailable", Status: "Unknown"},
+		}},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// cachedWork is the deploy work of a cluster as the API server returns it.
+func cachedWork(t *testing.T, r *renderer, v Values) *workv1.ManifestWork {
+	t.Helper()
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v.ClusterName, Name: "addon-cluster-inventory-deploy-0", ResourceVersion: "1", Generation: 1,
+		Finalizers:    []string{"f"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+	}}
+	for _, object := range mustRender(t, r, v) {
+		raw, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := append([]byte(nil), raw...)
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: copied}})
+	}
+	return work
+}
+
+func trimmedWork(t *testing.T, r *renderer, work *workv1.ManifestWork) *workv1.ManifestWork {
+	t.Helper()
+	for range 2 { // the informer may transform twice
+		if _, err := r.trimWork(work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return work
+}
+
+func TestTrimWorkSharesEqualManifests(t *testing.T) {
+	r := newTestRenderer(t)
+	one := trimmedWork(t, r, cachedWork(t, r, values().of("c1", "u1")))
+	another := trimmedWork(t, r, cachedWork(t, r, values().of("c2", "u2")))
+	full := cachedWork(t, r, values().of("c1", "u1"))
+	if len(one.Finalizers)+len(one.ManagedFields) > 0 {
+		t.Errorf("metadata %+v", one.ObjectMeta)
+	}
+	for i, manifest := range one.Spec.Workload.Manifests {
+		if string(manifest.Raw) != string(full.Spec.Workload.Manifests[i].Raw) {
+			t.Errorf("manifest %d is now %s", i, manifest.Raw)
+		}
+		identity, ok := manifest.Object.(*metav1.PartialObjectMetadata)
+		if !ok || identity.Kind == "" || identity.Name == "" {
+			t.Fatalf("identity of manifest %d: %+v", i, manifest.Object)
+		}
+		own := identity.Kind == "Deployment" || identity.Kind == "Job"
+		if shared := manifest.Object == another.Spec.Workload.Manifests[i].Object; shared == own {
+			t.Errorf("%s of two clusters is the same: %t", identity.Kind, shared)
+		}
+	}
+}
+
+func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
+	r := newTestRenderer(t)
+	feedback := workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{Name: "ReadyReplicas"}}}
+	resource := workv1.ManifestResourceMeta{Group: "apps", Resource: "deployments", Namespace: "n", Name: "d"}
+	status := func(available string) workv1.ManifestWorkStatus {
+		full := resource
+		full.Ordinal, full.Version, full.Kind = 7, "v1", "Deployment"
+		return workv1.ManifestWorkStatus{
+			Conditions: []metav1.Condition{
+				ocmtest.Condition("Applied", "True", "R", "applied"),
+				ocmtest.Condition("Available", available, "R", "available or not"),
+				ocmtest.Condition("Progressing", "False", "R", ""),
+			},
+			ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{
+				{ResourceMeta: workv1.ManifestResourceMeta{Kind: "ConfigMap"}},
+				{ResourceMeta: full, StatusFeedbacks: feedback, Conditions: []metav1.Condition{{Type: "Applied"}}},
+			}},
+		}
+	}
+	for available, message := range map[string]string{"True": "", "False": "available or not"} {
+		work := &workv1.ManifestWork{Status: status(available)}
+		work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{FeedbackScrapeType: "Poll"}, {FeedbackScrapeType: "Watch"}}
+		want := &workv1.ManifestWork{Status: workv1.ManifestWorkStatus{
+			Conditions: []metav1.Condition{
+				{Type: "Applied", Status: "True"},
+				{Type: "Available", Status: metav1.ConditionStatus(available), Message: message},
+			},
+			ResourceStatus: workv1.ManifestResourceStatus{
+				Manifests: []workv1.ManifestCondition{{ResourceMeta: resource, StatusFeedbacks: feedback}},
+			},
+		}}
+		want.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{}, {FeedbackScrapeType: "Watch"}}
+		if diff := cmp.Diff(want, trimmedWork(t, r, work)); diff != "" {
+			t.Errorf("available %s (-want +got):\n%s", available, diff)
+		}
+	}
+}
+
+func TestWorkChanged(t *testing.T) {
+	r := newTestRenderer(t)
+	tests := map[string]struct {
+		change func(*workv1.ManifestWork)
+		want   bool
+	}{
+		"nothing but the version": {change: func(w *workv1.ManifestWork) { w.ResourceVersion = "2" }},
+		"a manifest": {change: func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret"}`)
+		}, want: true},
+		"a manifest less": {change: func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests = w.Spec.Workload.Manifests[1:]
+		}, want: true},
+		"the feedback": {change: func(w *workv1.ManifestWork) {
+			w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
+				StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{Name: "ReadyReplicas"}}},
+			}}
+		}, want: true},
+		"whether it is applied": {change: func(w *workv1.ManifestWork) {
+			w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", "")}
+		}, want: true},
+		"its labels":   {change: func(w *workv1.ManifestWork) { w.Labels = map[string]string{"l": "1"} }, want: true},
+		"its deletion": {change: func(w *workv1.ManifestWork) { w.DeletionTimestamp = ptr.To(metav1.Now()) }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, after := cachedWork(t, r, values()), cachedWork(t, r, values())
+			test.change(after)
+			if got := workChanged(trimmedWork(t, r, before), trimmedWork(t, r, after)); got != test.want {
+				t.Errorf("changed: %t", got)
+			}
+		})
+	}
+}
+
+func TestReachableAgain(t *testing.T) {
+	cluster := func(status metav1.ConditionStatus) *clusterv1.ManagedCluster {
+		c := &clusterv1.ManagedCluster{}
+		if status != "" {
+			c.Status.Conditions = []metav1.Condition{{Type: "ManagedClusterConditionAvailable", Status: status}}
+		}
+		return c
+	}
+	tests := map[string]struct {
+		before, after metav1.ConditionStatus
+		want          bool
+	}{
+		"back, and healthy":      {before: "Unknown", after: "True", want: true},
+		"back, and not healthy":  {before: "Unknown", after: "False", want: true},
+		"joined again":           {before: "Unknown", after: "", want: true},
+		"gone":                   {before: "True", after: "Unknown"},
+		"still gone":             {before: "Unknown", after: "Unknown"},
+		"a heartbeat":            {before: "True", after: "True"},
+		"healthy but never gone": {before: "False", after: "True"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := reachableAgain(cluster(test.before), cluster(test.after)); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package addon
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func newTestRenderer(t *testing.T) *renderer {
+	t.Helper()
+	tmpl, err := newTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRenderer(tmpl, values())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func mustRender(t *testing.T, r *renderer, v Values) []runtime.Object {
+	t.Helper()
+	objects, err := r.render(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// What the framework gets must be what the template says, for any cluster.
+func TestRendererReturnsWhatTheTemplateRenders(t *testing.T) {
+	r := newTestRenderer(t)
+	for i := range 2 * recentClusters {
+		v := values().of(fmt.Sprintf("c%d", i%recentClusters), fmt.Sprintf("uid-%d", i))
+		want := rendered(t, v)
+		for n, object := range mustRender(t, r, v) {
+			encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]any{}
+			if err := json.Unmarshal(encoded, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(normal(t, want[n].Object), got); diff != "" {
+				t.Fatalf("manifest %d of cluster %s (-want +got):\n%s", n, v.ClusterName, diff)
+			}
+			accessor, err := meta.Accessor(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotMeta := []any{object.GetObjectKind().GroupVersionKind(), accessor.GetName(), accessor.GetNamespace(),
+				accessor.GetLabels(), accessor.GetAnnotations()}
+			wantMeta := []any{want[n].GroupVersionKind(), want[n].GetName(), want[n].GetNamespace(),
+				want[n].GetLabels(), want[n].GetAnnotations()}
+			if diff := cmp.Diff(wantMeta, gotMeta); diff != "" {
+				t.Fatalf("metadata of manifest %d (-want +got):\n%s", n, diff)
+			}
+		}
+	}
+}
+
+// normal returns the object as it is after JSON, where all numbers are float64.
+func normal(t *testing.T, object map[string]any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result map[string]any
+	if err := json.Unmarshal(data, &result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestRendererSharesWhatAllClustersHave(t *testing.T) {
+	r := newTestRenderer(t)
+	one, another := mustRender(t, r, values().of("c1", "u1")), mustRender(t, r, values().of("c2", "u2"))
+	var own []string
+	for i := range one {
+		if one[i] != another[i] {
+			own = append(own, one[i].GetObjectKind().GroupVersionKind().Kind)
+		}
+	}
+	if diff := cmp.Diff([]string{"Deployment", "Job"}, own); diff != "" {
+		t.Errorf("rendered for each cluster (-want +got):\n%s", diff)
+	}
+	for i, object := range mustRender(t, r, values().of("c1", "u1")) {
+		if object != one[i] {
+			t.Errorf("manifest %d was rendered again for the same input", i)
+		}
+	}
+	for i, object := range mustRender(t, r, values().of("c1", "u3")) {
+		if kind := object.GetObjectKind().GroupVersionKind().Kind; (object == one[i]) == (kind == "Deployment" || kind == "Job") {
+			t.Errorf("the %s after a new installation is the same: %t", kind, object == one[i])
+		}
+	}
+}
+
+func TestAManifestIsEncodedAsJSONOnly(t *testing.T) {
+	object := mustRender(t, newTestRenderer(t), values())[0]
+	other := runtime.Identifier("another")
+	if err := object.(*manifest).CacheEncode(other, nil, &bytes.Buffer{}); err == nil {
+		t.Error("encoded as something else")
+	}
+	if copied := object.DeepCopyObject(); !cmp.Equal(copied.(*manifest).encoded, object.(*manifest).encoded) {
+		t.Error("a copy is not encoded the same")
+	}
+}
