@@ -150,8 +150,9 @@ func TestTheManagerWaitsForTheAPIServer(t *testing.T) {
 	opts := startOptions(t)
 	stop := apitest.Run(t, func(ctx context.Context) error { return run(ctx, cfg, opts) })
 	apitest.Eventually(t, apitest.Patience, "it waits", func() string {
-		if _, body := probe(t, opts.HealthProbeBindAddress, "/readyz"); !strings.Contains(body, "connection refused") {
-			return body
+		code, body := probe(t, opts.HealthProbeBindAddress, "/readyz")
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "connection refused") {
+			return fmt.Sprint(code, " ", body)
 		}
 		return ""
 	})
