@@ -23,6 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 // run waits for the hub and runs the manager, with its health probes, until the
 // context ends.
 func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
-	cfg = rest.CopyConfig(cfg)
+	cfg = kube.BoundWrites(cfg, kube.WriteTimeout)
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 
 // Priorities of requests in a controller's queue; higher ones are served first.
 const (
+	// PriorityHigh is for what takes something away.
+	PriorityHigh = 100
+
 	// PriorityLow is for work that may wait, such as first writes after a start.
 	PriorityLow = handler.LowPriority
 

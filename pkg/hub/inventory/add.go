@@ -24,6 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
 // Names of the controllers, alike in logs, metrics, field managers and events.
@@ -42,11 +43,11 @@ const (
 )
 
 const (
-	// workers is how many pairs, and how many conditions, are worked on at a time.
-	// Each waits for the API server nearly all the time.
+	// workers is how many conditions are worked on at a time. Each waits for the API
+	// server nearly all the time.
 	workers = 8
 
-	// Failed pairs are tried again after retryFirst, then at doubling intervals up
+	// Failed conditions are tried again after retryFirst, then at doubling intervals up
 	// to retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
@@ -73,6 +74,11 @@ type Options struct {
 	// Access says how clusters are reached. Nil means that access providers are not
 	// this addon's to write.
 	Access Access
+
+	// Workers is how many pairs are worked on at a time, and WorkersPerNamespace how
+	// many of them in one namespace; 0 means a default.
+	Workers             int
+	WorkersPerNamespace int
 
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
@@ -121,6 +127,7 @@ type inventory struct {
 	pairs  *Reconciler
 	status *StatusReconciler
 	routes selection.Routes
+	ctx    context.Context // for reads from caches, which do not wait
 
 	// accessTrigger feeds the pairs of clusters whose access has changed.
 	accessTrigger kube.Trigger
@@ -142,6 +149,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 		opts:   opts,
 		pairs:  pairs,
 		routes: opts.Rule.Routes(pairs.outcomes),
+		ctx:    ctx,
 	}
 	i.status = newStatusReconciler(mgr.GetCache(), mgr.GetClient(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
@@ -188,7 +196,7 @@ func (i *inventory) start(ctx context.Context) error {
 func (i *inventory) addPairs() error {
 	b := builder.ControllerManagedBy(i.mgr).
 		Named(ControllerName).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
+		WithOptions(i.queue().Controller()).
 		Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
 	b = i.routes.Watch(b, contentChanged)
 	for _, obj := range i.opts.GuardObjects {
@@ -198,6 +206,16 @@ func (i *inventory) addPairs() error {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
 	return b.Complete(i.pairs)
+}
+
+// queue says how pairs are queued, so that no namespace holds up another and no
+// removal waits for first writes.
+func (i *inventory) queue() fair.Options {
+	return fair.Options{
+		Workers:  i.opts.Workers,
+		PerGroup: i.opts.WorkersPerNamespace,
+		Priority: func(req reconcile.Request) int { return i.pairs.priority(i.ctx, req) },
+	}
 }
 
 // followAccess enqueues the profiles of clusters that are reached in another way

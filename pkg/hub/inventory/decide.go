@@ -5,6 +5,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // observed is what is known of one pair of namespace and cluster.
@@ -46,6 +47,20 @@ func nextStep(o observed, answer selection.Answer) step {
 		return update
 	}
 	return leave
+}
+
+// priorityOf says how urgent a step is: a profile that must go is removed before
+// others are edited, and those before new ones are created. One that was in place
+// and has vanished is put back like an edit.
+func priorityOf(next step, exists, wasInPlace bool) int {
+	switch {
+	case next == remove:
+		return kube.PriorityHigh
+	case exists, wasInPlace:
+		return kube.PriorityNormal
+	default:
+		return kube.PriorityLow
+	}
 }
 
 func isTerminating(namespace *metav1.PartialObjectMetadata) bool {

@@ -72,3 +72,26 @@ func TestNextStep(t *testing.T) {
 		})
 	}
 }
+
+func TestPriorityOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		next               step
+		exists, wasInPlace bool
+		want               int
+	}{
+		"a profile that must go":                {next: remove, exists: true, wasInPlace: true, want: 100},
+		"a profile that must go after a start":  {next: remove, exists: true, want: 100},
+		"an edit":                               {next: update, exists: true, wasInPlace: true, want: 0},
+		"an edit after a start":                 {next: update, exists: true, want: 0},
+		"another manager's profile":             {next: leave, exists: true, want: 0},
+		"a profile that vanished":               {next: create, wasInPlace: true, want: 0},
+		"a first write":                         {next: create, want: -100},
+		"no profile, and none that is expected": {next: leave, want: -100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := priorityOf(test.next, test.exists, test.wasInPlace); got != test.want {
+				t.Errorf("priority = %d, want %d", got, test.want)
+			}
+		})
+	}
+}

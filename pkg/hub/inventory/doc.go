@@ -30,9 +30,14 @@
 //     about each object.
 //   - hub.inventory-start: starts the first.
 //
-// Pairs are reconciled when something they depend on changes; again after a refused
-// write, at intervals from 20 ms doubling to a minute; and after a second while
-// Placements' decisions settle. Conflicts are returned, not retried.
+// Pairs are reconciled when something they depend on changes; again after a failed
+// write, at intervals from 20 ms doubling to a minute, or to 5 s if the profile must
+// go; and after a second while Placements' decisions settle. Conflicts are returned,
+// not retried.
+//
+// Profiles that must go are removed before others are edited, and those before new
+// ones are created. Namespaces take turns, and each has a bounded number of writes in
+// flight (package fair), so that a slow webhook in one delays no other.
 //
 // # RBAC, cluster-wide
 //

@@ -94,6 +94,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, err
 }
 
+// priority returns how urgent a pair is, as far as the caches say.
+func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
+	observation, selected, err := r.rule.Observe(ctx, req.NamespacedName)
+	if err != nil {
+		return kube.PriorityNormal // its turn will show why
+	}
+	last, _ := r.outcomes.get(req.NamespacedName)
+	o := observed{Observation: observation}
+	return priorityOf(nextStep(o, selected.Answer), o.Profile != nil, last.kind == inPlace)
+}
+
 // act takes the next step and returns which claims were left out of the profile.
 func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answer) ([]string, error) {
 	switch nextStep(*o, answer) {

@@ -1,0 +1,158 @@
+package fair
+
+import (
+	"container/list"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// class is a priority as the queue tells them apart; lower ones are served first.
+type class int
+
+const (
+	urgent class = iota
+	normal
+	low
+	classes
+)
+
+func classOf(priority int) class {
+	switch {
+	case priority >= kube.PriorityHigh:
+		return urgent
+	case priority >= kube.PriorityNormal:
+		return normal
+	default:
+		return low
+	}
+}
+
+func (c class) priority() int {
+	return [classes]int{kube.PriorityHigh, kube.PriorityNormal, kube.PriorityLow}[c]
+}
+
+// order decides which of the requests that are ready is handed out next. It is not
+// safe for concurrent use.
+type order struct {
+	workers  int
+	perGroup int
+	reserved [classes]int // workers that a class leaves to higher ones
+
+	rings    [classes]ring
+	busy     int
+	inFlight map[string]*[classes]int // by group
+}
+
+// ring is the groups that have requests of one class, in the order of their turns.
+type ring struct {
+	turns *list.List // of *line
+	lines map[string]*list.Element
+	size  int
+}
+
+// line is the requests of one group and class, in the order they came.
+type line struct {
+	group   string
+	entries *list.List // of *entry
+}
+
+func newOrder(workers, perGroup int) *order {
+	o := &order{
+		workers:  workers,
+		perGroup: perGroup,
+		reserved: [classes]int{normal: workers / 8, low: workers / 4},
+		inFlight: map[string]*[classes]int{},
+	}
+	for class := range o.rings {
+		o.rings[class] = ring{turns: list.New(), lines: map[string]*list.Element{}}
+	}
+	return o
+}
+
+// push puts an entry at the end of its group's line.
+func (o *order) push(e *entry) {
+	r := &o.rings[e.class]
+	turn := r.lines[e.group]
+	if turn == nil {
+		turn = r.turns.PushBack(&line{group: e.group, entries: list.New()})
+		r.lines[e.group] = turn
+	}
+	e.place = turn.Value.(*line).entries.PushBack(e)
+	r.size++
+}
+
+// remove takes an entry out of its line.
+func (o *order) remove(e *entry) {
+	r := &o.rings[e.class]
+	turn := r.lines[e.group]
+	entries := turn.Value.(*line).entries
+	entries.Remove(e.place)
+	e.place = nil
+	r.size--
+	if entries.Len() == 0 {
+		r.turns.Remove(turn)
+		delete(r.lines, e.group)
+	}
+}
+
+// next returns the entry whose turn it is, or nil if none may be handed out now.
+func (o *order) next() *entry {
+	for class := range classes {
+		room := o.workers - o.busy - o.reserved[class]
+		if room <= 0 {
+			return nil // lower classes have less
+		}
+		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
+			l := turn.Value.(*line)
+			if o.working(l.group, class) < min(o.perGroup, room) {
+				return l.entries.Front().Value.(*entry)
+			}
+		}
+	}
+	return nil
+}
+
+// working is how many requests of a group are being worked on, without those of
+// lower classes: these may be stuck.
+func (o *order) working(group string, least class) int {
+	counts := o.inFlight[group]
+	if counts == nil {
+		return 0
+	}
+	n := 0
+	for class := range least + 1 {
+		n += counts[class]
+	}
+	return n
+}
+
+// begin takes out an entry that is being worked on from now on. Its group has had
+// its turn.
+func (o *order) begin(e *entry) {
+	r := &o.rings[e.class]
+	r.turns.MoveToBack(r.lines[e.group])
+	o.remove(e)
+	if o.inFlight[e.group] == nil {
+		o.inFlight[e.group] = &[classes]int{}
+	}
+	o.inFlight[e.group][e.class]++
+	o.busy++
+}
+
+// end records that the work on an entry has ended.
+func (o *order) end(e *entry) {
+	o.busy--
+	counts := o.inFlight[e.group]
+	counts[e.class]--
+	if *counts == ([classes]int{}) {
+		delete(o.inFlight, e.group)
+	}
+}
+
+func (o *order) len() int {
+	n := 0
+	for class := range o.rings {
+		n += o.rings[class].size
+	}
+	return n
+}

@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// WriteTimeout is longer than the 30 seconds that an API server gives a webhook at
+// most. A write that takes longer will not be answered.
+const WriteTimeout = 35 * time.Second
+
+// BoundWrites returns a copy of a configuration whose clients give up a write after a
+// while. It may have been carried out all the same. Reads are not bounded, since a
+// watch lasts.
+func BoundWrites(cfg *rest.Config, timeout time.Duration) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundWrites{next, timeout} })
+	return cfg
+}
+
+type boundWrites struct {
+	next    http.RoundTripper
+	timeout time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b boundWrites) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		return b.next.RoundTrip(req)
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), b.timeout)
+	resp, err := b.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
+	return resp, nil
+}
+
+// cancelingBody ends a request's context when the answer has been read.
+type cancelingBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *cancelingBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
