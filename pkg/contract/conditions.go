@@ -50,8 +50,9 @@ const (
 	// ReasonNotSelected: no namespace selects the cluster (status True).
 	ReasonNotSelected = "NotSelected"
 
-	// ReasonInvalidProperties: profiles are in place, but without the claims that
-	// the message names: they are empty, too long or duplicated (status False).
+	// ReasonInvalidProperties: profiles are in place, but without what the message
+	// names: claims that are empty, too long, duplicated or beyond the limits of a
+	// profile, or a Kubernetes version that is too long (status False).
 	ReasonInvalidProperties = "InvalidProperties"
 
 	// ReasonAccessUnavailable: profiles are in place, but without an access
@@ -68,7 +69,8 @@ const (
 	ReasonSelectionUnknown = "SelectionUnknown"
 
 	// ReasonWriteFailed: the API server refused a write, for instance because of
-	// a quota or a terminating namespace; it is retried (status False).
+	// a quota or a terminating namespace; it is retried (status False). Errors that
+	// pass by themselves are no refusals.
 	ReasonWriteFailed = "WriteFailed"
 
 	// ReasonUpstreamGateOn: Open Cluster Management's own ClusterProfile
@@ -109,7 +111,8 @@ const (
 	ReasonUpstreamSyncerOn = "UpstreamSyncerOn"
 
 	// ReasonNameCollision: two accounts would be copied to Secrets of the same
-	// name, so neither is copied (status False).
+	// name. The one whose copy is there keeps it; where none is, neither is copied
+	// (status False).
 	ReasonNameCollision = "NameCollision"
 
 	// ReasonNameTooLong: the Secret's name would exceed the length limit of names
@@ -129,7 +132,8 @@ const (
 	ReasonNoTarget = "NoTarget"
 
 	// ReasonTargetNotEntitled: an account names a namespace in which no
-	// ClusterProfile of the cluster is published (status False).
+	// ClusterProfile of the cluster is published, or more than MaxTargets namespaces
+	// (status False).
 	ReasonTargetNotEntitled = "TargetNotEntitled"
 
 	// ReasonCopyFailed: the API server refused a read or a write; it is retried

@@ -104,6 +104,10 @@ const (
 	// that its token is copied to, comma-separated.
 	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"
 
+	// MaxTargets is how many namespaces of that list count, the first ones. Each costs
+	// work whenever the account or its cluster changes.
+	MaxTargets = 500
+
 	// LabelCredential with the value "true" is on every copy of a token, together
 	// with LabelManagedBy.
 	LabelCredential = KeyPrefix + "credential"
@@ -171,7 +175,7 @@ const (
 	CleanupMarkerStopped = "stopped"
 )
 
-// Limits of the APIs that a property passes through.
+// Limits of the APIs that a property passes through, and of what a profile shows.
 const (
 	// MaxPropertyValueBytes is the longest value of a ClusterClaim, a
 	// ManagedCluster claim and a ClusterProfile property. Their CRDs' maxLength
@@ -180,6 +184,15 @@ const (
 
 	// MaxPropertyNameBytes is the longest name of a ClusterProfile property.
 	MaxPropertyNameBytes = 253
+
+	// DefaultMaxProperties is how many properties a ClusterProfile has at most, and
+	// DefaultMaxPropertyBytes how many bytes their names and values have together. A
+	// profile is written into every namespace that publishes its cluster.
+	DefaultMaxProperties    = 1000
+	DefaultMaxPropertyBytes = 64 << 10
+
+	// MaxVersionBytes is the longest Kubernetes version that a ClusterProfile shows.
+	MaxVersionBytes = 64
 
 	// DefaultClaimLimit is how many custom cluster claims a klusterlet reports by
 	// default (its flag max-custom-cluster-claims).

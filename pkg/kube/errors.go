@@ -1,18 +1,45 @@
 package kube
 
 import (
+	"errors"
+	"net/http"
+	"strings"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsRefusal reports whether the API server refused a request for a reason that
-// retrying does not remove: somebody has to act.
+// IsRefusal reports whether the API server understood a request and refused it, so
+// that somebody has to act: it was forbidden, or what it would have written is not
+// allowed. Whatever passes by itself is no refusal: an error of the server or of a
+// webhook, an expired credential, a conflict, an object that is not there yet or no
+// longer.
 func IsRefusal(err error) bool {
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),
-		apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+	return IsPermanent(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err)
+}
+
+// IsPermanent reports whether the API server refused what a request would have
+// written: it is invalid, or too large. The same request is refused again unless a
+// CRD or an admission policy changes, so it need not be retried soon.
+func IsPermanent(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
+}
+
+// isTooLargeForEtcd recognizes etcd's limit, which the API server passes on as an
+// error without a reason (k8s.io/apiserver, pkg/endpoints/handlers, isTooLargeError).
+func isTooLargeForEtcd(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
+		strings.Contains(status.Status().Message, "etcdserver: request is too large")
+}
+
+// IsNamespaceMissing reports whether a request failed because the namespace it is
+// about does not exist.
+func IsNamespaceMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
-	default:
-		return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
 	}
+	details := status.Status().Details
+	return details != nil && details.Group == "" && details.Kind == "namespaces"
 }

@@ -113,6 +113,10 @@ func TestShorten(t *testing.T) {
 		"too long: cut with dots":             {text: "abcdefg", limit: 6, want: "abc..."},
 		"a character is not cut in two":       {text: "abäöü", limit: 6, want: "ab..."},
 		"no room but for the dots themselves": {text: "abcdef", limit: 2, want: "..."},
+		"what does not print is escaped":      {text: "a\n\x1b[2Jb\u202e\xff", limit: 99, want: `a\n\x1b[2Jb\u202e\xff`},
+		"quotes and spaces print":             {text: `"a" \ 'b'`, limit: 99, want: `"a" \ 'b'`},
+		"an escape is not cut in two":         {text: "abcde\n\n", limit: 8, want: "abcde..."},
+		"escaped, it does not fit any more":   {text: "a\n\n\n", limit: 6, want: `a\n...`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,5 +147,22 @@ func TestNewEventFitsTheAPI(t *testing.T) {
 	}
 	if len(event.Note) != MaxEventNoteBytes {
 		t.Errorf("the note has %d bytes, want %d", len(event.Note), MaxEventNoteBytes)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	tests := map[string]struct{ name, want string }{
+		"a name":                        {name: "a.example", want: `"a.example"`},
+		"none":                          {want: `""`},
+		"what does not print":           {name: "a\n\xff", want: `"a\n\xff"`},
+		"too long":                      {name: strings.Repeat("n", 81), want: `"` + strings.Repeat("n", 77) + `..."`},
+		"a character is not cut in two": {name: strings.Repeat("n", 76) + "ää--", want: `"` + strings.Repeat("n", 76) + `..."`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Quote(test.name); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
 	}
 }

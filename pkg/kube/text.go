@@ -3,22 +3,64 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// Shorten returns text if it has at most limit bytes. Otherwise it cuts it between
-// two characters so that it fits with "..." appended.
+// Shorten returns text as it may be shown to people. What does not print, such as
+// line ends and whatever else steers a terminal, is escaped. If the result has more
+// than limit bytes, it is cut between two characters so that it fits with "..."
+// appended.
 func Shorten(text string, limit int) string {
 	const ellipsis = "..."
-	if len(text) <= limit {
+	if len(text) <= limit && IsPrintable(text) {
 		return text
 	}
-	end := max(limit-len(ellipsis), 0)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+	var shown strings.Builder
+	end := 0 // where to cut
+	for rest := text; rest != ""; {
+		r, width := utf8.DecodeRuneInString(rest)
+		next := rest[:width]
+		switch {
+		case r == utf8.RuneError && width == 1:
+			next = fmt.Sprintf(`\x%02x`, rest[0])
+		case !unicode.IsPrint(r):
+			next = strings.Trim(strconv.QuoteRuneToASCII(r), "'")
+		}
+		rest = rest[width:]
+		if shown.Len() <= limit-len(ellipsis) {
+			end = shown.Len()
+		}
+		if shown.Len()+len(next) > limit {
+			return shown.String()[:end] + ellipsis
+		}
+		shown.WriteString(next)
 	}
-	return text[:end] + ellipsis
+	return shown.String()
+}
+
+// IsPrintable reports whether every character of a text has a visible form or is a
+// space.
+func IsPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// maxQuotedBytes is how much of a name Quote shows.
+const maxQuotedBytes = 80
+
+// Quote makes a name that somebody else chose, and that may be anything, safe and
+// short enough to show.
+func Quote(name string) string {
+	if len(name) > maxQuotedBytes {
+		end := maxQuotedBytes - len("...")
+		for end > 0 && !utf8.RuneStart(name[end]) {
+			end--
+		}
+		name = name[:end] + "..."
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 // ListNames joins the first names, at most limit, with commas and appends how many

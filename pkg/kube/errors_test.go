@@ -1,0 +1,54 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestErrorsAreToldApart(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}
+	tests := map[string]struct {
+		err                         error
+		refusal, permanent, missing bool
+	}{
+		"none":                       {},
+		"the network":                {err: errors.New("connection refused")},
+		"a conflict":                 {err: apierrors.NewConflict(secrets, "s", nil)},
+		"a credential that expired":  {err: apierrors.NewUnauthorized("expired")},
+		"an object that is gone":     {err: apierrors.NewNotFound(secrets, "s")},
+		"an object that is there":    {err: apierrors.NewAlreadyExists(secrets, "s")},
+		"a version that is gone":     {err: apierrors.NewResourceExpired("old")},
+		"too many requests":          {err: apierrors.NewTooManyRequests("later", 1)},
+		"a server that is not ready": {err: apierrors.NewServiceUnavailable("later")},
+		"a server that fails":        {err: apierrors.NewInternalError(errors.New("failed calling webhook"))},
+		"a server that is slow":      {err: apierrors.NewTimeoutError("slow", 1)},
+		"a gateway that fails":       {err: apierrors.NewGenericServerResponse(http.StatusBadGateway, "POST", secrets, "s", "bad", 0, true)},
+		"forbidden":                  {err: apierrors.NewForbidden(secrets, "s", errors.New("quota")), refusal: true},
+		"forbidden, wrapped":         {err: fmt.Errorf("creating: %w", apierrors.NewForbidden(secrets, "s", errors.New("quota"))), refusal: true},
+		"a request that is no good":  {err: apierrors.NewBadRequest("what"), refusal: true},
+		"invalid":                    {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", nil), refusal: true, permanent: true},
+		"too large":                  {err: apierrors.NewRequestEntityTooLargeError("limit"), refusal: true, permanent: true},
+		"too large for etcd":         {err: fmt.Errorf("creating: %w", etcd), refusal: true, permanent: true},
+		"a namespace that is gone":   {err: fmt.Errorf("creating: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")), missing: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := IsRefusal(test.err); got != test.refusal {
+				t.Errorf("a refusal: %t, want %t", got, test.refusal)
+			}
+			if got := IsPermanent(test.err); got != test.permanent {
+				t.Errorf("permanent: %t, want %t", got, test.permanent)
+			}
+			if got := IsNamespaceMissing(test.err); got != test.missing {
+				t.Errorf("the namespace is missing: %t, want %t", got, test.missing)
+			}
+		})
+	}
+}
