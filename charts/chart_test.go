@@ -192,7 +192,7 @@ agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
 cleanupTimeout: 90s
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
-profiles: {labelAllow: [region, example.com/*]}
+profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
 access:
   clusterProxy:
@@ -217,6 +217,8 @@ podAnnotations: {a: b}
 		"--upstream-registration-clusterrole=other",
 		"--label-allow=region",
 		"--label-allow=example.com/*",
+		"--max-properties=50",
+		"--max-property-bytes=200000",
 		"--credentials-mode=draining",
 		"--credentials-require-target=false",
 		"--credentials-upstream-syncer=off",
@@ -301,6 +303,8 @@ func TestSchemaRejects(t *testing.T) {
 		},
 		"a label pattern with a comma in it": {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
+		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},
+		"more than fits into an object":      {values: "profiles: {maxPropertyBytes: 1048576}", want: "profiles/maxPropertyBytes"},
 		"a mode that is none":                {values: "credentials: {mode: on}", want: "credentials/mode"},
 		"a syncer said to be on": {
 			values: "credentials: {upstreamSyncer: on}",

@@ -42,12 +42,13 @@ func Run(tb testing.TB, start func(context.Context) error) (stop func()) {
 
 // NewManager returns a manager like the one on the hub: reading what is not
 // cached is an error. Its controllers' names may repeat within a test binary, and
-// what it logs is shown if the test fails.
+// what it logs is shown if the test fails. adjust may change its options.
 func NewManager(
 	tb testing.TB, cfg *rest.Config, scheme *runtime.Scheme, cached map[client.Object]cache.ByObject,
+	adjust ...func(*manager.Options),
 ) manager.Manager {
 	tb.Helper()
-	mgr, err := manager.New(cfg, manager.Options{
+	opts := manager.Options{
 		Scheme:  scheme,
 		Logger:  Logger(tb),
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -57,7 +58,11 @@ func NewManager(
 			ByObject:                    cached,
 		},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
+	}
+	for _, change := range adjust {
+		change(&opts)
+	}
+	mgr, err := manager.New(cfg, opts)
 	Must(tb, err)
 	return mgr
 }

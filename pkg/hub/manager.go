@@ -69,7 +69,7 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{}
 	maps.Copy(byObject, selection.CacheOptions())
-	maps.Copy(byObject, inventory.CacheOptions())
+	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
 	maps.Copy(byObject, credentials.CacheOptions())
@@ -81,7 +81,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 			// A read of what is not watched would start a watch of everything of
 			// that kind.
 			ReaderFailOnMissingInformer: true,
-			DefaultTransform:            cache.TransformStripManagedFields(),
+			DefaultTransform:            inventory.DefaultTransform(),
 			ByObject:                    byObject,
 		},
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier

@@ -13,6 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -55,6 +56,11 @@ type Options struct {
 	// are copied to profiles.
 	LabelAllow []string
 
+	// MaxProperties and MaxPropertyBytes bound the properties of a profile: how many
+	// there are, and how many bytes their names and values have together.
+	MaxProperties    int
+	MaxPropertyBytes int
+
 	// Access configures the access providers in profiles.
 	Access AccessOptions
 
@@ -85,6 +91,14 @@ type Options struct {
 	LeaderElectNamespace string
 }
 
+// What a profile may be allowed to hold at most. An object of more than one and a half
+// MiB does not fit into etcd, and every property takes some 70 bytes besides its name
+// and value.
+const (
+	mostProperties    = 5000
+	mostPropertyBytes = 512 << 10
+)
+
 const pullPolicies = "Always, IfNotPresent, Never"
 
 func newOptions() *Options {
@@ -95,6 +109,8 @@ func newOptions() *Options {
 		CleanupTimeout:                  5 * time.Minute,
 		UpstreamGates:                   string(upstream.OverrideNone),
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
+		MaxProperties:                   contract.DefaultMaxProperties,
+		MaxPropertyBytes:                contract.DefaultMaxPropertyBytes,
 		CredentialsMode:                 string(credentials.ModeEnabled),
 		CredentialsRequireTarget:        true,
 		CredentialsUpstreamSyncer:       string(upstream.OverrideNone),
@@ -128,6 +144,10 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"ClusterRole of OCM's registration controller, which shows whether that gate is on")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
+	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,
+		"how many properties a profile has at most; the first by name are kept")
+	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
+		"how many bytes the names and values of a profile's properties have at most, taken together")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,
 		`"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; `+
 			`"disabled" copies nothing, and the manager refuses to start while copies exist`)
@@ -181,6 +201,8 @@ func (o *Options) validate() error {
 			mistakes.Add("label-allow", "%q is not a pattern: %v", pattern, err)
 		}
 	}
+	validateLimit(&mistakes, "max-properties", o.MaxProperties, mostProperties)
+	validateLimit(&mistakes, "max-property-bytes", o.MaxPropertyBytes, mostPropertyBytes)
 	o.validateCredentials(&mistakes)
 	o.Access.validate(&mistakes)
 	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
@@ -207,10 +229,21 @@ func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
 	}
 }
 
+func validateLimit(mistakes *kube.Mistakes, flag string, value, most int) {
+	if value < 1 || value > most {
+		mistakes.Add(flag, "%d is not between 1 and %d", value, most)
+	}
+}
+
 func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 	if o := upstream.Override(value); o != upstream.OverrideNone && o != upstream.OverrideOff {
 		mistakes.Add(flag, "%q is neither %q nor %q", value, upstream.OverrideNone, upstream.OverrideOff)
 	}
+}
+
+// limits returns what bounds the profiles.
+func (o *Options) limits() inventory.Limits {
+	return inventory.Limits{Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes}
 }
 
 // serviceAccount returns the manager's own.

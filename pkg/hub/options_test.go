@@ -38,6 +38,10 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.LabelAllow = []string{"ok/*", "[a"} },
 			want:   `--label-allow: "[a" is not a pattern: syntax error in pattern`,
 		},
+		"limits that let nothing through, or more than fits": {
+			change: func(o *Options) { o.MaxProperties, o.MaxPropertyBytes = 0, 1<<20 },
+			want:   "--max-properties: 0 is not between 1 and 5000; --max-property-bytes: 1048576 is not between 1 and 524288",
+		},
 		"a mode that is none": {
 			change: func(o *Options) { o.CredentialsMode = "on" },
 			want:   `--credentials-mode: "on" is not one of enabled, draining, disabled`,

@@ -1,15 +1,19 @@
 package inventory
 
 import (
+	"maps"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -29,6 +33,51 @@ func fat() metav1.ObjectMeta {
 // lean is what remains of it for most kinds.
 func lean() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
+}
+
+// Managed fields are kept where they tell more than the annotation does.
+func TestTheCacheKeepsWhatTellsCopiedLabels(t *testing.T) {
+	const list = "inventory.open-cluster-management.io/copied-labels"
+	record := func(manager, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Subresource: subresource,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:env":{}}}}`),
+		}
+	}
+	tests := map[string]struct {
+		labels, annotations map[string]string
+		kept                bool
+	}{
+		"no label but ours":           {},
+		"every label is listed":       {labels: map[string]string{"env": "x"}, annotations: map[string]string{list: "env"}},
+		"a label is not listed":       {labels: map[string]string{"env": "x"}, kept: true},
+		"another label is not listed": {labels: map[string]string{"env": "x", "zone": "y"}, annotations: map[string]string{list: "env"}, kept: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			profile := ocmtest.OurProfile("ns", "c")
+			maps.Copy(profile.Labels, test.labels)
+			profile.Annotations = test.annotations
+			profile.ManagedFields = []metav1.ManagedFieldsEntry{record("kubectl", ""), record("hub.inventory", "status"), record("hub.inventory", "")}
+			var want []metav1.ManagedFieldsEntry
+			if test.kept {
+				want = profile.ManagedFields[2:]
+			}
+			for range 2 {
+				got, err := DefaultTransform()(profile)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got.(*inventoryv1alpha1.ClusterProfile).ManagedFields, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("record (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	theirs := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{record("hub.inventory", "")}}}
+	if got, err := DefaultTransform()(theirs); err != nil || len(got.(*metav1.PartialObjectMetadata).ManagedFields) > 0 {
+		t.Errorf("of another kind: %+v, error %v", got, err)
+	}
 }
 
 func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
@@ -59,6 +108,29 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 				},
 			},
 		},
+		"ManagedCluster: what a spoke sent is cut down, and it is remembered that it was": {
+			in: &clusterv1.ManagedCluster{
+				ObjectMeta: fat(),
+				Status: clusterv1.ManagedClusterStatus{
+					Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", "a\n"+strings.Repeat("m", 5000))},
+					Version:       clusterv1.ManagedClusterVersion{Kubernetes: strings.Repeat("v", 65)},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("c", "3"), claim("b", "2"), claim("x\n", "4"), claim("a", "1")},
+				},
+			},
+			want: &clusterv1.ManagedCluster{
+				ObjectMeta: func() metav1.ObjectMeta {
+					meta := lean()
+					meta.Annotations = map[string]string{"inventory.open-cluster-management.io/left-out": `"x\n" has a name that does not print` + "\n" +
+						`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
+						"the Kubernetes version has 65 bytes, more than 64"}
+					return meta
+				}(),
+				Status: clusterv1.ManagedClusterStatus{
+					Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", `a\n`+strings.Repeat("m", 1018)+"...")},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")},
+				},
+			},
+		},
 		"ManagedClusterAddOn: every condition, since the list is written as a whole": {
 			in: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: fat(), Status: addonv1beta1.ManagedClusterAddOnStatus{
 				Namespace: "x", Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
@@ -71,7 +143,7 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			transformed := false
-			for kind, options := range CacheOptions() {
+			for kind, options := range CacheOptions(Limits{Properties: 2, PropertyBytes: 20}) {
 				if reflect.TypeOf(kind) != reflect.TypeOf(test.in) {
 					continue
 				}

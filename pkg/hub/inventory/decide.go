@@ -2,6 +2,7 @@ package inventory
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -11,6 +12,8 @@ import (
 // observed is what is known of one pair of namespace and cluster.
 type observed struct {
 	selection.Observation
+
+	pair types.NamespacedName
 
 	access access.Decision
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -24,7 +25,7 @@ func situation(changes ...func(*observed)) observed {
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
 		Addon: ocmtest.Addon("c"),
-	}}
+	}, pair: types.NamespacedName{Namespace: "ns", Name: "c"}}
 	for _, change := range changes {
 		change(&o)
 	}

@@ -1,15 +1,13 @@
 package inventory
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,9 +21,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxConditionMessageBytes bounds how large a cluster can make every namespace's
-// profile through a condition's message.
-const maxConditionMessageBytes = 1024
+const (
+	// maxConditionMessageBytes bounds how large a cluster can make every namespace's
+	// profile through a condition's message.
+	maxConditionMessageBytes = 1024
+
+	// maxCopiedLabels is how many labels of a ManagedCluster are copied, the first by
+	// key. A klusterlet may label its own cluster.
+	maxCopiedLabels = 100
+)
 
 // conditionReason is the pattern the API gives a condition's reason.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
@@ -42,38 +46,41 @@ var profileConditions = []shownCondition{
 // desiredProfile returns what a pair's profile must be: the observed one, if there
 // is one, with everything this addon owns put right and everything else as it is.
 // now is when a property that has a new value was first seen. The second result
-// says which claims were left out and why. The Namespace, of which the cache may lag
-// behind, is needed for a new profile only.
+// says what of the cluster is left out and why.
 func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
 	cluster := o.Cluster
 	profile := o.Profile.DeepCopy()
 	if profile == nil {
 		profile = &inventoryv1alpha1.ClusterProfile{
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace.Name, Name: cluster.Name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.pair.Namespace, Name: cluster.Name},
 			Spec: inventoryv1alpha1.ClusterProfileSpec{
 				ClusterManager: inventoryv1alpha1.ClusterManager{Name: contract.ClusterManagerName},
 			},
 		}
 	}
-	setMetadata(profile, cluster, allow)
+	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, allow)...)
 	profile.Spec.DisplayName = cluster.Name
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
 		showCondition(profile, condition.target, meta.FindStatusCondition(cluster.Status.Conditions, condition.source), now)
 	}
-	properties, problems := desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, now)
-	profile.Status.Properties = properties
+	profile.Status.Properties = desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, now)
 	profile.Status.AccessProviders = access.Merge(profile.Status.AccessProviders, cluster.Name, o.access)
-	return profile, problems
+	return profile, leftOut
 }
 
-// setMetadata sets our labels and our annotation.
-func setMetadata(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, allow []string) {
+// setMetadata sets our labels and our annotation, and says which labels it left out.
+func setMetadata(
+	profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, allow []string,
+) (leftOut []string) {
 	labels := maps.Clone(profile.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	copied := copyLabels(labels, copiedKeys(profile.Annotations), cluster.Labels, allow)
+	copied, more := copyLabels(labels, copiedBefore(profile), cluster.Labels, allow)
+	if more > 0 {
+		leftOut = append(leftOut, fmt.Sprintf("%d labels: a profile has copies of at most %d", more, maxCopiedLabels))
+	}
 
 	labels[contract.LabelManagedBy] = contract.ManagedBy
 	labels[contract.LabelClusterManager] = contract.ClusterManagerName
@@ -94,21 +101,28 @@ func setMetadata(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.M
 		annotations[contract.AnnotationCopiedLabels] = strings.Join(copied, ",")
 	}
 	profile.Annotations = annotations
+	return leftOut
 }
 
 // copyLabels copies the allowed labels of source into labels, removes earlier
-// copies whose source is gone, and returns the sorted keys that are copies now. A
-// label of the profile that is not a copy belongs to whoever set it and stays.
-func copyLabels(labels map[string]string, before []string, source map[string]string, allow []string) []string {
-	var copied []string
-	for key, value := range source {
+// copies whose source is gone, and returns the sorted keys that are copies now, and how
+// many there are too many of. A label of the profile that is not a copy belongs to
+// whoever set it and stays.
+func copyLabels(
+	labels map[string]string, before []string, source map[string]string, allow []string,
+) (copied []string, more int) {
+	for _, key := range slices.Sorted(maps.Keys(source)) {
 		if isReserved(key) || !isAllowed(key, allow) {
 			continue
 		}
 		if _, taken := labels[key]; taken && !slices.Contains(before, key) {
 			continue
 		}
-		labels[key] = value
+		if len(copied) == maxCopiedLabels {
+			more++
+			continue
+		}
+		labels[key] = source[key]
 		copied = append(copied, key)
 	}
 	for _, key := range before {
@@ -116,13 +130,22 @@ func copyLabels(labels map[string]string, before []string, source map[string]str
 			delete(labels, key)
 		}
 	}
-	slices.Sort(copied)
-	return copied
+	return copied, more
 }
 
-// copiedKeys reads which labels were copied before. Somebody must have added a
+// copiedBefore returns the keys of the profile's labels that are earlier copies: those
+// that the annotation lists, and those that this addon was the last to set, which the
+// API server records. The annotation alone does not do, because somebody may strip it:
+// its labels would then count as somebody else's, and stay as they are for ever. The
+// record alone does not either, because somebody may change a copy, which is ours to
+// repair.
+func copiedBefore(profile *inventoryv1alpha1.ClusterProfile) []string {
+	return kube.SortedNames(append(listedCopies(profile.Annotations), setByUs(profile.ManagedFields)...))
+}
+
+// listedCopies reads which labels the annotation lists. Somebody must have added a
 // reserved key by hand; its label is not ours to remove.
-func copiedKeys(annotations map[string]string) []string {
+func listedCopies(annotations map[string]string) []string {
 	var keys []string
 	for key := range strings.SplitSeq(annotations[contract.AnnotationCopiedLabels], ",") {
 		if key != "" && !isReserved(key) {
@@ -130,6 +153,49 @@ func copiedKeys(annotations map[string]string) []string {
 		}
 	}
 	return keys
+}
+
+// setByUs returns the keys of the unreserved labels whose present value this addon has
+// set, by the API server's record.
+func setByUs(record []metav1.ManagedFieldsEntry) []string {
+	var keys []string
+	for _, entry := range record {
+		if !isOurRecord(entry) {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Labels map[string]struct{} `json:"f:labels"`
+			} `json:"f:metadata"`
+		}
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			continue
+		}
+		for field := range fields.Metadata.Labels {
+			if key, ok := strings.CutPrefix(field, "f:"); ok && !isReserved(key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// isOurRecord reports whether an entry of an object's record says what this addon has
+// set besides the status.
+func isOurRecord(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == ControllerName && entry.Subresource == "" && entry.FieldsV1 != nil
+}
+
+// hasUnlistedLabel reports whether a profile has a label that may be a copy although
+// the annotation does not list it.
+func hasUnlistedLabel(profile *inventoryv1alpha1.ClusterProfile) bool {
+	listed := listedCopies(profile.Annotations)
+	for key := range profile.Labels {
+		if !isReserved(key) && !slices.Contains(listed, key) {
+			return true
+		}
+	}
+	return false
 }
 
 func isAllowed(key string, allow []string) bool {
@@ -176,69 +242,31 @@ func showCondition(
 		Type:               conditionType,
 		Status:             source.Status,
 		Reason:             reason,
-		Message:            kube.Shorten(source.Message, maxConditionMessageBytes),
+		Message:            source.Message,
 		LastTransitionTime: since,
 		ObservedGeneration: profile.Generation,
 	})
 	profile.Status.Conditions = conditions
 }
 
-// desiredProperties turns claims into properties sorted by name, each with the time
-// its value was first seen. A claim that the API would refuse is left out and
-// reported; the others are kept.
+// desiredProperties turns claims, which are sorted and valid, into properties, each
+// with the time its value was first seen.
 func desiredProperties(
 	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time,
-) (properties []inventoryv1alpha1.Property, problems []string) {
-	times := make(map[string]int, len(claims))
-	for _, claim := range claims {
-		times[claim.Name]++
-	}
+) []inventoryv1alpha1.Property {
 	known := make(map[string]inventoryv1alpha1.Property, len(current))
 	for _, property := range current {
 		known[property.Name] = property
 	}
-
+	var properties []inventoryv1alpha1.Property
 	for _, claim := range claims {
-		if problem := claimProblem(claim, times[claim.Name]); problem != "" {
-			problems = append(problems, fmt.Sprintf("%s %s", quoteName(claim.Name), problem))
-			continue
-		}
 		property := inventoryv1alpha1.Property{Name: claim.Name, Value: claim.Value, LastObservedTime: now}
 		if before, ok := known[claim.Name]; ok && before.Value == claim.Value && !before.LastObservedTime.IsZero() {
 			property.LastObservedTime = before.LastObservedTime
 		}
 		properties = append(properties, property)
 	}
-	slices.SortFunc(properties, func(a, b inventoryv1alpha1.Property) int { return cmp.Compare(a.Name, b.Name) })
-	return properties, kube.SortedNames(problems)
-}
-
-// claimProblem says why a claim cannot be a property, or "".
-func claimProblem(claim clusterv1.ManagedClusterClaim, times int) string {
-	switch {
-	case claim.Name == "":
-		return "has no name"
-	case len(claim.Name) > contract.MaxPropertyNameBytes:
-		return fmt.Sprintf("has a name of %d bytes, more than %d", len(claim.Name), contract.MaxPropertyNameBytes)
-	case !utf8.ValidString(claim.Name):
-		return "has a name that is not UTF-8"
-	case times > 1:
-		return fmt.Sprintf("is there %d times", times)
-	case claim.Value == "":
-		return "has no value"
-	case len(claim.Value) > contract.MaxPropertyValueBytes:
-		return fmt.Sprintf("has a value of %d bytes, more than %d", len(claim.Value), contract.MaxPropertyValueBytes)
-	case !utf8.ValidString(claim.Value):
-		return "has a value that is not UTF-8"
-	default:
-		return ""
-	}
-}
-
-// quoteName makes a name that a spoke chose safe and short enough to show.
-func quoteName(name string) string {
-	const limit = 80
-	return strconv.QuoteToASCII(kube.Shorten(name, limit))
+	return properties
 }
 
 // metadataChanges returns the part of a merge patch that turns current's metadata

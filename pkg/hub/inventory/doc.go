@@ -32,12 +32,18 @@
 //
 // Pairs are reconciled when something they depend on changes; again after a failed
 // write, at intervals from 20 ms doubling to a minute, or to 5 s if the profile must
-// go; and after a second while Placements' decisions settle. Conflicts are returned,
-// not retried.
+// go, or ten minutes if it is invalid or too large; and after a second while Placements'
+// decisions settle. Conflicts are returned, not retried.
 //
 // Profiles that must go are removed before others are edited, and those before new
 // ones are created. Namespaces take turns, and each has a bounded number of writes in
 // flight (package fair), so that a slow webhook in one delays no other.
+//
+// # What spokes send
+//
+// A ManagedCluster is cut down to the Limits before it is cached (judge.go), so that no
+// spoke can fill the manager's memory, or a namespace. What was left out is remembered
+// with it and named in the condition.
 //
 // # RBAC, cluster-wide
 //

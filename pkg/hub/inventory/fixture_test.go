@@ -39,6 +39,18 @@ func newWorld(t *testing.T, cfg *rest.Config) *world {
 // in returns the same world for a subtest.
 func (w *world) in(t *testing.T) *world { return &world{w.In(t)} }
 
+// limits are the manager's own.
+var limits = Limits{Properties: 1000, PropertyBytes: 64 << 10}
+
+// asCached is a ManagedCluster as the manager's cache holds it.
+func asCached(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	trimmed, err := limits.trimCluster(cluster.DeepCopy())
+	if err != nil {
+		panic(err) // it never fails
+	}
+	return trimmed.(*clusterv1.ManagedCluster)
+}
+
 // clearHub deletes everything the inventory follows or makes.
 func clearHub(w *world) {
 	for _, list := range []client.ObjectList{

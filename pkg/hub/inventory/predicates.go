@@ -14,7 +14,7 @@ import (
 )
 
 // contentChanged compares what a profile shows of a ManagedCluster besides its
-// labels. Heartbeats, capacity and taints are not part of it.
+// labels, and what it leaves out. Heartbeats, capacity and taints are not part of it.
 func contentChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1.ManagedCluster)
 	a, okAfter := after.(*clusterv1.ManagedCluster)
@@ -23,6 +23,7 @@ func contentChanged(before, after client.Object) bool {
 	}
 	return b.Status.Version.Kubernetes != a.Status.Version.Kubernetes ||
 		!slices.Equal(b.Status.ClusterClaims, a.Status.ClusterClaims) ||
+		b.Annotations[annotationLeftOut] != a.Annotations[annotationLeftOut] ||
 		slices.ContainsFunc(profileConditions, func(shown shownCondition) bool {
 			return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, shown.source)
 		})

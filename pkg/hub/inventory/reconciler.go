@@ -19,8 +19,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxErrorBytes bounds how much of an API server's refusal messages repeat.
-const maxErrorBytes = 300
+const (
+	// maxErrorBytes bounds how much of an API server's refusal messages repeat.
+	maxErrorBytes = 300
+
+	// permanentEvery is how often a profile is tried again that the API server finds
+	// invalid or too large. Normally the change that makes it acceptable is an event;
+	// that of an admission policy is none.
+	permanentEvery = 10 * time.Minute
+)
 
 // Reconciler keeps the profile of one pair: the request's namespace and, as its
 // name, the cluster.
@@ -56,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	o := observed{Observation: observation}
+	o := observed{Observation: observation, pair: pair}
 	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
@@ -91,6 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
 	r.record(pair, o, selected, problems, err)
+	if kube.IsPermanent(err) && !withdrawing {
+		log.FromContext(ctx).Info("The API server does not accept the ClusterProfile",
+			"reason", kube.Shorten(err.Error(), maxErrorBytes))
+		return reconcile.Result{RequeueAfter: permanentEvery}, nil
+	}
 	return reconcile.Result{}, err
 }
 
@@ -105,7 +117,7 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	return priorityOf(nextStep(o, selected.Answer), o.Profile != nil, last.kind == inPlace)
 }
 
-// act takes the next step and returns which claims were left out of the profile.
+// act takes the next step and returns what was left out of the profile.
 func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answer) ([]string, error) {
 	switch nextStep(*o, answer) {
 	case create, update:

@@ -84,7 +84,13 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj c
 			return nil
 		}
 	}
-	return r.Reader.Get(ctx, key, obj)
+	if err := r.Reader.Get(ctx, key, obj); err != nil {
+		return err
+	}
+	if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
+		asCached(cluster).DeepCopyInto(cluster)
+	}
+	return nil
 }
 
 func (r *indexedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -881,5 +887,86 @@ func TestEveryWriteMayFail(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// What is invalid or too large does not become acceptable by waiting.
+func TestAProfileThatIsNotAcceptedIsTriedAgainWhenItChanges(t *testing.T) {
+	for reason, status := range map[string]int{"Invalid": 422, "RequestEntityTooLarge": 413} {
+		t.Run(reason, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			s.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.IsWrite() {
+					return apitest.Fault{Status: status, Reason: reason, Message: "no such profile"}
+				}
+				return apitest.Fault{}
+			})
+			if result := s.mustStep(post); result.RequeueAfter != 10*time.Minute {
+				t.Errorf("reconcile = %+v, want a look in ten minutes", result)
+			}
+			s.came(failed, "no such profile")
+			s.wire.Fail(nil)
+			s.mustStep(post, patchStatus)
+			s.came(inPlace, "")
+		})
+	}
+}
+
+// An error that passes by itself is no refusal.
+func TestAServerThatFailsIsNotReported(t *testing.T) {
+	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			s.mustStep(post, patchStatus)
+			s.claims(claim("a", "x"))
+			s.wire.FailNthWrite(1, apitest.Fault{Status: status, Reason: reason, Message: "not now"})
+			if _, err := s.step(); err == nil {
+				t.Fatal("the failure is not tried again")
+			}
+			s.came(inPlace, "")
+			s.mustStep(patchStatus)
+		})
+	}
+}
+
+// Somebody strips or edits the list of the labels that were copied: they are ours all
+// the same, and others' labels are not.
+func TestCopiedLabelsAreKnownWithoutTheirList(t *testing.T) {
+	const list = "inventory.open-cluster-management.io/copied-labels"
+	for name, edit := range map[string]func(*inventoryv1alpha1.ClusterProfile){
+		"stripped": func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Annotations, list) },
+		"edited":   func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations[list] = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothHubs(t, func(t *testing.T, s *stepper) {
+				s.r.labelAllow = []string{"env", "zone", "tier"}
+				clusterLabel := func(key, value string) {
+					apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels[key] = value })
+				}
+				clusterLabel("tier", "1")
+				s.mustStep(post, patchStatus)
+				apitest.Edit(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
+					p.Labels["zone"] = "theirs"
+					edit(p)
+				})
+				clusterLabel("env", "test")
+				clusterLabel("zone", "ours")
+				apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { delete(c.Labels, "tier") })
+				s.mustStep(patchMain)
+				want := s.ownProfile()
+				want.Labels["env"], want.Labels["zone"] = "test", "theirs"
+				if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+					t.Errorf("profile (-want +got):\n%s", diff)
+				}
+				s.settled()
+
+				// Who sets a copied label makes it theirs, once it is not listed.
+				apitest.Edit(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
+					p.Labels["env"] = "theirs"
+					delete(p.Annotations, list)
+				})
+				s.settled()
+			})
+		})
 	}
 }

@@ -50,7 +50,7 @@ type outcome struct {
 	// why completes a sentence that begins with the cluster; empty when inPlace.
 	why string
 
-	// properties says which claims were left out of the profile, and why.
+	// properties says what of the cluster was left out of the profile, and why.
 	properties []string
 
 	// access says which access providers are missing from the profile, and why.
@@ -129,7 +129,7 @@ func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
 		if len(sentences) == 0 {
 			condition.Status, condition.Reason = metav1.ConditionFalse, contract.ReasonInvalidProperties
 		}
-		sentences = append(sentences, "Claims left out: "+kube.ListNames(left, maxNames)+".")
+		sentences = append(sentences, "Left out: "+kube.ListNames(left, maxNames)+".")
 	}
 	if missing := accessProblems(byNamespace); len(missing) > 0 {
 		if len(sentences) == 0 {

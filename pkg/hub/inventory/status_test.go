@@ -127,7 +127,7 @@ func TestProfilesSynced(t *testing.T) {
 		},
 		"claims left out, the same everywhere: named once": {
 			outcomes: map[string]outcome{"b": {kind: inPlace, properties: []string{`"x" has no value`}}, "a": {kind: inPlace, properties: []string{`"x" has no value`}}},
-			status:   "False", reason: "InvalidProperties", message: `Claims left out: "x" has no value. Profiles in place in: a, b.`,
+			status:   "False", reason: "InvalidProperties", message: `Left out: "x" has no value. Profiles in place in: a, b.`,
 		},
 		"a provider is missing, the same everywhere: said once": {
 			outcomes: map[string]outcome{"b": {kind: inPlace, access: []string{"No way in."}}, "a": {kind: inPlace, access: []string{"No way in."}}},
@@ -135,7 +135,7 @@ func TestProfilesSynced(t *testing.T) {
 		},
 		"claims left out and a provider missing": {
 			outcomes: map[string]outcome{"a": {kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}}},
-			status:   "False", reason: "InvalidProperties", message: "Claims left out: p. No way in. Profiles in place in: a.",
+			status:   "False", reason: "InvalidProperties", message: "Left out: p. No way in. Profiles in place in: a.",
 		},
 		"undecided": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: undecided, why: "is not decided for"}},
@@ -155,7 +155,7 @@ func TestProfilesSynced(t *testing.T) {
 				"c": {kind: failed, why: "was refused."}, "d": {kind: undecided, why: "is unknown"}, "e": {why: "is withheld"},
 			},
 			status: "False", reason: "WriteFailed",
-			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Claims left out: p. Profiles in place in: a.",
+			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Left out: p. Profiles in place in: a.",
 		},
 		"left alone is nobody's fault": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: leftAlone, why: "has another"}},

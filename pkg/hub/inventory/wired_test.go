@@ -89,7 +89,7 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 // cacheOptions are those of the inventory and of what it rests on.
 func cacheOptions() map[client.Object]cache.ByObject {
 	byObject := selection.CacheOptions()
-	maps.Copy(byObject, CacheOptions())
+	maps.Copy(byObject, CacheOptions(limits))
 	return byObject
 }
 
@@ -99,7 +99,9 @@ func startWith(
 	t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options,
 ) (stop func()) {
 	t.Helper()
-	mgr := apitest.NewManager(t, cfg, ocmtest.Scheme(), byObject)
+	mgr := apitest.NewManager(t, cfg, ocmtest.Scheme(), byObject, func(o *manager.Options) {
+		o.Cache.DefaultTransform = DefaultTransform()
+	})
 	opts := options(mgr)
 	opts.Rule = selection.New(mgr.GetCache(), clock.RealClock{})
 	apitest.Must(t, Add(t.Context(), mgr, opts))
