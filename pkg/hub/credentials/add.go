@@ -202,7 +202,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		leading:        make(chan struct{}),
 	}
 	c.outcomes = newOutcomes(c.enqueueStatus)
-	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueAccount, func(namespace string) {
+	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
 	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
@@ -339,6 +339,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		outcomes:      c.outcomes,
 		clock:         c.opts.Clock,
 		released:      c.enqueueGrant,
+		vacated:       c.enqueueRivals,
 		allReconciled: c.enqueueGrants,
 	}
 }

@@ -33,6 +33,9 @@ type observed struct {
 	// expects a copy where the cluster is not published.
 	silent bool
 
+	// uncounted is how many namespaces the account names beyond those that count.
+	uncounted int
+
 	draining bool
 
 	// paused is true while upstream's own syncer may be on: nothing is written then.
@@ -61,6 +64,10 @@ type observedTarget struct {
 
 	// rivals are the other accounts that would be copied there under the same name.
 	rivals []types.NamespacedName
+
+	// holder is the other account whose copy is there, under the same name; zero if
+	// there is none.
+	holder types.NamespacedName
 
 	copy target.Known
 }
@@ -128,7 +135,10 @@ func (d decision) needsCopy() bool {
 }
 
 // decideTarget applies what always forbids a copy, what forbids one in this
-// namespace, and what cannot be told yet, in this order.
+// namespace, and what cannot be told yet, in this order. Of accounts whose copies
+// would have one name, the one whose copy is there keeps it, or else whoever makes an
+// account later could take another's token away. If no copy is there, it cannot be
+// told whose place it is, and none is made.
 func decideTarget(o observed, t observedTarget) decision {
 	d := decision{namespace: t.namespace, owner: t.profile.owner, copy: t.copy}
 	d.action, d.reason, d.why = judge(o, t)
@@ -154,7 +164,10 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.selection.Why
 	case t.profile.why != "":
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.profile.why
-	case len(t.rivals) > 0:
+	case t.holder != types.NamespacedName{}:
+		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s there is the copy of %s; "+
+			"rename one of these accounts", name, accountNames([]types.NamespacedName{t.holder}))
+	case len(t.rivals) > 0 && !t.copy.Present:
 		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; "+
 			"rename all but one of these accounts", name, accountNames(t.rivals))
 	case !o.known:
@@ -206,6 +219,11 @@ type plan struct {
 // decide plans what to do about an account.
 func decide(o observed) plan {
 	p := plan{problems: generalProblems(o)}
+	if o.uncounted > 0 {
+		where := fmt.Sprintf("%d more namespaces", o.uncounted)
+		text := fmt.Sprintf("only the first %d that its annotation names count", contract.MaxTargets)
+		p.problems = append(p.problems, problem{contract.ReasonTargetNotEntitled, where, text})
+	}
 	for _, t := range o.targets {
 		d := decideTarget(o, t)
 		p.decisions = append(p.decisions, d)
@@ -216,10 +234,10 @@ func decide(o observed) plan {
 	if !slices.ContainsFunc(p.decisions, decision.needsCopy) {
 		return p
 	}
-	refusal := source.ReferenceOf(o.account).Problem(o.account.Name, o.now)
+	refusal := source.ReferenceOf(o.account).Refusal(o.account.Name, o.now)
 	switch {
-	case refusal != "":
-		p.token, p.finding = refused, source.Finding{Problem: refusal}
+	case refusal.Problem != "":
+		p.token, p.finding = refused, refusal
 	case o.current && (o.finding.Problem != "" || p.allHold(o.finding)):
 		p.token, p.finding = unchanged, o.finding
 	default:

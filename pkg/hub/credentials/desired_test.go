@@ -88,11 +88,25 @@ func TestDecideTarget(t *testing.T) {
 			action: maintain, reason: "TargetNotEntitled", why: "the cluster's ClusterProfile is not there yet",
 		},
 		"two of one name: neither": {
-			given:  good(func(s *situation) { s.t.rivals = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}} }),
+			given: good(func(s *situation) {
+				s.t.rivals, s.t.copy = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}}, target.Known{}
+			}),
 			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
+		},
+		"two of one name, and ours is there: it stays": {
+			given:  good(func(s *situation) { s.t.rivals = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}} }),
+			action: publish,
+		},
+		"two of one name, and the other's is there: ours is refused": {
+			given: good(func(s *situation) {
+				other := types.NamespacedName{Namespace: "c1-x", Name: "y"}
+				s.t.rivals, s.t.holder, s.t.copy = []types.NamespacedName{other}, other, target.Known{}
+			}),
+			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader there is the copy of account y of cluster c1-x; rename one of these accounts",
 		},
 		"two of one name, and of the other nothing is known: neither": {
 			given: good(func(s *situation) {
+				s.t.copy = target.Known{}
 				s.t.rivals, s.t.selection = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}}, selection.Result{Why: "is undecided"}
 			}),
 			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",

@@ -13,7 +13,8 @@
 //     for the namespace, and our ClusterProfile is there and not being deleted. A
 //     ClusterProfile alone proves nothing: whoever may create one may forge every
 //     label and owner of it;
-//  4. no other account would be copied there under the same name;
+//  4. no other account would be copied there under the same name, unless the account's
+//     own copy is there already;
 //  5. the account's status names the Secret of the account's own name, that Secret
 //     was made by managed-serviceaccount for this very account, and it holds a
 //     token that has not expired. The spoke's agent writes status and Secret, so
@@ -44,7 +45,8 @@
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // A failed account is retried after 20 ms, then at doubling intervals up to a minute;
-// one whose place is taken by a foreign Secret every 20 seconds; every token is read
+// one whose copy is invalid or too large every ten minutes; one whose place is taken by
+// a foreign Secret, or whose token has expired, every 20 seconds; every token is read
 // again every four to six minutes.
 //
 // # RBAC

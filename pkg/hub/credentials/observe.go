@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,25 +42,21 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 	if o.account != nil {
 		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
-	wanted, named, err := r.wantedNamespaces(ctx, o.account)
+	wanted, err := r.wantedNamespaces(ctx, o.account)
 	if err != nil {
 		return o, err
 	}
-	o.silent = !named && !r.requireTarget
-	rivals, err := r.accounts.SameCopyName(ctx, key)
+	o.silent, o.uncounted = !wanted.named && !r.requireTarget, wanted.more
+	rivals, err := r.rivals(ctx, key)
 	if err != nil {
 		return o, err
 	}
-	namespaces := append(slices.Clone(wanted), r.ledger.NamespacesOf(key)...)
-	slices.Sort(namespaces)
-	for _, namespace := range slices.Compact(namespaces) {
-		t := observedTarget{
-			namespace: namespace,
-			wanted:    slices.Contains(wanted, namespace),
-			copy:      r.ledger.Known(key, namespace, now),
-		}
+	namespaces := append(slices.Collect(maps.Keys(wanted.in)), r.ledger.NamespacesOf(key)...)
+	for _, namespace := range kube.SortedNames(namespaces) {
+		_, isWanted := wanted.in[namespace]
+		t := observedTarget{namespace: namespace, wanted: isWanted, copy: r.ledger.Known(key, namespace, now)}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
-			if err := r.observeTarget(ctx, key, rivals, &t); err != nil {
+			if err := r.observeTarget(ctx, key, rivals, &t, now); err != nil {
 				return o, err
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
@@ -71,7 +68,7 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 
 // observeTarget completes what is known of one namespace.
 func (r *observer) observeTarget(
-	ctx context.Context, key types.NamespacedName, rivals []authv1beta1.ManagedServiceAccount, t *observedTarget,
+	ctx context.Context, key types.NamespacedName, rivals []rival, t *observedTarget, now time.Time,
 ) (err error) {
 	pair := types.NamespacedName{Namespace: t.namespace, Name: key.Namespace}
 	if t.selection, err = r.rule.Selected(ctx, pair); err != nil {
@@ -82,55 +79,90 @@ func (r *observer) observeTarget(
 		return err
 	}
 	t.profile = judgeProfile(profile, key.Namespace)
-	for i := range rivals {
-		rival := client.ObjectKeyFromObject(&rivals[i])
-		if rival == key {
-			continue
+	for _, other := range rivals {
+		if r.ledger.Known(other.key, t.namespace, now).Present {
+			t.holder = other.key
 		}
-		claims, err := r.claims(ctx, &rivals[i], t.namespace)
+		claims, err := r.claims(ctx, other, t.namespace)
 		if err != nil {
 			return err
 		}
 		if claims {
-			t.rivals = append(t.rivals, rival)
+			t.rivals = append(t.rivals, other.key)
 		}
 	}
-	slices.SortFunc(t.rivals, func(a, b types.NamespacedName) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	return nil
+}
+
+// rival is another account whose copies have the same name.
+type rival struct {
+	key    types.NamespacedName
+	wanted wanted
+}
+
+// rivals returns the other accounts, by cluster, whose copies have the name that the
+// account's have.
+func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]rival, error) {
+	accounts, err := r.accounts.SameCopyName(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var rivals []rival
+	for i := range accounts {
+		other := rival{key: client.ObjectKeyFromObject(&accounts[i])}
+		if other.key == key {
+			continue
+		}
+		if source.IsLabelled(&accounts[i]) && accounts[i].DeletionTimestamp == nil {
+			if other.wanted, err = r.wantedNamespaces(ctx, &accounts[i]); err != nil {
+				return nil, err
+			}
+		}
+		rivals = append(rivals, other)
+	}
+	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.key.Namespace, b.key.Namespace) })
+	return rivals, nil
 }
 
 // claims reports whether an account is, or may be, to be copied to a namespace. A
 // claim does not depend on the token, which is read later, so that it is the same in
 // whatever order accounts are reconciled. An account that is not entitled claims
 // nothing: it could keep others from their tokens.
-func (r *observer) claims(
-	ctx context.Context, account *authv1beta1.ManagedServiceAccount, namespace string,
-) (bool, error) {
-	if !source.IsLabelled(account) || account.DeletionTimestamp != nil {
+func (r *observer) claims(ctx context.Context, account rival, namespace string) (bool, error) {
+	if _, ok := account.wanted.in[namespace]; !ok {
 		return false, nil
 	}
-	wanted, _, err := r.wantedNamespaces(ctx, account)
-	if err != nil || !slices.Contains(wanted, namespace) {
-		return false, err
-	}
-	selected, err := r.rule.Selected(ctx, types.NamespacedName{Namespace: namespace, Name: account.Namespace})
+	selected, err := r.rule.Selected(ctx, types.NamespacedName{Namespace: namespace, Name: account.key.Namespace})
 	return selected.Answer != selection.No, err
 }
 
-// wantedNamespaces are those an account is to be copied to as far as the account
-// goes. named reports whether it names them.
+// wanted is where an account is to be copied as far as the account goes.
+type wanted struct {
+	in    map[string]struct{} // namespaces
+	named bool                // by the account
+	more  int                 // named, but beyond those that count
+}
+
+// wantedNamespaces are those an account is to be copied to as far as the account goes.
 func (r *observer) wantedNamespaces(
 	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
-) (namespaces []string, named bool, err error) {
+) (wanted, error) {
 	if account == nil {
-		return nil, false, nil
+		return wanted{}, nil
 	}
-	namespaces, named = source.NamedNamespaces(account)
-	if named || r.requireTarget {
-		return namespaces, named, nil
+	said := source.NamedNamespaces(account)
+	namespaces := said.Namespaces
+	if !said.Is && !r.requireTarget {
+		var err error
+		if namespaces, err = r.rule.Namespaces(ctx, account.Namespace); err != nil {
+			return wanted{}, err
+		}
 	}
-	namespaces, err = r.rule.Namespaces(ctx, account.Namespace)
-	return namespaces, false, err
+	w := wanted{in: make(map[string]struct{}, len(namespaces)), named: said.Is, more: said.More}
+	for _, namespace := range namespaces {
+		w.in[namespace] = struct{}{}
+	}
+	return w, nil
 }
 
 // profile returns the ClusterProfile of a pair, or nil if none is known.

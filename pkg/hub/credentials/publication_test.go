@@ -162,41 +162,83 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 	})
 }
 
-func TestNamesThatCollideArePublishedNeverWhereTheyDo(t *testing.T) {
+// collision is two accounts of different clusters whose copies would have one name.
+type collision struct {
+	*world
+	short, long string // clusters
+	both, one   string // namespaces
+	name        string // of the Secret
+}
+
+func newCollision(t *testing.T) *collision {
+	t.Helper()
 	w := newWorld(t)
 	base := w.Name("c")
-	short, long := w.cluster(base), w.cluster(base+"-x")
-	both, one := w.team(), w.team()
-	for _, team := range []string{both, one} {
-		w.publish(team, short)
+	c := &collision{
+		world: w, short: w.cluster(base), long: w.cluster(base + "-x"), both: w.team(), one: w.team(), name: base + "-x-reader",
 	}
-	w.publish(both, long)
-	w.start()
-	first := w.account(short, "x-reader", both, one)
-	token := w.Rotate(first)
-	w.holds(both, short, "x-reader", token)
-	w.holds(one, short, "x-reader", token)
+	for _, team := range []string{c.both, c.one} {
+		w.publish(team, c.short)
+	}
+	w.publish(c.both, c.long)
+	return c
+}
 
-	second := w.account(long, "reader", both)
-	w.lacks(both, long, "reader")
-	name := base + "-x-reader"
-	w.says(short, "False", "NameCollision", "Account x-reader is not copied in "+both+": the Secret "+name+" would also be that of account reader of cluster "+long+"; rename all but one of these accounts. Copied: x-reader to "+one+".")
-	w.says(long, "False", "NameCollision", "Account reader is not copied in "+both+": the Secret "+name+" would also be that of account x-reader of cluster "+short+"; rename all but one of these accounts.")
-	w.Rotate(first)
-	w.Rotate(second)
+func TestOfNamesThatCollideTheCopyThatIsThereStays(t *testing.T) {
+	c := newCollision(t)
+	c.start()
+	first := c.account(c.short, "x-reader", c.both, c.one)
+	token := c.Rotate(first)
+	uid := c.holds(c.both, c.short, "x-reader", token).UID
+	c.holds(c.one, c.short, "x-reader", token)
+
+	second := c.account(c.long, "reader", c.both)
+	refused := "Account reader is not copied in " + c.both + ": the Secret " + c.name + " there is the copy of account x-reader of cluster " + c.short + "; rename one of these accounts."
+	c.says(c.long, "False", "NameCollision", refused)
+	both, one := min(c.both, c.one), max(c.both, c.one)
+	c.says(c.short, "True", "Copied", "Copied: x-reader to "+both+", "+one+".")
+	// So it does after a rotation, and after a restart.
+	token = c.Rotate(first)
+	c.Rotate(second)
+	c.holds(c.both, c.short, "x-reader", token)
+	c.start()
+	c.says(c.long, "False", "NameCollision", refused)
+	c.says(c.short, "True", "Copied", "Copied: x-reader to "+both+", "+one+".")
+	if got := c.holds(c.both, c.short, "x-reader", token).UID; got != uid {
+		t.Errorf("the copy is another one: UID %s, want %s", got, uid)
+	}
+	// It is restored as well when somebody deletes it.
+	c.followed(c.both)
+	c.MustDelete(c.copied(c.both, c.short, "x-reader"))
+	c.holds(c.both, c.short, "x-reader", token)
+	c.says(c.long, "False", "NameCollision", refused)
+
+	// It gives way.
+	apitest.Edit(c, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = c.one })
+	c.holds(c.both, c.long, "reader", c.Rotate(second))
+	c.says(c.long, "True", "Copied", "Copied: reader to "+c.both+".")
+}
+
+func TestOfNamesThatCollideNeitherIsMadeWhereNoneIs(t *testing.T) {
+	c := newCollision(t)
+	first := c.account(c.short, "x-reader", c.both, c.one)
+	second := c.account(c.long, "reader", c.both)
+	c.start()
+	c.says(c.short, "False", "NameCollision", "Account x-reader is not copied in "+c.both+": the Secret "+c.name+" would also be that of account reader of cluster "+c.long+"; rename all but one of these accounts. Copied: x-reader to "+c.one+".")
+	c.says(c.long, "False", "NameCollision", "Account reader is not copied in "+c.both+": the Secret "+c.name+" would also be that of account x-reader of cluster "+c.short+"; rename all but one of these accounts.")
+	c.Rotate(first)
 	// A restart changes nothing, in whatever order the accounts are read.
-	w.start()
-	w.Stays(quietly, "no copy of either account", func() string {
-		if w.copied(both, long, "reader") != nil {
+	c.start()
+	c.Stays(quietly, "no copy of either account", func() string {
+		if c.copied(c.both, c.long, "reader") != nil {
 			return "one of two accounts was published"
 		}
 		return ""
 	})
 	// One gives way.
-	apitest.Edit(w, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = one })
-	token = w.Rotate(second)
-	w.holds(both, long, "reader", token)
-	w.says(long, "True", "Copied", "Copied: reader to "+both+".")
+	apitest.Edit(c, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = c.one })
+	c.holds(c.both, c.long, "reader", c.Rotate(second))
+	c.says(c.long, "True", "Copied", "Copied: reader to "+c.both+".")
 }
 
 func TestWhoIsNotEntitledCollidesWithNobody(t *testing.T) {

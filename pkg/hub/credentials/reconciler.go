@@ -31,6 +31,11 @@ const (
 	// foreignEvery is how often it is checked whether a foreign Secret is still in the
 	// way; it has none of the labels that are watched.
 	foreignEvery = 20 * time.Second
+
+	// permanentEvery is how often a copy is tried again that the API server finds
+	// invalid or too large. Normally the change that makes it acceptable is an event;
+	// that of an admission policy is none.
+	permanentEvery = 10 * time.Minute
 )
 
 // Reconciler keeps the copies of one account. The request is the account: its
@@ -47,6 +52,9 @@ type Reconciler struct {
 
 	// released is called for grants that an account does not need any more.
 	released func(grants.Grant)
+
+	// vacated is called for an account of which a copy was withdrawn.
+	vacated func(account types.NamespacedName)
 
 	// allReconciled is called when every account has been reconciled since the start.
 	allReconciled func()
@@ -90,9 +98,12 @@ type effect struct {
 	// undecided is true when something is about to be retried: there is nothing new
 	// to report yet.
 	undecided bool
+
+	// lost is true when the namespace does not exist.
+	lost bool
 }
 
-func (e effect) ok() bool { return len(e.errs) == 0 && !e.undecided }
+func (e effect) ok() bool { return len(e.errs) == 0 && !e.undecided && !e.lost }
 
 func (e effect) result() (reconcile.Result, error) {
 	if err := errors.Join(e.errs...); err != nil {
@@ -135,6 +146,9 @@ func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName,
 		}
 		// Even a RoleBinding that is not ours may give the right to delete.
 		granted := r.ensure(ctx, grants.Target(namespace), namespace)
+		if granted.lost {
+			continue
+		}
 		withdrawn, err := r.copies.Withdraw(ctx, account, namespace)
 		switch {
 		case err != nil && granted.ok():
@@ -143,6 +157,7 @@ func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName,
 			all = join(all, granted)
 		case withdrawn:
 			log.FromContext(ctx).Info("Withdrew a copy", "secret", target.Key(account, namespace))
+			r.vacated(account)
 		}
 	}
 	return all
@@ -160,6 +175,8 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 	}
 	at := grants.Source(o.key.Namespace)
 	if granted := r.ensure(ctx, at, ""); !granted.ok() {
+		// An account whose namespace does not exist is about to go.
+		granted.undecided = granted.undecided || granted.lost
 		return source.Finding{}, nil, granted
 	}
 	found, token, err := r.tokens.Read(ctx, o.account)
@@ -190,7 +207,13 @@ func (r *Reconciler) apply(ctx context.Context, account types.NamespacedName, f 
 // put makes one copy what it should be.
 func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d decision, token target.Content) effect {
 	at := grants.Target(d.namespace)
-	if granted := r.ensure(ctx, at, d.namespace); !granted.ok() {
+	switch granted := r.ensure(ctx, at, d.namespace); {
+	case granted.lost:
+		// The caches still select it; what tells them that it is gone, or there again, is
+		// an event.
+		const missing = "the Namespace does not exist"
+		return effect{problems: []problem{{contract.ReasonTargetNotEntitled, d.namespace, missing}}, again: permanentEvery}
+	case !granted.ok():
 		return granted
 	}
 	err := r.copies.Put(ctx, target.Want{
@@ -202,7 +225,13 @@ func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d de
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
 		text := source.Token{Token: token.Token}.Censor(err.Error())
-		return r.failure(at, d.namespace, err, text)
+		failed := r.failure(at, d.namespace, err, text)
+		if kube.IsPermanent(err) {
+			log.FromContext(ctx).Info("The API server does not accept a copy", "namespace", d.namespace,
+				"reason", kube.Shorten(source.WithoutTokens(text), maxErrorBytes))
+			failed.errs, failed.again = nil, permanentEvery
+		}
+		return failed
 	default:
 		return effect{copied: []string{d.namespace}}
 	}
@@ -212,6 +241,12 @@ func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d de
 // failure is reported; "" is everywhere.
 func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace string) effect {
 	made, err := r.grants.Ensure(ctx, grant)
+	if kube.IsNamespaceMissing(err) {
+		if grant.IsTarget() {
+			r.followers.Lost(grant.Namespace)
+		}
+		return effect{lost: true}
+	}
 	if err != nil {
 		return r.failure(grant, namespace, err, err.Error())
 	}

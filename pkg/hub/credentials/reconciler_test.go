@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -306,6 +307,161 @@ func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
 				t.Errorf("writes: %v", got)
 			}
 			v.quietNow()
+		})
+	}
+}
+
+// A clock that was wrong is put right, and nothing but time says so.
+func TestATokenThatExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
+	for name, expires := range map[string]func(v *still, at time.Time){
+		"by the account's status": func(v *still, at time.Time) { v.ReportToken(v.account, "reader", at) },
+		"by the token itself": func(v *still, at time.Time) {
+			v.token = ocmtest.Token(at)
+			v.StoreToken(v.account, v.token, ocmtest.CA())
+			v.ReportToken(v.account, "reader", at.Add(100*24*time.Hour))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t)
+			v := s.still(s.Name("expired"))
+			expires(v, later())
+			v.caughtUp()
+			v.converge(v.there)
+			v.watched()
+			v.time.by.Store(int64(24 * time.Hour))
+			v.converge(func() string {
+				if v.copied(v.team, v.cluster, "reader") != nil {
+					return "the copy is there"
+				}
+				return ""
+			})
+			result, err := v.step()
+			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+				t.Errorf("looked at again after %s, error %v", result.RequeueAfter, err)
+			}
+			v.time.by.Store(0)
+			v.converge(v.there)
+			v.quietNow()
+		})
+	}
+}
+
+// The namespace goes while nothing of it is seen: neither its copies nor its
+// RoleBinding, with which the right to see them went.
+func TestANamespaceThatWentUnseenIsForgotten(t *testing.T) {
+	for name, answer := range map[string]selection.Result{
+		"the rule knows that it is gone":      {Answer: selection.No, Why: "is out"},
+		"the rule has not heard of it either": {Answer: selection.Yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t)
+			v := s.still(s.Name("lost"))
+			v.converge(v.there)
+			v.watched()
+			if len(v.creds.ledger.NamespacesOf(v.accountKey())) != 1 {
+				t.Fatal("the ledger does not know the copy")
+			}
+			v.unseen()
+			v.rule.say(v.team, v.cluster, answer)
+
+			v.wire.Reset()
+			for range 3 {
+				if err := v.round(); err != nil {
+					t.Errorf("round: %v", err)
+				}
+			}
+			if got := v.wire.Sent("secrets"); len(got) > 0 {
+				t.Errorf("writes of Secrets: %v", got)
+			}
+			if got := v.creds.ledger.NamespacesOf(v.accountKey()); len(got) > 0 {
+				t.Errorf("copies are still known in %v", got)
+			}
+			if got := v.condition(v.cluster); got.Reason == "CopyFailed" {
+				t.Errorf("condition %+v", got)
+			}
+			if answer.Answer == selection.No {
+				v.quietNow()
+			}
+		})
+	}
+}
+
+// unseen deletes the team's namespace with all that is in it, of which no watch
+// tells, since the rights to watch go first.
+func (v *still) unseen() {
+	v.T.Helper()
+	v.creds.followers.Unfollow(v.team)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}}
+	v.MustDelete(v.copied(v.team, v.cluster, "reader"), v.profile, binding)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.team}}
+	v.MustDelete(namespace)
+	v.MustGet(namespace)
+	namespace.Spec.Finalizers = nil // as the namespace controller does when nothing is left
+	apitest.Must(v.T, v.SubResource("finalize").Update(v.T.Context(), namespace))
+	v.EventuallyGone(namespace)
+	v.time.by.Store(int64(time.Minute)) // what was made is not awaited any more
+	v.Eventually("the cache has lost the RoleBinding", func() string {
+		if err := v.mgr.GetCache().Get(v.T.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("RoleBinding: %v", err)
+		}
+		return ""
+	})
+}
+
+// What is invalid or too large does not become acceptable by waiting.
+func TestACopyThatIsNotAcceptedIsNotTriedAgainAsIfItWere(t *testing.T) {
+	for reason, status := range map[string]int{"Invalid": 422, "RequestEntityTooLarge": 413} {
+		t.Run(reason, func(t *testing.T) {
+			s := newStepper(t)
+			v := s.still(s.Name("refused"))
+			v.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Resource == "secrets" && call.IsWrite() {
+					return apitest.Fault{Status: status, Reason: reason, Message: "no such copy"}
+				}
+				return apitest.Fault{}
+			})
+			apitest.Must(t, v.round()) // an error would be tried again soon
+			v.time.by.Store(int64(time.Minute))
+			result, err := v.step()
+			if err != nil || result.RequeueAfter < time.Minute {
+				t.Errorf("reconcile = %+v, %v; want a look later", result, err)
+			}
+			v.mentions(v.cluster, "CopyFailed", "could not be copied or withdrawn in "+v.team, "no such copy")
+			v.wire.Fail(nil)
+			v.token = v.Rotate(v.account) // another input
+			v.caughtUp()
+			v.converge(v.there)
+		})
+	}
+}
+
+// An error that passes by itself is no refusal.
+func TestAServerThatFailsIsNotReported(t *testing.T) {
+	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s := newStepper(t)
+			v := s.still(s.Name("failing"))
+			v.converge(v.there)
+			v.watched()
+			v.token = v.Rotate(v.account)
+			v.caughtUp()
+			v.wire.Reset()
+			v.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Resource == "secrets" && call.IsWrite() {
+					return apitest.Fault{Status: status, Reason: reason, Message: "not now"}
+				}
+				return apitest.Fault{}
+			})
+			for range 3 {
+				if err := v.round(); err == nil {
+					t.Error("the failure is not tried again")
+				}
+			}
+			if got := v.wire.Sent("managedclusteraddons/status"); len(got) > 0 {
+				t.Errorf("conditions were written: %v: %+v", got, v.condition(v.cluster))
+			}
+			v.wire.Fail(nil)
+			v.converge(v.there)
 		})
 	}
 }

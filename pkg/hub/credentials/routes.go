@@ -43,13 +43,28 @@ func (c *Credentials) enqueueAccount(account types.NamespacedName) {
 func (c *Credentials) enqueueWithRivals(account *authv1beta1.ManagedServiceAccount) {
 	key := client.ObjectKeyFromObject(account)
 	c.enqueueAccount(key)
-	rivals, err := c.accounts.SameCopyName(c.added, key)
+	c.enqueueRivals(key)
+}
+
+// enqueueRivals enqueues the other accounts whose copies have the same name: when the
+// copy of one goes, its place is free.
+func (c *Credentials) enqueueRivals(account types.NamespacedName) {
+	rivals, err := c.accounts.SameCopyName(c.added, account)
 	if err != nil {
 		return // the cache is being shut down
 	}
 	for i := range rivals {
-		c.enqueueAccount(client.ObjectKeyFromObject(&rivals[i]))
+		if key := client.ObjectKeyFromObject(&rivals[i]); key != account {
+			c.enqueueAccount(key)
+		}
 	}
+}
+
+// enqueueTouched enqueues an account whose copy somebody changed or deleted, and its
+// rivals.
+func (c *Credentials) enqueueTouched(account types.NamespacedName) {
+	c.enqueueAccount(account)
+	c.enqueueRivals(account)
 }
 
 // enqueueEverything enqueues every account.

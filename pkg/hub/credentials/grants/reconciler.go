@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,6 +25,9 @@ type Copies interface {
 
 	// Count returns how many copies there are, or may be, in a namespace.
 	Count(namespace string) int
+
+	// Lost is called for a namespace that does not exist, and so holds no copies.
+	Lost(namespace string)
 }
 
 // Reconciler removes a RoleBinding that no account needs any more, in a target
@@ -71,10 +73,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, r.Grants.remove(ctx, grant, current)
 }
 
-// ensure keeps a RoleBinding that is needed.
+// ensure keeps a RoleBinding that is needed. In a namespace that does not exist none
+// is: whoever claims it will find that out.
 func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
 	made, err := r.Grants.Ensure(ctx, grant)
-	if grant.IsTarget() && err == nil {
+	switch {
+	case kube.IsNamespaceMissing(err):
+		if grant.IsTarget() {
+			r.Copies.Lost(grant.Namespace)
+		}
+		return nil
+	case grant.IsTarget() && err == nil:
 		r.Copies.Follow(grant.Namespace, made)
 	}
 	return err
@@ -99,6 +108,4 @@ func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.R
 
 // IsRefusal reports whether an error is an answer that will be the same tomorrow
 // unless somebody acts.
-func IsRefusal(err error) bool {
-	return kube.IsRefusal(err) && !apierrors.IsInternalError(err) || errors.Is(err, ErrNotOurs)
-}
+func IsRefusal(err error) bool { return kube.IsRefusal(err) || errors.Is(err, ErrNotOurs) }

@@ -3,7 +3,10 @@ package source
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -163,8 +166,7 @@ func accountChanged(before, after *authv1beta1.ManagedServiceAccount) bool {
 	return before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		IsLabelled(before) != IsLabelled(after) ||
-		before.Annotations[contract.AnnotationSyncToNamespaces] != after.Annotations[contract.AnnotationSyncToNamespaces] ||
-		len(before.Annotations) != len(after.Annotations) ||
+		!maps.Equal(before.Annotations, after.Annotations) ||
 		ReferenceOf(before) != ReferenceOf(after)
 }
 
@@ -263,8 +265,12 @@ func trimAccount(in any) (any, error) {
 			TokenSecretRef:      account.Status.TokenSecretRef,
 		},
 	}
-	if targets, ok := account.Annotations[contract.AnnotationSyncToNamespaces]; ok {
-		trimmed.Annotations = map[string]string{contract.AnnotationSyncToNamespaces: targets}
+	// The list is read once, and of a long one only what counts is kept.
+	if named := NamedNamespaces(account); named.Is {
+		trimmed.Annotations = map[string]string{contract.AnnotationSyncToNamespaces: strings.Join(named.Namespaces, ",")}
+		if named.More > 0 {
+			trimmed.Annotations[annotationMore] = strconv.Itoa(named.More)
+		}
 	}
 	return trimmed, nil
 }

@@ -14,8 +14,8 @@ const (
 	// they spread.
 	CheckEvery = 4 * time.Minute
 
-	// problemEvery is the same for a Secret that holds nothing to copy: somebody may
-	// be fixing it.
+	// problemEvery is the same for a Secret that holds nothing to copy, and for a token
+	// that has expired by the account's status: somebody may be fixing it, or a clock.
 	problemEvery = 20 * time.Second
 
 	// secondLook is when a new token is read once more: times in an account's status
@@ -40,6 +40,7 @@ type Finding struct {
 	Next    time.Time // when to read again; zero means only when the account changes
 
 	reference Reference // by which it was read
+	at        time.Time // when it was recorded
 	missing   bool      // the Secret was missing at the last read
 }
 
@@ -65,12 +66,13 @@ func newFindings(every time.Duration) *findings {
 }
 
 // current returns what was found by this reference. ok is false when it is time
-// to read again.
+// to read again. What was found at a later time was judged by a clock that has been
+// put back since: the token may not have expired after all.
 func (s *findings) current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok = s.found[account]
-	return f, ok && f.reference == ref && now.Before(f.Next)
+	return f, ok && f.reference == ref && now.Before(f.Next) && !now.Before(f.at)
 }
 
 // record keeps a finding until the next check, whose time it sets.
@@ -81,7 +83,7 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 	if f.Problem != "" {
 		every = min(every, problemEvery)
 	}
-	f.Next = now.Add(every + rand.N(every/2)) //nolint:gosec // when to look is no secret
+	f.at, f.Next = now, now.Add(every+rand.N(every/2)) //nolint:gosec // when to look is no secret
 	before, known := s.found[account]
 	switch first := !known || before.reference != f.reference; {
 	case first && now.Sub(f.reference.refreshed).Abs() < justNow:
@@ -111,8 +113,8 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 	if !known || before.reference != ref || before.Problem != "" {
 		return Finding{}, false
 	}
-	if !before.missing {
-		before.missing, before.Next = true, now.Add(missingLook)
+	if !before.missing || now.Before(before.at) {
+		before.missing, before.at, before.Next = true, now, now.Add(missingLook)
 		s.found[account] = before
 	}
 	return before, now.Before(before.Next)

@@ -56,3 +56,29 @@ func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
 		t.Errorf("the second time: %+v", got)
 	}
 }
+
+func TestWhatALaterClockFoundIsFoundAnew(t *testing.T) {
+	s := newFindings(CheckEvery)
+	expired := found("a")
+	expired.Digest, expired.Problem = Digest{}, "its token has expired"
+	tomorrow := midnight.Add(24 * time.Hour)
+	s.record(anAccount, expired, tomorrow)
+	if _, ok := s.current(anAccount, expired.reference, tomorrow); !ok {
+		t.Error("nothing changed, and it is read again")
+	}
+	if got, ok := s.current(anAccount, expired.reference, midnight); ok {
+		t.Errorf("the clock was put back, and %+v still counts", got)
+	}
+
+	// One that was missing by the later clock is looked for by this one.
+	s.record(anAccount, found("a"), tomorrow)
+	gone := found("a")
+	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"
+	s.recordMissing(anAccount, gone, tomorrow)
+	for _, after := range []time.Duration{0, missingLook} {
+		got := s.recordMissing(anAccount, gone, midnight.Add(after))
+		if isOver := got.Problem != ""; isOver != (after == missingLook) {
+			t.Errorf("after %s: %+v", after, got)
+		}
+	}
+}

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -35,18 +38,51 @@ func IsLabelled(account *authv1beta1.ManagedServiceAccount) bool {
 	return account.Labels[contract.LabelSyncToProfile] == "true"
 }
 
-// NamedNamespaces returns the namespaces that an account's annotation lists, which
-// may be invalid names. named is false when it has no such annotation.
-func NamedNamespaces(account *authv1beta1.ManagedServiceAccount) (namespaces []string, named bool) {
-	list, named := account.Annotations[contract.AnnotationSyncToNamespaces]
-	for _, namespace := range strings.Split(list, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			namespaces = append(namespaces, namespace)
-		}
-	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces), named
+// Named is what an account's annotation says about where to copy its token.
+type Named struct {
+	// Namespaces are the first that it names, sorted, at most contract.MaxTargets. They
+	// may be invalid names.
+	Namespaces []string
+
+	// More is how many it names besides, which do not count.
+	More int
+
+	// Is is false when the account has no such annotation.
+	Is bool
 }
+
+// NamedNamespaces returns the namespaces that an account's annotation lists. Those that
+// are listed first count, so that appending one does not take another away.
+func NamedNamespaces(account *authv1beta1.ManagedServiceAccount) Named {
+	list, is := account.Annotations[contract.AnnotationSyncToNamespaces]
+	named := Named{Is: is}
+	if is {
+		// Of an account that was trimmed before; otherwise there is none.
+		named.More, _ = strconv.Atoi(account.Annotations[annotationMore])
+	}
+	counted := map[string]struct{}{}
+	for namespace := range strings.SplitSeq(list, ",") {
+		namespace = kube.Shorten(strings.TrimSpace(namespace), maxNamespaceBytes)
+		if _, twice := counted[namespace]; twice || namespace == "" {
+			continue
+		}
+		if len(counted) == contract.MaxTargets {
+			named.More++
+			continue
+		}
+		counted[namespace] = struct{}{}
+	}
+	named.Namespaces = slices.Sorted(maps.Keys(counted))
+	return named
+}
+
+// annotationMore on an account in the cache is how many namespaces its annotation names
+// that do not count.
+const annotationMore = contract.KeyPrefix + "more-namespaces"
+
+// maxNamespaceBytes is more than the name of a namespace has, so that one that was
+// shortened is still invalid.
+const maxNamespaceBytes = 80
 
 // Reference is what an account's status says of its token. A different reference
 // means a different token. Its time has a resolution of one second.
@@ -70,21 +106,26 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 	return ref
 }
 
-// Problem says why the token of a reference must not be used whatever its Secret
-// holds, or "". The spoke's agent writes the status: a name other than the
-// account's would make a copy of any Secret in the cluster's namespace.
-func (r Reference) Problem(account string, now time.Time) string {
+// Refusal is a finding that says why the token of a reference must not be used
+// whatever its Secret holds; one without a problem is none. The spoke's agent writes
+// the status: a name other than the account's would make a copy of any Secret in the
+// cluster's namespace.
+func (r Reference) Refusal(account string, now time.Time) Finding {
 	switch {
 	case r.name == "":
-		return "its status names no Secret (status.tokenSecretRef): " +
-			"the agent of managed-serviceaccount has not reported a token, or has withdrawn it"
+		return Finding{Problem: "its status names no Secret (status.tokenSecretRef): " +
+			"the agent of managed-serviceaccount has not reported a token, or has withdrawn it"}
 	case r.name != account:
-		return "its status names a Secret that is not its own: " +
-			"an account's token is in the Secret of the account's name"
+		return Finding{Problem: "its status names a Secret that is not its own: " +
+			"an account's token is in the Secret of the account's name"}
 	case !r.expires.IsZero() && !now.Before(r.expires):
-		return hasExpired(r.expires) + "; see why the agent of managed-serviceaccount does not refresh it"
+		// No event tells that this clock was wrong.
+		return Finding{
+			Problem: hasExpired(r.expires) + "; see why the agent of managed-serviceaccount does not refresh it",
+			Next:    now.Add(problemEvery),
+		}
 	default:
-		return ""
+		return Finding{}
 	}
 }
 

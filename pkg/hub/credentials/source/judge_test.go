@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func token(payload string) func(*corev1.Secret) {
 	return func(s *corev1.Secret) { s.Data["token"] = []byte(jwt(payload)) }
 }
 
-func TestReferenceProblem(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	for name, test := range map[string]struct {
 		ref     Reference
 		problem string
@@ -111,9 +112,14 @@ func TestReferenceProblem(t *testing.T) {
 		"a name nobody should read": {ref: Reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.ref.Problem("a", noon)
+			refusal := test.ref.Refusal("a", noon)
+			got := refusal.Problem
 			if (got == "") != (test.problem == "") || !strings.Contains(got, test.problem) || strings.Contains(got, "\x1b") {
 				t.Errorf("got %q, want %q", got, test.problem)
+			}
+			// Only time changes what time decides.
+			if again, passes := !refusal.Next.IsZero(), name == "ended"; again != passes {
+				t.Errorf("it is judged again at %s", refusal.Next)
 			}
 		})
 	}
@@ -203,12 +209,50 @@ func TestNamedNamespaces(t *testing.T) {
 		"../kube-system , *": {"*", "../kube-system"},
 	} {
 		account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{targetAnnotation: list}}}
-		got, named := NamedNamespaces(account)
-		if diff := cmp.Diff(want, got); diff != "" || !named {
-			t.Errorf("%q: named is %t (-want +got):\n%s", list, named, diff)
+		got := NamedNamespaces(account)
+		if diff := cmp.Diff(Named{Namespaces: want, Is: true}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", list, diff)
 		}
 	}
-	if _, named := NamedNamespaces(&authv1beta1.ManagedServiceAccount{}); named {
+	if got := NamedNamespaces(&authv1beta1.ManagedServiceAccount{}); got.Is {
 		t.Error("an account without the annotation names nothing")
+	}
+}
+
+// An annotation may have a quarter of a megabyte.
+func TestOfManyNamespacesTheFirstCount(t *testing.T) {
+	var list []string
+	for i := range 58_000 {
+		list = append(list, fmt.Sprintf("n%d", 58_000-i))
+	}
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		targetAnnotation: strings.Join(list, ", ") + "," + list[0],
+	}}}
+	want := Named{Namespaces: slices.Sorted(slices.Values(list[:500])), More: 57_500, Is: true}
+	if diff := cmp.Diff(want, NamedNamespaces(account)); diff != "" {
+		t.Errorf("named (-want +got):\n%s", diff)
+	}
+	for range 2 { // an informer may trim an object twice
+		trimmed, err := trimAccount(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		account = trimmed.(*authv1beta1.ManagedServiceAccount)
+		if diff := cmp.Diff(want, NamedNamespaces(account)); diff != "" {
+			t.Errorf("named, as cached (-want +got):\n%s", diff)
+		}
+	}
+	if size := len(account.Annotations[targetAnnotation]); size > 500*8 {
+		t.Errorf("%d bytes of it are cached", size)
+	}
+}
+
+func TestANameThatIsNoNamespaceIsShortened(t *testing.T) {
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		targetAnnotation: strings.Repeat("n", 1000) + ",a\x1b[2J",
+	}}}
+	want := Named{Namespaces: []string{`a\x1b[2J`, strings.Repeat("n", 77) + "..."}, Is: true}
+	if diff := cmp.Diff(want, NamedNamespaces(account)); diff != "" {
+		t.Errorf("named (-want +got):\n%s", diff)
 	}
 }

@@ -180,7 +180,7 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 		err = errChanging
 	}
 	if err != nil {
-		if !kube.IsRefusal(err) || apierrors.IsInternalError(err) {
+		if !kube.IsRefusal(err) && !apierrors.IsNotFound(err) {
 			c.ledger.mayHaveWritten(w.Account, w.key(), c.clock.Now())
 		}
 		return fmt.Errorf("creating Secret %s: %w", secret.Name, err)

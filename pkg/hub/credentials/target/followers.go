@@ -90,6 +90,15 @@ func (f *Followers) Unfollow(namespace string) {
 	}
 }
 
+// Lost forgets the copies of a namespace that does not exist, which no follower need
+// have shown to be gone: it may have lost its rights with the namespace.
+func (f *Followers) Lost(namespace string) {
+	f.Unfollow(namespace)
+	for _, account := range f.ledger.lost(namespace) {
+		f.touched(account)
+	}
+}
+
 // Synced reports whether all copies in a namespace are in the ledger.
 func (f *Followers) Synced(namespace string) bool {
 	f.mu.Lock()

@@ -247,6 +247,18 @@ func (l *Ledger) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 	return []types.NamespacedName{account}
 }
 
+// lost drops all copies of a namespace, and returns their accounts.
+func (l *Ledger) lost(namespace string) []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var accounts []types.NamespacedName
+	for _, secret := range l.byNamespace.Members(namespace) {
+		accounts = append(accounts, l.states[secret].account)
+		l.drop(secret)
+	}
+	return accounts
+}
+
 // seenIn returns the copies that followers showed in a namespace.
 func (l *Ledger) seenIn(namespace string) []*metav1.PartialObjectMetadata {
 	l.mu.Lock()
