@@ -4,12 +4,15 @@ import (
 	"fmt"
 )
 
+// NoSpokes as the number of spokes makes a fleet of a hub alone.
+const NoSpokes = -1
+
 // Options of a fleet.
 type Options struct {
 	// Name of the fleet; "default" when empty.
 	Name string
-	// Spokes is how many spokes there shall be; 2 when 0. A running fleet may
-	// grow, but does not shrink.
+	// Spokes is how many spokes there shall be: 2 when 0, none when NoSpokes. A
+	// running fleet may grow, but does not shrink.
 	Spokes int
 	// Access also runs cluster-proxy and managed-serviceaccount, with a tunnel
 	// from the hub to every spoke. A fleet that has them keeps them.
@@ -20,10 +23,12 @@ func (o *Options) complete() error {
 	if o.Name == "" {
 		o.Name = "default"
 	}
-	if o.Spokes == 0 {
+	switch {
+	case o.Spokes == 0:
 		o.Spokes = 2
-	}
-	if o.Spokes < 1 || o.Spokes > 50 {
+	case o.Spokes == NoSpokes:
+		o.Spokes = 0
+	case o.Spokes < 1 || o.Spokes > 50:
 		return fmt.Errorf("%d spokes: want 1 to 50", o.Spokes)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
@@ -33,7 +34,7 @@ const (
 // Row is what was measured of one kind of change.
 type Row struct {
 	What   string
-	Sample Sample
+	Sample stats.Sample
 }
 
 // Table is what one run measured.
@@ -154,8 +155,8 @@ func (c *credentials) harms() []struct {
 
 // rotations measures from before the account's status is written, as its agent
 // does after it has written the token.
-func (c *credentials) rotations(ctx context.Context, n int) (Sample, error) {
-	var sample Sample
+func (c *credentials) rotations(ctx context.Context, n int) (stats.Sample, error) {
+	var sample stats.Sample
 	for range n {
 		if err := c.newToken(ctx); err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
@@ -47,13 +48,13 @@ const (
 type Result struct {
 	// EndToEnd is from before the edit of the ClusterProperty on the spoke until a
 	// consumer's watch on the hub shows it in the ClusterProfile.
-	EndToEnd Sample
+	EndToEnd stats.Sample
 	// HubHop is from before the write of a ManagedCluster's claims until a
 	// consumer's watch shows them in its ClusterProfile.
-	HubHop Sample
+	HubHop stats.Sample
 	// Bare is the same as HubHop, with a loop that watches and patches in place
 	// of the manager.
-	Bare Sample
+	Bare stats.Sample
 }
 
 // Print writes the report.

@@ -1,27 +1,47 @@
 // Command bench prints, on a running fleet that has the addon, how long a
-// property's edit takes to reach its ClusterProfile ("latency"), or how long a copied
-// token takes to follow its account ("credentials").
+// property's edit takes to reach its ClusterProfile ("latency"), how long a copied
+// token takes to follow its account ("credentials"), or what a fleet of many simulated
+// clusters costs ("scale"). With "report" and the files that "scale" wrote it prints these
+// as tables, and draws plots; this needs no fleet.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
+	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
+// options are the flags.
+type options struct {
+	fleet, cluster, commit, out, plots string
+	n, pairs                           int
+	stream                             time.Duration
+}
+
 func main() {
-	name := flag.String("fleet", "default", "name of the fleet")
-	cluster := flag.String("cluster", "cluster1", "the spoke whose property is edited")
-	changes := flag.Int("n", 200, "changes of each kind")
+	o := options{}
+	flag.StringVar(&o.fleet, "fleet", "default", "name of the fleet")
+	flag.StringVar(&o.cluster, "cluster", "cluster1", "the spoke whose property is edited")
+	flag.IntVar(&o.n, "n", 200, "changes of each kind; for scale, clusters")
+	flag.IntVar(&o.pairs, "pairs", 5, "scale: how often the raw writer and the addon take turns")
+	flag.DurationVar(&o.stream, "stream", time.Minute, "scale: how long edits come at a rate")
+	flag.StringVar(&o.commit, "commit", "", "scale: what is measured")
+	flag.StringVar(&o.out, "out", "", "scale: file for the results, in JSON")
+	flag.StringVar(&o.plots, "plots", "", "report: folder for the plots")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, flag.Arg(0), *name, *cluster, *changes)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, flag.Arg(0), o, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -29,34 +49,68 @@ func main() {
 	}
 }
 
-// report is what every benchmark ends with.
-type report interface{ Print(out io.Writer) }
-
-func run(ctx context.Context, what, name, cluster string, changes int) error {
-	f, err := fleet.Open(name)
+func run(ctx context.Context, what string, o options, args []string) error {
+	if what == "report" {
+		return show(o.plots, args[1:])
+	}
+	f, err := fleet.Open(o.fleet)
 	if err != nil {
 		return err
 	}
+	if what == "scale" {
+		return atScale(ctx, f, o)
+	}
+	return changes(ctx, what, f, o)
+}
+
+// show prints and draws what was measured before.
+func show(plots string, files []string) error {
+	runs, err := report.Read(files...)
+	if err != nil {
+		return err
+	}
+	report.Markdown(os.Stdout, runs)
+	if plots == "" {
+		return nil
+	}
+	return report.Plots(plots, runs)
+}
+
+func atScale(ctx context.Context, f *fleet.Fleet, o options) error {
+	run, err := scale.Run(ctx, f, scale.Options{
+		Clusters: o.n, Pairs: o.pairs, Stream: o.stream, Commit: o.commit, Out: os.Stderr,
+	})
+	report.Markdown(os.Stdout, []report.Run{*run})
+	if o.out != "" {
+		err = errors.Join(err, run.Write(o.out))
+	}
+	return err
+}
+
+// table is what the benchmarks of single changes end with.
+type table interface{ Print(out io.Writer) }
+
+func changes(ctx context.Context, what string, f *fleet.Fleet, o options) error {
 	hub, err := f.Client(fleet.HubName)
 	if err != nil {
 		return err
 	}
-	spoke, err := f.Client(cluster)
-	if err != nil {
-		return err
-	}
-	var result report
+	var result table
 	switch what {
 	case "latency":
-		result, err = bench.Latency(ctx, hub, spoke, cluster, changes)
+		spoke, clientErr := f.Client(o.cluster)
+		if clientErr != nil {
+			return clientErr
+		}
+		result, err = bench.Latency(ctx, hub, spoke, o.cluster, o.n)
 	case "credentials":
 		cfg, configErr := f.Hub()
 		if configErr != nil {
 			return configErr
 		}
-		result, err = bench.Credentials(ctx, hub, cfg.CAData, changes)
+		result, err = bench.Credentials(ctx, hub, cfg.CAData, o.n)
 	default:
-		err = fmt.Errorf("measure what? latency or credentials, not %q", what)
+		err = fmt.Errorf("measure what? latency, credentials or scale, not %q", what)
 	}
 	if err != nil {
 		return err

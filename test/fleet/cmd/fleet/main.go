@@ -71,6 +71,9 @@ func upCommand(o *options) *cobra.Command {
 				return err
 			}
 			wanted := fleet.Options{Name: o.name, Spokes: o.spokes}
+			if o.spokes == 0 {
+				wanted.Spokes = fleet.NoSpokes
+			}
 			if err := withFromEnv(cmd, o, &wanted); err != nil {
 				return err
 			}

@@ -1,4 +1,6 @@
-package bench
+// Package stats is the arithmetic of the benchmarks: quantiles, ratios with their spread,
+// and how a cost grows. It reads no clock and asks nobody.
+package stats
 
 import (
 	"fmt"

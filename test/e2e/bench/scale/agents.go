@@ -1,0 +1,61 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
+)
+
+// workAgents play the work agents of all clusters: each ManifestWork is reported to be
+// applied and available soon after it is created.
+type workAgents struct {
+	hub     client.WithWatch
+	created chan *metav1.PartialObjectMetadata
+}
+
+// follow reads a watch of ManifestWorks for the board, and has them reported.
+func (a *workAgents) follow(event watch.Event) (observe.Key, int, bool) {
+	object, ok := event.Object.(*metav1.PartialObjectMetadata)
+	if !ok || !strings.HasPrefix(object.Name, "addon-cluster-inventory-") {
+		return observe.Key{}, 0, false
+	}
+	if event.Type == watch.Added {
+		a.created <- object
+	}
+	return observe.Key{Namespace: object.Namespace, Name: object.Name}, 0, true
+}
+
+func (a *workAgents) run(ctx context.Context) {
+	for range workers {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case work := <-a.created:
+					// One that is not reported stays without a status, as on a slow spoke.
+					_ = a.report(ctx, work)
+				}
+			}
+		}()
+	}
+}
+
+func (a *workAgents) report(ctx context.Context, work *metav1.PartialObjectMetadata) error {
+	const condition = `{"type":%q,"status":"True","reason":"Bench","message":"",` +
+		`"observedGeneration":%d,"lastTransitionTime":%q}`
+	now := time.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[`+condition+`,`+condition+`]}}`,
+		workv1.WorkApplied, work.Generation, now, workv1.WorkAvailable, work.Generation, now)
+	object := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	return a.hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}

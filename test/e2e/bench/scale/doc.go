@@ -1,0 +1,17 @@
+// Package scale measures what a fleet of many clusters costs: on a hub without spokes,
+// with simulated ManagedClusters, it does what operators do and notes time, requests,
+// bytes, CPU and memory. The same is done by this addon, by a raw writer that is the
+// ceiling (it knows what to write and only writes), by OCM's own ClusterProfile gate and
+// by managed-serviceaccount's own syncer of tokens.
+//
+//   - scale.go has the order of things, step.go how one of them is measured;
+//   - population.go simulates clusters, accounts.go their tokens, agents.go what is on the
+//     spokes;
+//   - writers.go switches between the programs that write;
+//   - lifecycle.go, edits.go, state.go and tokens.go are the scenarios;
+//   - package observe sees what is done, through one watch for each kind;
+//   - package meter reads the costs, package report shows them.
+//
+// A scenario that fails or runs into its bound is noted as such and the run goes on.
+// Nothing here asserts a time.
+package scale

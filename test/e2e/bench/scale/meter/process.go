@@ -1,0 +1,87 @@
+package meter
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Usage is what one process has used since it began.
+type Usage struct {
+	// PID and Start identify the process: numbers are reused.
+	PID   int
+	Start uint64
+	// CPU is its time in user and kernel mode.
+	CPU time.Duration
+	// RSS is its anonymous resident memory in bytes: without the pages of its binary,
+	// which the kernel can drop and read again.
+	RSS int64
+}
+
+// ticksPerSecond is the unit of /proc/<pid>/stat, which is the same on every
+// architecture that Go runs on.
+const ticksPerSecond = 100
+
+// Process reads what a process has used.
+func Process(pid int) (Usage, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Usage{}, err
+	}
+	usage, err := parseStat(string(stat))
+	if err != nil {
+		return Usage{}, err
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return Usage{}, err
+	}
+	usage.PID = pid
+	usage.RSS, err = parseRSS(string(status))
+	return usage, err
+}
+
+// parseStat reads fields 14, 15 and 22 of proc_pid_stat(5). The second is the name of the
+// program in parentheses, which may contain anything.
+func parseStat(stat string) (Usage, error) {
+	end := strings.LastIndexByte(stat, ')')
+	fields := strings.Fields(stat[end+1:])
+	const state, user, system, start = 3, 14, 15, 22
+	if end < 0 || len(fields) <= start-state {
+		return Usage{}, fmt.Errorf("%q is not what /proc/<pid>/stat looks like", stat)
+	}
+	var inUser, inSystem, began uint64
+	for field, value := range map[int]*uint64{user: &inUser, system: &inSystem, start: &began} {
+		if _, err := fmt.Sscan(fields[field-state], value); err != nil {
+			return Usage{}, fmt.Errorf("field %d of %q: %w", field, stat, err)
+		}
+	}
+	ticks := time.Duration(inUser + inSystem) //nolint:gosec // centuries fit
+	return Usage{Start: began, CPU: ticks * time.Second / ticksPerSecond}, nil
+}
+
+func parseRSS(status string) (int64, error) {
+	for lines := bufio.NewScanner(strings.NewReader(status)); lines.Scan(); {
+		value, found := strings.CutPrefix(lines.Text(), "RssAnon:")
+		if !found {
+			continue
+		}
+		var kib int64
+		if _, err := fmt.Sscan(value, &kib); err != nil {
+			return 0, fmt.Errorf("RssAnon is %q: %w", strings.TrimSpace(value), err)
+		}
+		return kib << 10, nil
+	}
+	return 0, fmt.Errorf("no RssAnon: the process has ended")
+}
+
+// since is the CPU time between two readings of a process. One that was replaced counts
+// from its beginning.
+func (u Usage) since(before Usage) time.Duration {
+	if u.PID != before.PID || u.Start != before.Start {
+		return u.CPU
+	}
+	return u.CPU - before.CPU
+}

@@ -1,0 +1,237 @@
+// Package observe tells when what a benchmark waits for is visible to a consumer. One
+// watch follows all objects of a kind, so that nobody who waits sends requests of its own.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
+)
+
+// Key is one object.
+type Key struct{ Namespace, Name string }
+
+// Incomplete is what an object shows that lacks a part of what it should have.
+const Incomplete = -1
+
+// Read tells what an object shows: a serial number that grows with each edit, or
+// Incomplete; false of an object that does not concern the benchmark.
+type Read func(event watch.Event) (Key, int, bool)
+
+// Board is what is visible now, and who waits for what.
+type Board struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	shown   map[Key]int
+	waits   map[*Wait]bool
+	edits   map[Key][]edit
+	latency stats.Sample
+	broken  error
+}
+
+// NewBoard returns an empty board.
+func NewBoard() *Board {
+	return &Board{now: time.Now, shown: map[Key]int{}, waits: map[*Wait]bool{}, edits: map[Key][]edit{}}
+}
+
+type edit struct {
+	serial int
+	at     time.Time
+}
+
+// ErrWatchEnded says that nothing is observed any more.
+var ErrWatchEnded = errors.New("the observing watch ended")
+
+// Follow notes what a watch shows, until ctx or the watch ends. A watch that ends first
+// fails everybody who waits.
+func (b *Board) Follow(ctx context.Context, watcher watch.Interface, read Read) {
+	defer watcher.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-watcher.ResultChan():
+			if !open || event.Type == watch.Error {
+				b.fail(fmt.Errorf("%w: %v", ErrWatchEnded, event.Object))
+				return
+			}
+			key, serial, concerns := read(event)
+			switch {
+			case !concerns:
+			case event.Type == watch.Deleted:
+				b.Gone(key)
+			default:
+				b.Saw(key, serial)
+			}
+		}
+	}
+}
+
+func (b *Board) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = err
+	for w := range b.waits {
+		close(w.over)
+		delete(b.waits, w)
+	}
+}
+
+// Saw notes that an object exists and what it shows.
+func (b *Board) Saw(key Key, serial int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.now()
+	before, existed := b.shown[key]
+	b.shown[key] = serial
+	b.settleEdits(key, serial, at)
+	for w := range b.waits {
+		w.change(existed && w.counts(key, before), w.counts(key, serial))
+	}
+	b.tell(at)
+}
+
+// Gone notes that an object was deleted.
+func (b *Board) Gone(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, existed := b.shown[key]
+	if !existed {
+		return
+	}
+	delete(b.shown, key)
+	for w := range b.waits {
+		w.change(w.counts(key, before), false)
+	}
+	b.tell(b.now())
+}
+
+// tell ends the waits that are fulfilled.
+func (b *Board) tell(at time.Time) {
+	for w := range b.waits {
+		if w.count == w.want {
+			w.at = at
+			close(w.over)
+			delete(b.waits, w)
+		}
+	}
+}
+
+func (b *Board) settleEdits(key Key, serial int, at time.Time) {
+	pending := b.edits[key]
+	for len(pending) > 0 && pending[0].serial <= serial {
+		b.latency = append(b.latency, at.Sub(pending[0].at))
+		pending = pending[1:]
+	}
+	b.edits[key] = pending
+}
+
+// Editing notes that an edit begins now after which the object shows this serial, or a
+// greater one. Serials of one object must grow.
+func (b *Board) Editing(key Key, serial int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.edits[key] = append(b.edits[key], edit{serial: serial, at: b.now()})
+}
+
+// Edits returns how long each edit since the last call took to be seen, and how many were
+// not seen. These are forgotten.
+func (b *Board) Edits() (seen stats.Sample, lost int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen = b.latency
+	for _, pending := range b.edits {
+		lost += len(pending)
+	}
+	b.latency, b.edits = nil, map[Key][]edit{}
+	return seen, lost
+}
+
+// PendingEdits is how many edits were not seen yet.
+func (b *Board) PendingEdits() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pending := 0
+	for _, edits := range b.edits {
+		pending += len(edits)
+	}
+	return pending
+}
+
+// Count is how many objects count now.
+func (b *Board) Count(counts func(Key, int) bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count(counts)
+}
+
+func (b *Board) count(counts func(Key, int) bool) int {
+	n := 0
+	for key, serial := range b.shown {
+		if counts(key, serial) {
+			n++
+		}
+	}
+	return n
+}
+
+// Expect waits for the moment at which exactly so many objects count.
+func (b *Board) Expect(want int, counts func(Key, int) bool) *Wait {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &Wait{board: b, want: want, counts: counts, count: b.count(counts), over: make(chan struct{})}
+	b.waits[w] = true
+	if b.broken != nil {
+		delete(b.waits, w)
+		close(w.over)
+		return w
+	}
+	b.tell(b.now())
+	return w
+}
+
+// Wait is for one moment.
+type Wait struct {
+	board  *Board
+	want   int
+	counts func(Key, int) bool
+	count  int
+	at     time.Time
+	over   chan struct{}
+}
+
+func (w *Wait) change(before, after bool) {
+	switch {
+	case before && !after:
+		w.count--
+	case !before && after:
+		w.count++
+	}
+}
+
+// Until returns the moment, or an error that tells how many objects counted when ctx or
+// the watch ended.
+func (w *Wait) Until(ctx context.Context) (time.Time, error) {
+	select {
+	case <-w.over:
+	case <-ctx.Done():
+	}
+	w.board.mu.Lock()
+	defer w.board.mu.Unlock()
+	delete(w.board.waits, w)
+	if !w.at.IsZero() {
+		return w.at, nil
+	}
+	err := ctx.Err()
+	if err == nil {
+		err = w.board.broken
+	}
+	return time.Time{}, fmt.Errorf("%d of %d: %w", w.count, w.want, err)
+}

@@ -1,0 +1,225 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
+)
+
+// Reach is a goal and what was measured of it.
+type Reach struct {
+	What, Goal, Got string
+	// Judged is false when the run measured nothing of it.
+	Judged, Reached bool
+	// TooSmall is true when the goal is for more clusters than were measured.
+	TooSmall bool
+}
+
+// goalClusters is the size of the fleet that most goals are for: in a smaller one, what
+// every start and every burst costs hides the rest.
+const goalClusters = 1000
+
+// Verdict is the goal's word in a table.
+func (r Reach) Verdict() string {
+	switch {
+	case !r.Judged:
+		return "not measured"
+	case r.TooSmall:
+		return fmt.Sprintf("needs %d clusters", goalClusters)
+	case r.Reached:
+		return "reached"
+	default:
+		return "not reached"
+	}
+}
+
+// Who a goal is about.
+const (
+	// Manager is the process of this addon, as the meter names it.
+	Manager = "manager"
+	// GateProcess is the process that OCM's gate is in.
+	GateProcess = "registration"
+)
+
+// Names of resources in requests.
+const (
+	profiles = "clusterprofiles"
+	addons   = "managedclusteraddons"
+	works    = "manifestworks"
+)
+
+// Reaches are the goals, judged by the runs. CPU that is given for a thousand clusters is
+// scaled to the largest run's number.
+func Reaches(runs []Run) []Reach {
+	if len(runs) == 0 {
+		return nil
+	}
+	largest := &runs[len(runs)-1]
+	sized := []Reach{
+		bindBesideRaw(largest), bindBesideGate(largest), enableCPU(largest), restartCPU(largest), editCPU(largest),
+		revocation(largest), memory(runs), growth(runs),
+	}
+	for i := range sized {
+		sized[i].TooSmall = largest.Clusters < goalClusters
+	}
+	return append([]Reach{bindWrites(largest), restartWrites(largest), editLatency(largest)}, sized...)
+}
+
+func bindBesideRaw(run *Run) Reach {
+	ratio := run.ratio(Bind, Addon, Raw)
+	return Reach{
+		What: fmt.Sprintf("bind %d: time beside a raw writer", run.Clusters), Goal: "<= 1.25 x",
+		Got: ratio.String(), Judged: ratio.Pairs > 0, Reached: ratio.Median <= 1.25,
+	}
+}
+
+func bindBesideGate(run *Run) Reach {
+	reach := Reach{What: fmt.Sprintf("bind %d: faster than OCM's gate", run.Clusters), Goal: ">= 4 x", Got: "-"}
+	ours, theirs := stats.Median(seconds(run.of(Bind, Addon))), stats.Median(seconds(run.of(Bind, Gate)))
+	if ours > 0 && theirs > 0 {
+		reach.Judged, reach.Reached = true, theirs/ours >= 4
+		reach.Got = fmt.Sprintf("%.1f x (%.1f s, %.1f s)", theirs/ours, ours, theirs)
+	}
+	return reach
+}
+
+func bindWrites(run *Run) Reach {
+	reach := Reach{What: "bind: writes per profile, and to addons", Goal: "2 and 0", Got: "-"}
+	steps := run.of(Bind, Addon)
+	if len(steps) == 0 {
+		return reach
+	}
+	perProfile := median(steps, func(s Step) float64 { return float64(Writes(s, profiles)) / float64(s.Objects) })
+	toAddons := median(steps, func(s Step) float64 { return float64(Writes(s, addons)) })
+	reach.Judged, reach.Reached = true, perProfile == 2 && toAddons == 0
+	reach.Got = fmt.Sprintf("%.2f and %.0f", perProfile, toAddons)
+	return reach
+}
+
+func enableCPU(run *Run) Reach {
+	goal := 15 * float64(run.Clusters) / goalClusters
+	reach := Reach{
+		What: fmt.Sprintf("enable %d: CPU of the manager", run.Clusters), Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-",
+	}
+	if steps := run.of(Enable, Addon); len(steps) > 0 {
+		used := median(steps, cpu(Manager))
+		reach.Judged, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
+	}
+	return reach
+}
+
+func restartWrites(run *Run) Reach {
+	reach := Reach{What: "restart: writes to profiles, addons and works", Goal: "0", Got: "-"}
+	if steps := run.of(Restart, Addon); len(steps) > 0 {
+		writes := median(steps, func(s Step) float64 {
+			return float64(Writes(s, profiles) + Writes(s, addons) + Writes(s, works))
+		})
+		reach.Judged, reach.Reached, reach.Got = true, writes == 0, fmt.Sprintf("%.0f", writes)
+	}
+	return reach
+}
+
+func restartCPU(run *Run) Reach {
+	goal := 5 * float64(run.Clusters) / goalClusters
+	reach := Reach{
+		What: fmt.Sprintf("restart, %d: CPU of the manager", run.Clusters), Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-",
+	}
+	if steps := run.of(Restart, Addon); len(steps) > 0 {
+		used := median(steps, cpu(Manager))
+		reach.Judged, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
+	}
+	return reach
+}
+
+func editLatency(run *Run) Reach {
+	reach := Reach{What: "edit -> visible under 100 edits/s: p99", Goal: "< 1 s", Got: "-"}
+	if steps := run.of(EditStream, Addon); len(steps) > 0 {
+		p99 := median(steps, func(s Step) float64 { return s.Latency.P99 })
+		reach.Judged, reach.Reached, reach.Got = true, p99 < 1000, fmt.Sprintf("%.0f ms", p99)
+	}
+	return reach
+}
+
+func editCPU(run *Run) Reach {
+	reach := Reach{What: "edit -> visible under 100 edits/s: CPU of the manager per edit", Goal: "<= 2 ms", Got: "-"}
+	if steps := run.of(EditStream, Addon); len(steps) > 0 {
+		each := median(steps, func(s Step) float64 { return s.CPU[Manager] * 1000 / float64(s.Objects) })
+		reach.Judged, reach.Reached, reach.Got = true, each <= 2, fmt.Sprintf("%.2f ms", each)
+	}
+	return reach
+}
+
+func revocation(run *Run) Reach {
+	reach := Reach{What: "revocation behind queued first writes: p99", Goal: "<= 2 s", Got: "-"}
+	if steps := run.of(Revocation, Addon); len(steps) > 0 {
+		p99 := median(steps, func(s Step) float64 { return s.Latency.P99 })
+		reach.Judged, reach.Reached = true, p99 <= 2000
+		reach.Got = fmt.Sprintf("%.0f ms (%s)", p99, steps[0].Note)
+	}
+	return reach
+}
+
+// MemoryFit is the manager's settled memory in MiB by clusters, each in two namespaces.
+func MemoryFit(runs []Run) (clusters, mib []float64, fit stats.Line, err error) {
+	for i := range runs {
+		if steps := runs[i].of(Second, Addon); len(steps) > 0 {
+			clusters = append(clusters, float64(runs[i].Clusters))
+			mib = append(mib, median(steps, func(s Step) float64 { return float64(s.Settled[Manager]) })/(1<<20))
+		}
+	}
+	fit, err = stats.FitLine(clusters, mib)
+	return clusters, mib, fit, err
+}
+
+func memory(runs []Run) Reach {
+	reach := Reach{What: "memory at 10,000 clusters in 2 namespaces, by the fit", Goal: "<= 300 MiB", Got: "-"}
+	if clusters, _, fit, err := MemoryFit(runs); err == nil {
+		at := fit.At(10000)
+		reach.Judged, reach.Reached = true, at <= 300
+		reach.Got = fmt.Sprintf("%.0f MiB = %.0f MiB + %.1f KiB per cluster, from %d runs of %.0f to %.0f",
+			at, fit.Intercept, fit.Slope*1024, len(clusters), clusters[0], clusters[len(clusters)-1])
+	}
+	return reach
+}
+
+// Growth are the times of a scenario by clusters.
+func Growth(runs []Run, scenario, writer string) (clusters, times []float64) {
+	for i := range runs {
+		if steps := runs[i].of(scenario, writer); len(steps) > 0 {
+			clusters = append(clusters, float64(runs[i].Clusters))
+			times = append(times, stats.Median(seconds(steps)))
+		}
+	}
+	return clusters, times
+}
+
+func growth(runs []Run) Reach {
+	reach := Reach{What: "time to bind as the fleet grows: exponent", Goal: "<= 1.05", Got: "-"}
+	clusters, times := Growth(runs, Bind, Addon)
+	if k, err := stats.Exponent(clusters, times); err == nil {
+		reach.Judged, reach.Reached = true, k <= 1.05
+		reach.Got = fmt.Sprintf("%.2f, from %.0f to %.0f clusters", k, clusters[0], clusters[len(clusters)-1])
+	}
+	return reach
+}
+
+func cpu(process string) func(Step) float64 {
+	return func(s Step) float64 { return s.CPU[process] }
+}
+
+var writing = map[string]bool{"POST": true, "PUT": true, "PATCH": true, "APPLY": true, "DELETE": true}
+
+// Writes is how many writes of a resource and its subresources a step took, everybody's
+// and refused ones included.
+func Writes(s Step, resource string) int {
+	sum := 0
+	for request, count := range s.Requests {
+		words := strings.Fields(request)
+		of, _, _ := strings.Cut(words[1], "/")
+		if writing[words[0]] && of == resource {
+			sum += count
+		}
+	}
+	return sum
+}

@@ -1,0 +1,327 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	workv1 "open-cluster-management.io/api/work/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/meter"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+)
+
+// Options of a run.
+type Options struct {
+	// Clusters is how many are simulated.
+	Clusters int
+	// Pairs is how often the raw writer and this addon take turns.
+	Pairs int
+	// Stream is how long edits come at a rate; for other writers than this addon a third
+	// of it is enough.
+	Stream time.Duration
+	// Commit is what was measured, for the report.
+	Commit string
+	// Out gets the progress.
+	Out io.Writer
+}
+
+// syncerName is managed-serviceaccount's syncer, as the meter names it.
+const syncerName = "token-syncer"
+
+// Namespaces of consumers.
+const (
+	ofRaw    = "bench-raw"
+	ofAddon  = "bench-addon"
+	ofSecond = "bench-second"
+	ofSwap   = "bench-swap"
+	ofGate   = "bench-gate"
+	ofTokens = "bench-tokens"
+	ofSyncer = "bench-syncer"
+)
+
+type bench struct {
+	fleet    *fleet.Fleet
+	hub      client.WithWatch
+	o        Options
+	run      *report.Run
+	clusters *population
+	accounts *accounts
+	raw      *rawWriter
+	programs *programs
+	meter    *meter.Meter
+
+	profiles, works, secrets *observe.Board
+}
+
+// Run measures everything with one number of clusters, on a hub without clusters that has
+// the addon installed. What it started is stopped in the end, but the hub's objects stay:
+// the fleet is to be thrown away. When it returns an error, the run has what was measured
+// before.
+func Run(ctx context.Context, f *fleet.Fleet, o Options) (*report.Run, error) {
+	run := &report.Run{
+		Clusters: o.Clusters, Claims: claimCount, Began: time.Now(), Commit: o.Commit, Machine: report.ThisMachine(),
+	}
+	b := &bench{
+		fleet: f, o: o, run: run,
+		profiles: observe.NewBoard(), works: observe.NewBoard(), secrets: observe.NewBoard(),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := b.prepare(ctx)
+	if err == nil {
+		err = b.all(ctx)
+		err = errors.Join(err, b.restore(context.WithoutCancel(ctx)))
+	}
+	run.Seconds = time.Since(run.Began).Seconds()
+	return run, err
+}
+
+// prepare makes the clusters and begins to observe.
+func (b *bench) prepare(ctx context.Context) error {
+	cfg, err := b.fleet.Hub()
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	if b.hub, err = b.fleet.Client(fleet.HubName); err != nil {
+		return err
+	}
+	if b.programs, err = newPrograms(ctx, b.fleet, b.hub); err != nil {
+		return err
+	}
+	b.meter = &meter.Meter{Hub: kube.RESTClient(), Processes: b.programs.current}
+	b.clusters = newPopulation(b.hub, b.o.Clusters)
+	b.accounts = newAccounts(b.hub, b.clusters, cfg.CAData)
+	b.raw = &rawWriter{hub: b.hub, clusters: b.clusters}
+	if err := b.fleet.AccountKind(ctx); err != nil {
+		return err
+	}
+	for _, namespace := range []string{ofTokens, ofSyncer, ofRaw} {
+		if err := b.createNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	if err := b.observe(ctx); err != nil {
+		return err
+	}
+	b.say("creating %d clusters", b.o.Clusters)
+	if err := b.clusters.create(ctx); err != nil {
+		return fmt.Errorf("create the clusters: %w", err)
+	}
+	b.say("created")
+	return b.rest(ctx)
+}
+
+// observe follows every kind that is waited for.
+func (b *bench) observe(ctx context.Context) error {
+	works := &metav1.PartialObjectMetadataList{}
+	works.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	agents := &workAgents{hub: b.hub, created: make(chan *metav1.PartialObjectMetadata, 2*b.o.Clusters)}
+	agents.run(ctx)
+	for _, kind := range []struct {
+		list  client.ObjectList
+		board *observe.Board
+		read  observe.Read
+		in    []client.ListOption
+	}{
+		{&inventoryv1alpha1.ClusterProfileList{}, b.profiles, readProfile, nil},
+		{works, b.works, agents.follow, nil},
+		// Not of all namespaces, which would show each token twice.
+		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofTokens)}},
+		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofSyncer)}},
+		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofRaw)}},
+	} {
+		watcher, err := b.hub.Watch(ctx, kind.list, kind.in...)
+		if err != nil {
+			return err
+		}
+		go kind.board.Follow(ctx, watcher, kind.read)
+	}
+	return nil
+}
+
+// readProfile reads a watch of ClusterProfiles.
+func readProfile(event watch.Event) (observe.Key, int, bool) {
+	profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+	if !ok {
+		return observe.Key{}, 0, false
+	}
+	key := observe.Key{Namespace: profile.Namespace, Name: profile.Name}
+	if len(profile.Status.Properties) < claimCount {
+		return key, observe.Incomplete, true
+	}
+	for _, property := range profile.Status.Properties {
+		if property.Name != serialClaim {
+			continue
+		}
+		if serial, err := strconv.Atoi(property.Value); err == nil {
+			return key, serial, true
+		}
+	}
+	return key, observe.Incomplete, true
+}
+
+// all is the order of things. The addon is alone on the hub first; then others take its
+// place; in the end it copies tokens.
+func (b *bench) all(ctx context.Context) error {
+	for _, part := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"the addon is enabled", b.enable},
+		{"raw writer and addon take turns", b.pairs},
+		{"a fleet that is bound", b.bound},
+		{"OCM's gate", b.gated},
+		{"tokens", b.tokens},
+	} {
+		err := part.do(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			b.say("%s: %v", part.name, err)
+			b.run.Steps = append(b.run.Steps, report.Step{Scenario: part.name, Outcome: err.Error()})
+		}
+	}
+	return nil
+}
+
+// pairs has the raw writer and the addon take turns, so that what else happens on the
+// machine concerns both.
+func (b *bench) pairs(ctx context.Context) error {
+	for round := 1; round <= b.o.Pairs; round++ {
+		if err := b.lifecycle(ctx, b.rawly(), ofRaw, round); err != nil {
+			return err
+		}
+		if err := b.lifecycle(ctx, b.by(report.Addon), ofAddon, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound is what happens to a fleet that is bound.
+func (b *bench) bound(ctx context.Context) error {
+	addon := b.by(report.Addon)
+	err := b.unmeasured(ctx, func(ctx context.Context) error { return addon.bind(ctx, ofAddon) })
+	if err != nil {
+		return err
+	}
+	if err := b.editStream(ctx, report.Addon, ofAddon, b.o.Stream); err != nil {
+		return err
+	}
+	if err := b.flap(ctx, report.Addon, ofAddon, b.o.Stream/2); err != nil {
+		return err
+	}
+	if err := b.second(ctx, ofSecond); err != nil {
+		return err
+	}
+	if err := b.restart(ctx); err != nil {
+		return err
+	}
+	err = b.unmeasured(ctx, func(ctx context.Context) error {
+		return errors.Join(addon.unbind(ctx, ofAddon), addon.unbind(ctx, ofSecond))
+	})
+	if err != nil {
+		return err
+	}
+	return b.swap(ctx, report.Addon, ofSwap)
+}
+
+// gated lets OCM's gate do the same in the addon's place.
+func (b *bench) gated(ctx context.Context) (err error) {
+	if err := b.programs.stopAddon(ctx); err != nil {
+		return err
+	}
+	if err := b.unmeasured(ctx, b.programs.startGate); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.programs.stopGate(ctx)) }()
+	err = b.lifecycle(ctx, b.by(report.Gate), ofGate, 1, func(ctx context.Context) error {
+		return b.editStream(ctx, report.Gate, ofGate, b.o.Stream/3)
+	})
+	if err != nil {
+		return err
+	}
+	return b.swap(ctx, report.Gate, ofGate)
+}
+
+// tokens measures copies of tokens: by the benchmark itself, by managed-serviceaccount's
+// syncer, and by the addon.
+func (b *bench) tokens(ctx context.Context) error {
+	if err := b.unmeasured(ctx, b.accounts.create); err != nil {
+		return fmt.Errorf("create the accounts: %w", err)
+	}
+	if err := b.copies(ctx, b.copiesRawly(ofRaw), ofRaw); err != nil {
+		return err
+	}
+	if err := b.synced(ctx); err != nil {
+		return err
+	}
+	if err := b.programs.startAddon(ctx); err != nil {
+		return err
+	}
+	err := b.unmeasured(ctx, func(ctx context.Context) error { return b.by(report.Addon).bind(ctx, ofTokens) })
+	if err != nil {
+		return err
+	}
+	if err := b.copies(ctx, b.copiesBy(report.Addon, ofTokens), ofTokens); err != nil {
+		return err
+	}
+	return b.revoke(ctx, ofTokens)
+}
+
+// synced lets managed-serviceaccount's syncer copy to a namespace with profiles that the
+// raw writer made.
+func (b *bench) synced(ctx context.Context) error {
+	if err := b.raw.create(ctx, ofSyncer); err != nil {
+		return err
+	}
+	syncer, err := b.fleet.TokenSyncer(ctx, b.o.Out)
+	if err != nil {
+		return err
+	}
+	err = b.unmeasured(ctx, func(ctx context.Context) error { return b.programs.ensure(ctx, syncer) })
+	if err != nil {
+		return err
+	}
+	if err := b.copies(ctx, b.copiesBy(report.Syncer, ofSyncer), ofSyncer); err != nil {
+		return err
+	}
+	if err := b.programs.stopSyncer(ctx, syncer); err != nil {
+		return err
+	}
+	return each(ctx, b.clusters.size(), workers, b.accounts.revoke)
+}
+
+// restore leaves the fleet's programs as they were found.
+func (b *bench) restore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	var problems []error
+	processes, err := b.fleet.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range processes {
+		if p.Name == fleet.HubName+"/"+syncerName && p.Wanted {
+			problems = append(problems, b.fleet.Stop(ctx, p.Name))
+		}
+	}
+	return errors.Join(append(problems, b.programs.stopGate(ctx), b.programs.startAddon(ctx))...)
+}
