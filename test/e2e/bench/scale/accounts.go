@@ -53,7 +53,7 @@ func (a *accounts) account(i int) *unstructured.Unstructured {
 
 // create makes the accounts with a first token. Nobody is to copy it yet.
 func (a *accounts) create(ctx context.Context) error {
-	return each(ctx, a.clusters.size(), workers, func(ctx context.Context, i int) error {
+	return each(ctx, a.clusters.size(), func(ctx context.Context, i int) error {
 		account := a.account(i)
 		if err := a.hub.Create(ctx, account); err != nil {
 			return err
@@ -85,10 +85,6 @@ func (a *accounts) rotate(ctx context.Context, i int) error {
 }
 
 func expiry() time.Time { return time.Now().Add(24 * time.Hour) }
-
-func (a *accounts) rotateAll(ctx context.Context) error {
-	return each(ctx, a.clusters.size(), workers, a.rotate)
-}
 
 func (a *accounts) secret(i int) *corev1.Secret {
 	return &corev1.Secret{

@@ -33,7 +33,7 @@ func (b *bench) by(name string) writer {
 			return b.hub.Create(ctx, newBinding(namespace, allSet))
 		},
 		editAll: func(ctx context.Context, _ string) error {
-			return each(ctx, b.clusters.size(), workers, func(ctx context.Context, i int) error {
+			return each(ctx, b.clusters.size(), func(ctx context.Context, i int) error {
 				return b.clusters.edit(ctx, i, func(int) {})
 			})
 		},

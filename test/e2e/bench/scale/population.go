@@ -34,8 +34,9 @@ const (
 
 var halves = []string{"left", "right"}
 
-// each does something with the numbers below n, by so many workers at a time.
-func each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+// each does something with the numbers below n, by all workers, and ends with the first
+// error.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for i := range n {
@@ -116,7 +117,7 @@ func (p *population) create(ctx context.Context) error {
 			return fmt.Errorf("create the set %s: %w", set.Name, err)
 		}
 	}
-	return each(ctx, p.size(), workers, p.createCluster)
+	return each(ctx, p.size(), p.createCluster)
 }
 
 func halfSet(half string) string { return "bench-" + half }
@@ -193,7 +194,7 @@ func (p *population) inHalf(half int) map[string]bool {
 
 // swap moves every cluster to the other half, so that the number in each stays the same.
 func (p *population) swap(ctx context.Context) error {
-	return each(ctx, p.size(), workers, func(ctx context.Context, i int) error {
+	return each(ctx, p.size(), func(ctx context.Context, i int) error {
 		p.members[i].half = 1 - p.members[i].half
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, halfLabel, halves[p.members[i].half])
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: p.names[i]}}

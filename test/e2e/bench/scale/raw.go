@@ -33,7 +33,7 @@ func (r *rawWriter) profile(namespace string, i int) *inventoryv1alpha1.ClusterP
 
 // create writes profiles of all clusters: a POST and a PATCH of the status each.
 func (r *rawWriter) create(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), workers, func(ctx context.Context, i int) error {
+	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		if err := r.hub.Create(ctx, r.profile(namespace, i)); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (r *rawWriter) create(ctx context.Context, namespace string) error {
 
 // editAll edits all clusters and writes each one's profile right after.
 func (r *rawWriter) editAll(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), workers, func(ctx context.Context, i int) error {
+	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		if err := r.clusters.edit(ctx, i, func(int) {}); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (r *rawWriter) editAll(ctx context.Context, namespace string) error {
 }
 
 func (r *rawWriter) remove(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), workers, func(ctx context.Context, i int) error {
+	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		return r.hub.Delete(ctx, r.profile(namespace, i))
 	})
 }

@@ -130,7 +130,7 @@ func (b *bench) prepare(ctx context.Context) error {
 // observe follows every kind that is waited for.
 func (b *bench) observe(ctx context.Context) error {
 	works := &metav1.PartialObjectMetadataList{}
-	works.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	works.APIVersion, works.Kind = workv1.GroupVersion.String(), "ManifestWorkList"
 	agents := &workAgents{hub: b.hub, created: make(chan *metav1.PartialObjectMetadata, 2*b.o.Clusters)}
 	agents.run(ctx)
 	for _, kind := range []struct {
@@ -306,10 +306,11 @@ func (b *bench) synced(ctx context.Context) error {
 	if err := b.programs.stopSyncer(ctx, syncer); err != nil {
 		return err
 	}
-	return each(ctx, b.clusters.size(), workers, b.accounts.revoke)
+	return each(ctx, b.clusters.size(), b.accounts.revoke)
 }
 
-// restore leaves the fleet's programs as they were found.
+// restore leaves the fleet's programs as they were found. It waits for none to be ready,
+// because somebody may have interrupted the run.
 func (b *bench) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -323,5 +324,6 @@ func (b *bench) restore(ctx context.Context) error {
 			problems = append(problems, b.fleet.Stop(ctx, p.Name))
 		}
 	}
-	return errors.Join(append(problems, b.programs.stopGate(ctx), b.programs.startAddon(ctx))...)
+	return errors.Join(append(problems,
+		b.fleet.Ensure(ctx, b.programs.registration), b.programs.scaleAddon(ctx, 1))...)
 }

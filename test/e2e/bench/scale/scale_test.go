@@ -99,14 +99,14 @@ func TestATokenTellsItsSerial(t *testing.T) {
 
 func TestEachDoesAllUntilOneFails(t *testing.T) {
 	var done atomic.Int64
-	if err := each(t.Context(), 100, 8, func(context.Context, int) error { done.Add(1); return nil }); err != nil {
+	if err := each(t.Context(), 100, func(context.Context, int) error { done.Add(1); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if done.Load() != 100 {
 		t.Errorf("%d done", done.Load())
 	}
 	broken := errors.New("broken")
-	err := each(t.Context(), 100, 1, func(_ context.Context, i int) error {
+	err := each(t.Context(), 100, func(_ context.Context, i int) error {
 		if i == 3 {
 			return broken
 		}

@@ -67,7 +67,7 @@ func (b *bench) copies(ctx context.Context, c copier, namespace string) error {
 		err := b.measure(ctx, s.scenario, c.name, 1, n, bound(n),
 			func(ctx context.Context, _ *report.Step) (time.Duration, error) {
 				return timed(ctx, b.secrets, n, b.copiedWith(namespace, s.ahead), func() error {
-					return each(ctx, n, workers, s.do)
+					return each(ctx, n, s.do)
 				})
 			})
 		if err != nil {

@@ -58,7 +58,7 @@ func parseStat(stat string) (Usage, error) {
 			return Usage{}, fmt.Errorf("field %d of %q: %w", field, stat, err)
 		}
 	}
-	ticks := time.Duration(inUser + inSystem) //nolint:gosec // centuries fit
+	ticks := time.Duration(inUser + inSystem)
 	return Usage{Start: began, CPU: ticks * time.Second / ticksPerSecond}, nil
 }
 

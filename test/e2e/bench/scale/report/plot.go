@@ -73,14 +73,14 @@ func bars(
 	highest, drawn := 0.0, 0
 	for i, name := range series {
 		values := make(plotter.Values, 0, len(groups))
-		any := false
+		some := false
 		for _, group := range groups {
 			v := value(group, name)
-			any = any || v > 0
+			some = some || v > 0
 			highest = max(highest, v)
 			values = append(values, v)
 		}
-		if !any {
+		if !some {
 			continue
 		}
 		chart, err := plotter.NewBarChart(values, width)
@@ -124,7 +124,7 @@ func latencies(run *Run) (*plot.Plot, error) {
 	p := newPlot("Edit of a cluster until its profile shows it", "milliseconds, logarithmic")
 	groups := []string{"p50", "p90", "p99"}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	any := false
+	drawn := false
 	for _, writer := range []string{Addon, Gate} {
 		steps := run.of(EditStream, writer)
 		if len(steps) == 0 || steps[0].Latency.N == 0 {
@@ -138,9 +138,9 @@ func latencies(run *Run) (*plot.Plot, error) {
 		line.Color, points.Color, line.Width = colors[writer], colors[writer], vg.Points(2)
 		p.Add(line, points)
 		p.Legend.Add(fmt.Sprintf("%s (%d edits)", writer, l.N+l.Lost), line, points)
-		any = true
+		drawn = true
 	}
-	if !any {
+	if !drawn {
 		return nil, nil
 	}
 	p.Add(plotter.NewGrid())
@@ -174,7 +174,7 @@ func growths(runs []Run) (*plot.Plot, error) {
 	p.X.Label.Text = "clusters, logarithmic"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
-	any := false
+	drawn := false
 	for _, writer := range []string{Raw, Addon, Gate} {
 		clusters, seconds := Growth(runs, Bind, writer)
 		k, err := stats.Exponent(clusters, seconds)
@@ -184,9 +184,9 @@ func growths(runs []Run) (*plot.Plot, error) {
 		if err := addLine(p, fmt.Sprintf("%s: exponent %.2f", writer, k), colors[writer], clusters, seconds); err != nil {
 			return nil, err
 		}
-		any = true
+		drawn = true
 	}
-	if !any {
+	if !drawn {
 		return nil, nil
 	}
 	p.Add(plotter.NewGrid())
