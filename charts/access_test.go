@@ -96,7 +96,8 @@ func testTheManagerFindsClusterProxy(t *testing.T) {
 		return cmp.Diff([]string{"open-cluster-management", string(ca.PEM())},
 			[]string{provider.Name, string(provider.Cluster.CertificateAuthorityData)})
 	})
-	h.EventuallyAddonCondition(cluster.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+team+".")
+	h.EventuallyAddonCondition(cluster.Name, "ProfilesSynced", "True", "Synced",
+		"Every ClusterProfile that this cluster should have is up to date.")
 	// The manager remembers the CA in the chart's ConfigMap, which has no data at first.
 	state := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-access-ca"},

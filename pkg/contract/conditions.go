@@ -12,9 +12,9 @@ const (
 	// not, why.
 	ConditionProfilesSynced = "ProfilesSynced"
 
-	// ConditionCredentialsSynced is set by the hub manager on clusters that have,
-	// or had, ManagedServiceAccounts to copy. It says whether every token was
-	// copied to every namespace it belongs in and, where it was not, why.
+	// ConditionCredentialsSynced is set by the hub manager unless credentials are
+	// disabled. It says whether every token of the cluster's ManagedServiceAccounts
+	// was copied to every namespace it belongs in and, where it was not, why.
 	ConditionCredentialsSynced = "CredentialsSynced"
 )
 
@@ -43,12 +43,9 @@ const (
 
 // Reasons of ConditionProfilesSynced.
 const (
-	// ReasonSynced: every profile that should exist exists and is up to date
-	// (status True).
+	// ReasonSynced: every profile that should exist exists and is up to date. There
+	// may be none, if no namespace selects the cluster (status True).
 	ReasonSynced = "Synced"
-
-	// ReasonNotSelected: no namespace selects the cluster (status True).
-	ReasonNotSelected = "NotSelected"
 
 	// ReasonInvalidProperties: profiles are in place, but without what the message
 	// names: claims that are empty, too long, duplicated or beyond the limits of a
@@ -95,12 +92,9 @@ const (
 // Reasons of ConditionCredentialsSynced. If several apply, the condition has the
 // one listed first here, and its message names all.
 const (
-	// ReasonCopied: every token was copied everywhere it belongs (status True).
+	// ReasonCopied: every token was copied everywhere it belongs. There may be none
+	// to copy (status True).
 	ReasonCopied = "Copied"
-
-	// ReasonNoAccounts: no ManagedServiceAccount of the cluster is labelled to be
-	// copied any more (status True).
-	ReasonNoAccounts = "NoAccounts"
 
 	// ReasonDraining: the manager removes all copies and makes no new ones
 	// (status False).

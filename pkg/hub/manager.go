@@ -18,6 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -70,6 +71,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 	byObject := map[client.Object]cache.ByObject{}
 	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
+	maps.Copy(byObject, conditions.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
 	maps.Copy(byObject, credentials.CacheOptions())
@@ -112,7 +114,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		return fmt.Errorf("adding the access to clusters: %w", err)
 	}
 	rule := selection.New(mgr.GetCache(), clock.RealClock{})
-	err = inventory.Add(ctx, mgr, inventory.Options{
+	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule: rule,
 		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
 			Reader:      mgr.GetClient(),
@@ -131,7 +133,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return err
 	}
-	_, err = credentials.Add(ctx, mgr, credentials.Options{
+	tokens, err := credentials.Add(ctx, mgr, credentials.Options{
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
 		Rule:           rule,
@@ -142,7 +144,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
-	return nil
+	return conditions.Add(ctx, mgr, conditions.Options{
+		Sources: []conditions.Source{profiles, tokens}, Clock: clock.RealClock{},
+	})
 }
 
 func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {

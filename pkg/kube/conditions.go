@@ -1,12 +1,8 @@
 package kube
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,29 +23,4 @@ func ConditionPatch(
 		return nil, nil
 	}
 	return MergePatch(resourceVersion, map[string]any{"status": map[string]any{"conditions": list}})
-}
-
-// WriteCondition patches one condition of an object whose status has the given
-// conditions and records the result in expectations. It makes no request if the
-// conditions already contain want; changed says whether it wrote. If the status
-// of the condition changes, its transition time becomes now, truncated to the
-// second. It is not an error if the object no longer exists.
-func WriteCondition(
-	ctx context.Context, c client.Client, obj client.Object, conditions []metav1.Condition, want metav1.Condition,
-	owner client.FieldOwner, expectations *Expectations, now time.Time,
-) (changed bool, err error) {
-	want.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	patch, err := ConditionPatch(obj.GetResourceVersion(), conditions, want)
-	if err != nil || patch == nil {
-		return false, err
-	}
-	written := obj.DeepCopyObject().(client.Object)
-	if err := c.Status().Patch(ctx, written, patch, owner); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("patching condition %s: %w", want.Type, err)
-	}
-	expectations.Wrote(written, now)
-	return true, nil
 }

@@ -1,11 +1,15 @@
 package kube
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // MaxEventNoteBytes is the longest note an Event may have
@@ -31,4 +35,15 @@ func NewEvent(
 		Note:                Shorten(note, MaxEventNoteBytes),
 		Type:                eventType,
 	}
+}
+
+// CreateEvent creates an event. In a namespace that is being deleted it does nothing,
+// since none can be created there and nobody would look.
+func CreateEvent(ctx context.Context, writer client.Client, event *eventsv1.Event) error {
+	err := writer.Create(ctx, event)
+	isTerminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	if err == nil || apierrors.IsNotFound(err) || isTerminating {
+		return nil
+	}
+	return fmt.Errorf("creating event: %w", err)
 }

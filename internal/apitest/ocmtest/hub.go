@@ -83,8 +83,20 @@ func (h *Hub) Cluster(
 		c.Status.Version.Kubernetes = "v1.35.4"
 		c.Status.ClusterClaims = claims
 	})
-	h.MustCreate(Addon(cluster.Name))
+	h.Enable(cluster.Name)
 	return cluster
+}
+
+// Enable creates the addon on a cluster and makes of it what addon-framework does
+// first: until then the manager writes no condition.
+func (h *Hub) Enable(cluster string) *addonv1beta1.ManagedClusterAddOn {
+	h.T.Helper()
+	addon := Addon(cluster)
+	h.MustCreate(addon)
+	apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
+	})
+	return addon
 }
 
 // Addon is the addon on a cluster, not yet created.

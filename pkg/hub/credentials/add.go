@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -39,9 +37,6 @@ const (
 	// GrantsControllerName removes RoleBindings that are not needed any more.
 	GrantsControllerName = "hub.credentials-rights"
 
-	// StatusControllerName keeps the condition CredentialsSynced.
-	StatusControllerName = "hub.credentials-status"
-
 	// StartControllerName reads the ManagedServiceAccounts once the hub serves them.
 	StartControllerName = "hub.credentials-start"
 )
@@ -55,9 +50,6 @@ const (
 	// retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
-
-	// statusDelay lets a burst of changes to a cluster's accounts become one condition.
-	statusDelay = 250 * time.Millisecond
 )
 
 // Mode says what is done about copies.
@@ -140,7 +132,9 @@ type Credentials struct {
 	grants    *grants.Grants
 	outcomes  *outcomes
 
-	accountTrigger, grantTrigger, statusTrigger *kube.Trigger
+	accountTrigger, grantTrigger *kube.Trigger
+
+	statusChanged func(cluster string) // nil: nobody reports it
 
 	// added is for reads from caches, which do not wait.
 	added context.Context
@@ -150,7 +144,8 @@ type Credentials struct {
 	ctx     context.Context
 }
 
-// Add registers the controllers. Accounts are read once the hub serves them, which
+// Add registers the controllers. What it returns knows the condition
+// CredentialsSynced. Accounts are read once the hub serves them, which
 // may be long after the manager has started. In ModeDisabled it registers nothing,
 // and fails if RoleBindings say that there are copies.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
@@ -172,7 +167,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	if _, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
-	for _, add := range []func() error{c.addStart, c.addAccounts, c.addGrants, c.addStatus} {
+	for _, add := range []func() error{c.addStart, c.addAccounts, c.addGrants} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -197,7 +192,6 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		ledger:         target.NewLedger(),
 		accountTrigger: &kube.Trigger{},
 		grantTrigger:   &kube.Trigger{},
-		statusTrigger:  &kube.Trigger{Delay: statusDelay},
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
@@ -293,7 +287,8 @@ func (c *Credentials) start(ctx context.Context) error {
 	if c.accounts.AllReconciled() {
 		c.enqueueGrants()
 	}
-	return c.enqueueStatuses(ctx)
+	c.enqueueStatus("")
+	return nil
 }
 
 // allReconciled reports whether it is known which RoleBindings are needed. Where
@@ -381,42 +376,7 @@ func (c *Credentials) grantsReconciler() *grants.Reconciler {
 	}
 }
 
-// addStatus registers the controller of the condition.
-func (c *Credentials) addStatus() error {
-	return builder.ControllerManagedBy(c.mgr).
-		Named(StatusControllerName).
-		WithOptions(options()).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
-			builder.WithPredicates(predicate.Funcs{UpdateFunc: conditionChanged})).
-		WatchesRawSource(c.statusTrigger).
-		Complete(c.statusReconciler())
-}
-
-func (c *Credentials) statusReconciler() *StatusReconciler {
-	return &StatusReconciler{
-		reader:       c.mgr.GetCache(),
-		writer:       c.mgr.GetClient(),
-		clock:        c.opts.Clock,
-		accounts:     c.accounts,
-		outcomes:     c.outcomes,
-		expectations: kube.NewExpectations(),
-	}
-}
-
 func options() controller.Options {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
 	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}
-}
-
-// conditionChanged reports whether our condition on a ManagedClusterAddOn changed.
-func conditionChanged(e event.UpdateEvent) bool {
-	before, okBefore := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
-	after, okAfter := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
-	return !okBefore || !okAfter || before.UID != after.UID ||
-		kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, contract.ConditionCredentialsSynced)
-}
-
-// clusterOfAddon leads from an addon to its cluster.
-func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addon.GetNamespace()}}}
 }

@@ -3,36 +3,65 @@ package credentials
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-func TestTheConditionIsThereFromTheFirstAccountOn(t *testing.T) {
+func TestTheConditionIsTrueWithoutAccounts(t *testing.T) {
 	s := newScene(t)
+	s.settled()
 	without := s.world.cluster(s.Name("d"))
-	s.settled()
-	s.MustDelete(s.account)
-	s.says(s.cluster, "True", "NoAccounts", "No ManagedServiceAccount of the cluster is labelled authentication.open-cluster-management.io/sync-to-clusterprofile=true.")
-	s.account = s.world.account(s.cluster, "reader", s.team)
-	s.settled()
-	// Somebody takes it away.
-	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: "cluster-inventory"}}
-	apitest.EditStatus(s.world, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()}}
+	s.synced(without)
+	// Where the token is copied makes no difference to it: nothing is written.
+	healthy := s.condition(s.cluster)
+	second := s.world.team()
+	s.publish(second, s.cluster)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Annotations[targetAnnotation] = s.team + "," + second
 	})
-	s.settled()
-	if got := s.condition(without); got.Type != "" {
-		t.Errorf("a cluster without accounts says %+v", got)
+	s.holds(second, s.cluster, "reader", s.token)
+	s.settle()
+	if diff := cmp.Diff(healthy, s.condition(s.cluster)); diff != "" {
+		t.Errorf("condition (-one copy +two):\n%s", diff)
 	}
-	if err := s.Get(t.Context(), client.ObjectKeyFromObject(addon), addon); err != nil || len(addon.Status.Conditions) != 2 {
-		t.Errorf("others' conditions: %+v, %v", addon.Status.Conditions, err)
+	s.MustDelete(s.account)
+	s.lacks(s.team, s.cluster, "reader")
+	s.synced(s.cluster)
+}
+
+func TestTheConditionIsTrueOnAHubWithoutAccounts(t *testing.T) {
+	w := newWorldOn(t, hubWithoutAccounts)
+	c := w.cluster(w.Name("c"))
+	w.start()
+	w.synced(c)
+}
+
+func TestThereIsNoConditionWhereNothingIsCopied(t *testing.T) {
+	w := newWorldOn(t, hubWithoutAccounts)
+	w.opts.Mode = ModeDisabled
+	w.start()
+	if diff := cmp.Diff(conditions.Desired{Absent: true}, w.condition(w.Name("c"))); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
 	}
+}
+
+// TestTheConditionIsTrueFromFullKnowledgeOnly: after a start, some accounts have been
+// looked at and others have not.
+func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
+	s := newStepper(t)
+	v := s.still(s.Name("c"))
+	if diff := cmp.Diff(conditions.Desired{}, v.condition(v.cluster)); diff != "" {
+		t.Errorf("before the account was looked at (-want +got):\n%s", diff)
+	}
+	v.converge(v.there)
+	v.synced(v.cluster)
 }
 
 func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {

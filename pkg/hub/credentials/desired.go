@@ -283,7 +283,6 @@ func (p plan) withdrawals() []string {
 // final is what follows once the token is known, for the copies that are needed.
 type final struct {
 	withdraw []string   // namespaces
-	keep     []string   // namespaces whose copies are as they should be
 	write    []decision // copies to create or change
 	problems []problem
 	again    time.Duration
@@ -309,9 +308,7 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 		case !d.needsCopy():
 		case found.Problem != "":
 			f.withdraw = append(f.withdraw, d.namespace)
-		case d.copy.Holds(found.Digest, d.owner):
-			f.keep = append(f.keep, d.namespace)
-		default:
+		case !d.copy.Holds(found.Digest, d.owner):
 			f.write = append(f.write, d)
 		}
 	}

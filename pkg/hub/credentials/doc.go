@@ -36,12 +36,14 @@
 // writes what differs. Of tokens only digests are remembered. Nothing of them is
 // logged at any verbosity, nor repeated from an API server's message.
 //
+// What the condition CredentialsSynced of a ManagedClusterAddOn must be, it tells
+// package conditions, which writes it.
+//
 // # Controllers
 //
 //   - hub.credentials: one account and all its copies. Accounts that have copies go
 //     first, so that a revocation does not wait for a thousand first copies.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
-//   - hub.credentials-status: the condition CredentialsSynced.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // A failed account is retried after 20 ms, then at doubling intervals up to a minute;
@@ -54,8 +56,6 @@
 //	cluster-wide:
 //	authentication.open-cluster-management.io  managedserviceaccounts  list, watch
 //	multicluster.x-k8s.io               clusterprofiles          list, watch
-//	addon.open-cluster-management.io    managedclusteraddons     list, watch  (of the one name)
-//	addon.open-cluster-management.io    managedclusteraddons/status  patch    (of the one name)
 //	apiextensions.k8s.io                customresourcedefinitions  list, watch
 //	rbac.authorization.k8s.io           clusterroles             bind         (the two)
 //	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch; delete (of the two names)

@@ -12,21 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -77,8 +74,6 @@ func managerRights() []client.Object {
 		role("test-manager",
 			rule("authentication.open-cluster-management.io", "managedserviceaccounts", "list", "watch"),
 			rule("multicluster.x-k8s.io", "clusterprofiles", "list", "watch"),
-			named(rule("addon.open-cluster-management.io", "managedclusteraddons", "list", "watch"), "cluster-inventory"),
-			named(rule("addon.open-cluster-management.io", "managedclusteraddons/status", "patch"), "cluster-inventory"),
 			rule("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
@@ -183,7 +178,6 @@ func (w *world) clear() {
 	w.stop()
 	mine := client.MatchingLabels{"inventory.open-cluster-management.io/credential": "true"}
 	w.Clear(&authv1beta1.ManagedServiceAccountList{})
-	w.Clear(&addonv1beta1.ManagedClusterAddOnList{})
 	w.Clear(&inventoryv1alpha1.ClusterProfileList{})
 	w.Clear(&corev1.SecretList{}, mine)
 	w.Clear(&rbacv1.RoleBindingList{}, mine)
@@ -193,11 +187,7 @@ func (w *world) clear() {
 func (w *world) start() {
 	w.T.Helper()
 	w.stop()
-	byObject := CacheOptions()
-	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
-		Field: fields.OneTermEqualSelector("metadata.name", ocmtest.AddonName),
-	}
-	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), byObject)
+	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(w.T.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {
@@ -234,13 +224,10 @@ func (w *world) team() string {
 	return w.Namespace("team", nil)
 }
 
-// cluster makes a cluster's namespace and addon.
+// cluster makes a cluster's namespace.
 func (w *world) cluster(name string) string {
 	w.T.Helper()
-	w.MustCreate(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "cluster-inventory"}},
-	)
+	w.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return name
 }
 
@@ -317,13 +304,20 @@ func (w *world) bound(namespace, role string, want bool) {
 	})
 }
 
-func (w *world) condition(cluster string) metav1.Condition {
+// condition is what the condition of a cluster must be, zero while that is not known.
+func (w *world) condition(cluster string) conditions.Desired {
 	w.T.Helper()
-	addon := &addonv1beta1.ManagedClusterAddOn{}
-	if err := w.Get(w.T.Context(), types.NamespacedName{Namespace: cluster, Name: "cluster-inventory"}, addon); err != nil {
+	desired, err := w.creds.Desired(w.T.Context(), cluster)
+	if err != nil {
 		w.T.Fatal(err)
 	}
-	return ptr.Deref(apimeta.FindStatusCondition(addon.Status.Conditions, "CredentialsSynced"), metav1.Condition{})
+	return ptr.Deref(desired, conditions.Desired{})
+}
+
+// synced waits until the condition says that nothing is wrong.
+func (w *world) synced(cluster string) {
+	w.T.Helper()
+	w.says(cluster, "True", "Copied", "Every token of this cluster's accounts is copied where it belongs.")
 }
 
 // says waits until the condition is this.

@@ -10,9 +10,6 @@ import (
 
 // outcome is what there is to say about one account.
 type outcome struct {
-	// where the account is copied to.
-	where []string
-
 	problems []problem
 }
 
@@ -27,8 +24,8 @@ type problem struct {
 	text string
 }
 
-// outcomes remembers the outcome of each account, and enqueues the cluster's
-// condition when that changes. It is safe for concurrent use.
+// outcomes remembers the outcome of each account, and tells when the cluster's
+// condition may change with it. It is safe for concurrent use.
 type outcomes struct {
 	changed func(cluster string)
 

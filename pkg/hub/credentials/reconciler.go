@@ -90,7 +90,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // effect is what came of one phase.
 type effect struct {
-	copied   []string // namespaces that hold the token now
 	problems []problem
 	again    time.Duration
 	errs     []error
@@ -115,7 +114,6 @@ func (e effect) result() (reconcile.Result, error) {
 func join(effects ...effect) effect {
 	var all effect
 	for _, e := range effects {
-		all.copied = append(all.copied, e.copied...)
 		all.problems = append(all.problems, e.problems...)
 		all.again = kube.Sooner(all.again, e.again)
 		all.errs = append(all.errs, e.errs...)
@@ -192,7 +190,7 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 // apply withdraws the copies of a token that must not be used, and writes those
 // that differ. token is nil if it was not read.
 func (r *Reconciler) apply(ctx context.Context, account types.NamespacedName, f final, token *target.Content) effect {
-	all := join(effect{copied: f.keep, problems: f.problems, again: f.again}, r.withdraw(ctx, account, f.withdraw))
+	all := join(effect{problems: f.problems, again: f.again}, r.withdraw(ctx, account, f.withdraw))
 	for _, d := range f.write {
 		if token == nil {
 			// The Secret is missing and may come back: nothing can be written until then.
@@ -233,7 +231,7 @@ func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d de
 		}
 		return failed
 	default:
-		return effect{copied: []string{d.namespace}}
+		return effect{}
 	}
 }
 
@@ -288,7 +286,6 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.forget(o.key)
 	default:
-		slices.Sort(all.copied) // or the order of the writes would look like a change
-		r.outcomes.set(o.key, outcome{where: all.copied, problems: all.problems})
+		r.outcomes.set(o.key, outcome{problems: all.problems})
 	}
 }

@@ -29,7 +29,6 @@ const (
 	postSecret    = "POST secrets"
 	patchSecret   = "PATCH secrets"
 	deleteSecret  = "DELETE secrets"
-	patchStatus   = "PATCH managedclusteraddons/status"
 )
 
 // story is one way through the reconcilers.
@@ -64,13 +63,13 @@ func onBinding(change func(*rbacv1.RoleBinding)) func(*still) {
 	}
 }
 
-var withdrawal = []string{deleteBinding, deleteBinding, deleteSecret, patchStatus}
+var withdrawal = []string{deleteBinding, deleteBinding, deleteSecret}
 
 // stories are those with one account and one copy.
 var stories = map[string]story{
 	"a first copy": {
 		first: true, act: func(*still) {}, done: (*still).there,
-		writes: []string{patchStatus, postBinding, postBinding, postSecret},
+		writes: []string{postBinding, postBinding, postSecret},
 	},
 	"a rotation": {
 		act: func(v *still) { v.token = v.Rotate(v.account) }, done: (*still).there,
@@ -110,7 +109,7 @@ var stories = map[string]story{
 			}
 			return ""
 		},
-		writes: []string{deleteBinding, deleteSecret, patchStatus},
+		writes: []string{deleteBinding, deleteSecret},
 	},
 	"time passes the token's expiry": {
 		act: func(v *still) { v.time.by.Store(int64(2 * time.Hour)) }, done: (*still).gone,
@@ -125,7 +124,7 @@ var stories = map[string]story{
 			onCopy(func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })(v)
 			onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
 		}, done: (*still).gone,
-		writes: []string{deleteBinding, deleteBinding, deleteSecret, patchStatus, patchSecret}, late: true,
+		writes: []string{deleteBinding, deleteBinding, deleteSecret, patchSecret}, late: true,
 	},
 	"a copy made anew by somebody is withdrawn": {
 		act: func(v *still) {
@@ -174,7 +173,7 @@ var stories = map[string]story{
 			}
 			return ""
 		},
-		writes: []string{patchStatus, postBinding, postBinding},
+		writes: []string{postBinding, postBinding},
 	},
 	"a RoleBinding that was deleted is made anew": {
 		act: func(v *still) {

@@ -94,7 +94,7 @@ func TestAnothersRoleBindingIsReported(t *testing.T) {
 	w.account(c, "reader", team)
 	w.mentions(c, "CopyFailed", "is not this addon's", "delete RoleBinding "+targetRole)
 	w.MustDelete(theirs)
-	w.mentions(c, "Copied", team)
+	w.synced(c)
 }
 
 func TestAMissingClusterRoleIsReported(t *testing.T) {
@@ -113,5 +113,5 @@ func TestAMissingClusterRoleIsReported(t *testing.T) {
 	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "forbidden")
 	w.MustCreate(managerRights()[1])
 	w.holds(team, c, "reader", w.Rotate(account))
-	w.mentions(c, "Copied", team)
+	w.synced(c)
 }

@@ -25,7 +25,7 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 		a.Annotations[targetAnnotation] = s.team + ", " + second + ","
 	})
 	s.holds(second, s.cluster, "reader", s.token)
-	s.mentions(s.cluster, "Copied", s.team, second)
+	s.synced(s.cluster)
 	s.lookedTwice()
 	s.followed(s.team, second)
 	for range 3 {
@@ -115,9 +115,6 @@ func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
 		s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 		s.creds.enqueueEverything()
 		s.creds.enqueueGrants()
-		if err := s.creds.enqueueStatuses(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
 	s.wire.Quiet(s.T, quietly, "though no token changed")
 	for _, call := range s.wire.Calls() {

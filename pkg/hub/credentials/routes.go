@@ -1,12 +1,8 @@
 package credentials
 
 import (
-	"context"
-	"fmt"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,20 +88,4 @@ func (c *Credentials) enqueueGrants() {
 	for i := range bindings.Items {
 		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
 	}
-}
-
-func (c *Credentials) enqueueStatus(cluster string) {
-	c.statusTrigger.Enqueue(types.NamespacedName{Name: cluster})
-}
-
-// enqueueStatuses enqueues every cluster's condition.
-func (c *Credentials) enqueueStatuses(ctx context.Context) error {
-	addons := &addonv1beta1.ManagedClusterAddOnList{}
-	if err := c.mgr.GetCache().List(ctx, addons, kube.Uncopied); err != nil {
-		return fmt.Errorf("listing addons: %w", err)
-	}
-	for i := range addons.Items {
-		c.statusTrigger.EnqueueWithPriority(types.NamespacedName{Name: addons.Items[i].Namespace}, kube.PriorityLow)
-	}
-	return nil
 }

@@ -41,9 +41,11 @@ func (s *scene) copied() *corev1.Secret {
 	return s.holds(s.team, s.cluster, "reader", s.token)
 }
 
+// settled waits until the copy holds the token and nothing is wrong.
 func (s *scene) settled() {
 	s.T.Helper()
-	s.says(s.cluster, "True", "Copied", "Copied: reader to "+s.team+".")
+	s.copied()
+	s.synced(s.cluster)
 }
 
 // withdrawn waits until the copy, and the rights to it and to its source, are gone.

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -18,6 +20,17 @@ const (
 
 	// maxNames bounds how many names a sentence of it lists.
 	maxNames = 10
+
+	// copiedMessage is the one message of the condition while nothing is wrong, so that
+	// a copied account writes no addon. Where copies are, their own annotations tell.
+	copiedMessage = "Every token of this cluster's accounts is copied where it belongs."
+
+	// passing is how long something must last that often passes by itself.
+	passing = 5 * time.Second
+
+	// incomplete is how long to wait for the outcomes of other accounts before what is
+	// wrong with some is written.
+	incomplete = 30 * time.Second
 )
 
 // order of the reasons: of several, the first becomes the condition's.
@@ -43,33 +56,29 @@ var general = map[string]string{
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
-// credentialsSynced sums up the outcomes of a cluster's accounts into the
-// condition on its addon.
-func credentialsSynced(byAccount map[string]outcome) metav1.Condition {
-	condition := metav1.Condition{
-		Type:    contract.ConditionCredentialsSynced,
-		Status:  metav1.ConditionTrue,
-		Reason:  contract.ReasonNoAccounts,
-		Message: "No ManagedServiceAccount of the cluster is labelled " + contract.LabelSyncToProfile + "=true.",
-	}
-	if len(byAccount) == 0 {
-		return condition
-	}
-	condition.Reason = contract.ReasonCopied
+// credentialsSynced sums up the outcomes of a cluster's accounts into the condition
+// on its addon. Outcomes that are not complete show what is wrong at most, never that
+// nothing is.
+func credentialsSynced(byAccount map[string]outcome, isComplete bool) *conditions.Desired {
+	var condition *conditions.Desired
 	var sentences []string
 	for _, reason := range order {
 		for _, sentence := range sentencesOf(reason, byAccount) {
-			if len(sentences) == 0 {
-				condition.Status, condition.Reason = statusOf(reason), reason
+			if condition == nil {
+				condition = &conditions.Desired{Status: statusOf(reason), Reason: reason}
 			}
 			sentences = append(sentences, sentence)
 		}
 	}
-	if where := whereCopied(byAccount); where != "" {
-		sentences = append(sentences, where)
-	}
-	if len(sentences) == 0 {
-		sentences = append(sentences, "No namespace is to hold a copy.")
+	switch {
+	case condition == nil && !isComplete:
+		return nil
+	case condition == nil:
+		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonCopied, Message: copiedMessage}
+	case !isComplete:
+		condition.HoldBack = incomplete
+	case condition.Status == metav1.ConditionUnknown:
+		condition.HoldBack = passing
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition
@@ -119,21 +128,4 @@ func sentence(reason, account string, where []string, text string) string {
 		verb += " in " + kube.ListNames(where, maxNames)
 	}
 	return fmt.Sprintf("Account %s %s: %s.", account, verb, strings.TrimSuffix(text, "."))
-}
-
-// whereCopied says which account is copied where.
-func whereCopied(byAccount map[string]outcome) string {
-	var parts []string
-	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
-		if where := byAccount[account].where; len(where) > 0 {
-			parts = append(parts, account+" to "+kube.ListNames(kube.SortedNames(where), maxNames))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	if more := len(parts) - maxNames; more > 0 {
-		parts = append(parts[:maxNames], fmt.Sprintf("and %d accounts more", more))
-	}
-	return "Copied: " + strings.Join(parts, "; ") + "."
 }

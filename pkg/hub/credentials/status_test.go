@@ -3,57 +3,66 @@ package credentials
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 )
 
 func TestCredentialsSynced(t *testing.T) {
-	with := func(where []string, problems ...problem) outcome { return outcome{where: where, problems: problems} }
+	with := func(problems ...problem) outcome { return outcome{problems: problems} }
+	const copied = "Every token of this cluster's accounts is copied where it belongs."
 	tests := map[string]struct {
 		outcomes                map[string]outcome
-		status, reason, message string
+		isIncomplete            bool
+		status, reason, message string // none: it is not known
+		holdBack                time.Duration
 	}{
-		"no accounts": {
-			status: "True", reason: "NoAccounts",
-			message: "No ManagedServiceAccount of the cluster is labelled authentication.open-cluster-management.io/sync-to-clusterprofile=true.",
-		},
+		"no accounts": {status: "True", reason: "Copied", message: copied},
 		"all copied": {
-			outcomes: map[string]outcome{"b": with([]string{"y", "x"}), "a": with([]string{"x"})},
-			status:   "True", reason: "Copied", message: "Copied: a to x; b to x, y.",
+			outcomes: map[string]outcome{"b": {}, "a": {}}, status: "True", reason: "Copied", message: copied,
 		},
-		"nothing to copy": {
-			outcomes: map[string]outcome{"a": {}},
-			status:   "True", reason: "Copied", message: "No namespace is to hold a copy.",
+		"copied as far as is known: not known": {outcomes: map[string]outcome{"b": {}}, isIncomplete: true},
+		"one is wrong, the other not known: held back": {
+			outcomes: map[string]outcome{"b": with(problem{"ForeignSecret", "x", "theirs"})}, isIncomplete: true,
+			status: "False", reason: "ForeignSecret", message: "Account b is not copied in x: theirs.", holdBack: 30 * time.Second,
 		},
 		"the first reason of several is the condition's, the message has all": {
 			outcomes: map[string]outcome{
-				"a": with([]string{"x"}, problem{"CopyFailed", "y", "no"}, problem{"TargetNotEntitled", "z", "the cluster is out"}),
-				"b": with(nil, problem{"ForeignSecret", "x", "theirs"}, problem{"SelectionUnknown", "y", "the cluster is undecided"}),
-				"c": with(nil, problem{"NoTarget", "", ""}),
-				"d": with(nil, problem{"InvalidSource", "", "its token has expired"}),
+				"a": with(problem{"CopyFailed", "y", "no"}, problem{"TargetNotEntitled", "z", "the cluster is out"}),
+				"b": with(problem{"ForeignSecret", "x", "theirs"}, problem{"SelectionUnknown", "y", "the cluster is undecided"}),
+				"c": with(problem{"NoTarget", "", ""}),
+				"d": with(problem{"InvalidSource", "", "its token has expired"}),
 			},
 			status: "False", reason: "ForeignSecret",
 			message: "Account b is not copied in x: theirs. Account d is not copied: its token has expired. " +
 				"Account c is copied nowhere: name the namespaces, for instance with the annotation inventory.open-cluster-management.io/sync-to-namespaces=team-a,team-b. " +
-				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account b is left as it is in y: the cluster is undecided. Copied: a to x.",
+				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account b is left as it is in y: the cluster is undecided.",
 		},
 		"one reason in several namespaces is one sentence": {
-			outcomes: map[string]outcome{"a": with(nil, problem{"TargetNotEntitled", "y", "the cluster is out"}, problem{"TargetNotEntitled", "x", "the cluster is out"})},
+			outcomes: map[string]outcome{"a": with(problem{"TargetNotEntitled", "y", "the cluster is out"}, problem{"TargetNotEntitled", "x", "the cluster is out"})},
 			status:   "False", reason: "TargetNotEntitled", message: "Account a is not copied in x, y: the cluster is out.",
 		},
-		"unknown alone is unknown": {
-			outcomes: map[string]outcome{"a": with([]string{"x"}, problem{"SelectionUnknown", "x", "the cluster is undecided"})},
-			status:   "Unknown", reason: "SelectionUnknown", message: "Account a is left as it is in x: the cluster is undecided. Copied: a to x.",
+		"unknown alone is unknown, and may pass": {
+			outcomes: map[string]outcome{"a": with(problem{"SelectionUnknown", "x", "the cluster is undecided"})},
+			status:   "Unknown", reason: "SelectionUnknown", message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 5 * time.Second,
 		},
 		"what concerns all is said once": {
-			outcomes: map[string]outcome{"a": with(nil, problem{"Draining", "", ""}), "b": with(nil, problem{"Draining", "", ""})},
+			outcomes: map[string]outcome{"a": with(problem{"Draining", "", ""}), "b": with(problem{"Draining", "", ""})},
 			status:   "False", reason: "Draining", message: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := credentialsSynced(test.outcomes)
-			if diff := cmp.Diff([]string{"CredentialsSynced", test.status, test.reason, test.message}, []string{got.Type, string(got.Status), got.Reason, got.Message}); diff != "" {
+			var want *conditions.Desired
+			if test.status != "" {
+				want = &conditions.Desired{
+					Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: test.message, HoldBack: test.holdBack,
+				}
+			}
+			if diff := cmp.Diff(want, credentialsSynced(test.outcomes, !test.isIncomplete)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
@@ -63,12 +72,12 @@ func TestCredentialsSynced(t *testing.T) {
 // TestEveryReasonHasItsPlace: a reason that order does not know would be lost.
 func TestEveryReasonHasItsPlace(t *testing.T) {
 	for _, reason := range order {
-		got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{reason, "x", "why"}}}})
+		got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{reason, "x", "why"}}}}, true)
 		if got.Reason != reason || got.Message == "" {
 			t.Errorf("%s: %+v", reason, got)
 		}
 	}
-	if got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{"CopyFailed", "x", strings.Repeat("long ", 1000)}}}}); len(got.Message) > 1024 {
+	if got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{"CopyFailed", "x", strings.Repeat("long ", 1000)}}}}, true); len(got.Message) > 1024 {
 		t.Errorf("the message has %d bytes", len(got.Message))
 	}
 }

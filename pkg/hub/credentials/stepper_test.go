@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -31,17 +29,15 @@ import (
 // need not be waited for.
 type stepper struct {
 	*world
-	copies, grants, status reconcile.Reconciler
-	time                   *ahead
+	copies, grants reconcile.Reconciler
+	time           *ahead
 }
 
 func newStepper(t *testing.T) *stepper {
 	t.Helper()
 	s := &stepper{world: newWorld(t), time: &ahead{}}
 	s.opts.Clock = s.time
-	byObject := CacheOptions()
-	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", "cluster-inventory")}
-	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), byObject)
+	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(t.Context())
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff)
 	apitest.Must(t, err)
@@ -50,7 +46,7 @@ func newStepper(t *testing.T) *stepper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []client.Object{&inventoryv1alpha1.ClusterProfile{}, &rbacv1.RoleBinding{}, &addonv1beta1.ManagedClusterAddOn{}} {
+	for _, watched := range []client.Object{&inventoryv1alpha1.ClusterProfile{}, &rbacv1.RoleBinding{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, watched, cache.BlockUntilSynced(false)); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +86,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 		}
 		return ""
 	})
-	s.copies, s.grants, s.status = s.creds.reconciler(), s.creds.grantsReconciler(), s.creds.statusReconciler()
+	s.copies, s.grants = s.creds.reconciler(), s.creds.grantsReconciler()
 	return done
 }
 
@@ -152,9 +148,6 @@ func (v *still) round() error {
 		if _, failed := v.grants.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: at}); err == nil {
 			err = failed
 		}
-	}
-	if _, failed := v.status.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: v.cluster}}); err == nil {
-		err = failed
 	}
 	return err
 }
@@ -238,10 +231,6 @@ func (v *still) caughtUp() {
 		}
 		profile := types.NamespacedName{Namespace: v.team, Name: v.cluster}
 		if missing := behind("the profile", inCache(profile, &inventoryv1alpha1.ClusterProfile{}), live(profile, &inventoryv1alpha1.ClusterProfile{})); missing != "" {
-			return missing
-		}
-		addon := types.NamespacedName{Namespace: v.cluster, Name: "cluster-inventory"}
-		if missing := behind("the addon", inCache(addon, &addonv1beta1.ManagedClusterAddOn{}), live(addon, &addonv1beta1.ManagedClusterAddOn{})); missing != "" {
 			return missing
 		}
 		secret := &corev1.Secret{}

@@ -249,18 +249,18 @@ func (w *accessWorld) setChain(chain []byte) {
 	apitest.Edit(w, w.secret, func(s *corev1.Secret) { s.Data["tls.crt"] = chain })
 }
 
-func (w *accessWorld) inPlace() string { return "Profiles in place in: " + w.ns + "." }
-
-// allInPlace waits until a cluster's condition has nothing to complain about.
+// allInPlace waits until a cluster's profile is whole and its condition has nothing to
+// complain about.
 func (w *accessWorld) allInPlace(c *clusterv1.ManagedCluster) {
 	w.T.Helper()
-	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", w.inPlace())
+	w.whole(w.ns, c.Name)
+	w.synced(c.Name)
 }
 
 // unavailable waits until a cluster's condition says why it lacks a provider.
 func (w *accessWorld) unavailable(c *clusterv1.ManagedCluster, why string) {
 	w.T.Helper()
-	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "AccessUnavailable", why+" "+w.inPlace())
+	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "AccessUnavailable", why)
 }
 
 // reached waits until a cluster's profile has exactly these access providers.

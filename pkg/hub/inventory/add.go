@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
@@ -32,9 +31,6 @@ const (
 	// ControllerName keeps the profiles.
 	ControllerName = "hub.inventory"
 
-	// StatusControllerName keeps the condition ProfilesSynced.
-	StatusControllerName = "hub.inventory-status"
-
 	// ReportControllerName creates the events that say what is withheld.
 	ReportControllerName = "hub.inventory-report"
 
@@ -43,11 +39,7 @@ const (
 )
 
 const (
-	// workers is how many conditions are worked on at a time. Each waits for the API
-	// server nearly all the time.
-	workers = 8
-
-	// Failed conditions are tried again after retryFirst, then at doubling intervals up
+	// Failed events are tried again after retryFirst, then at doubling intervals up
 	// to retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
@@ -125,7 +117,7 @@ type inventory struct {
 	mgr    manager.Manager
 	opts   Options
 	pairs  *Reconciler
-	status *StatusReconciler
+	status *statusSource
 	routes selection.Routes
 	ctx    context.Context // for reads from caches, which do not wait
 
@@ -133,12 +125,12 @@ type inventory struct {
 	accessTrigger kube.Trigger
 }
 
-// Add registers the controllers. The one that keeps the profiles starts when the
-// hub serves ClusterProfiles and all they are computed from, which may be long
-// after the manager has started.
-func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+// Add registers the controllers and returns what knows the condition ProfilesSynced.
+// The one that keeps the profiles starts when the hub serves ClusterProfiles and all
+// they are computed from, which may be long after the manager has started.
+func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
 	if opts.Rule == nil || opts.Guard == nil {
-		return errors.New("inventory: a rule and a guard are required")
+		return nil, errors.New("inventory: a rule and a guard are required")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -151,21 +143,18 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
 	}
-	i.status = newStatusReconciler(mgr.GetCache(), mgr.GetClient(), opts, i.routes, pairs.outcomes)
+	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
 		i.followAccess(ctx)
 	}
 	if err := i.addStart(); err != nil {
-		return fmt.Errorf("adding %s: %w", StartControllerName, err)
-	}
-	if err := i.addStatus(); err != nil {
-		return fmt.Errorf("adding %s: %w", StatusControllerName, err)
+		return nil, fmt.Errorf("adding %s: %w", StartControllerName, err)
 	}
 	if err := i.addReport(); err != nil {
-		return fmt.Errorf("adding %s: %w", ReportControllerName, err)
+		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
 	log.FromContext(ctx).V(1).Info("Added the inventory", "labelAllow", opts.LabelAllow)
-	return nil
+	return i.status, nil
 }
 
 // addStart registers what starts the pairs' controller.
@@ -186,9 +175,7 @@ func (i *inventory) start(ctx context.Context) error {
 	}
 	// All conditions have waited for this. Those of clusters without pairs wait for
 	// nothing else.
-	for _, request := range i.status.allClusters(ctx, nil) {
-		i.pairs.outcomes.statusTrigger.Enqueue(request.NamespacedName)
-	}
+	i.pairs.outcomes.enqueueStatus("")
 	return nil
 }
 
@@ -238,23 +225,6 @@ func (i *inventory) followAccess(ctx context.Context) {
 	})
 }
 
-// addStatus registers the controller of the condition.
-func (i *inventory) addStatus() error {
-	oneCluster := handler.EnqueueRequestsFromMapFunc(clusterOfAddon)
-	everyCluster := handler.EnqueueRequestsFromMapFunc(i.status.allClusters)
-	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
-	b := builder.ControllerManagedBy(i.mgr).
-		Named(StatusControllerName).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, oneCluster, when(kube.OnChange(reportChanged))).
-		WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters).
-		WatchesRawSource(&i.pairs.outcomes.statusTrigger)
-	for _, obj := range i.opts.GuardObjects {
-		b = b.Watches(obj, everyCluster, guardMatters())
-	}
-	return b.Complete(i.status)
-}
-
 // addReport registers the controller of the events.
 func (i *inventory) addReport() error {
 	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.pairs.outcomes)
@@ -275,9 +245,4 @@ func guardMatters() builder.Predicates { return when(kube.AfterStart(), kube.OnC
 
 func when(conditions ...predicate.Predicate) builder.Predicates {
 	return builder.WithPredicates(conditions...)
-}
-
-// clusterOfAddon leads from an addon to its cluster.
-func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addon.GetNamespace()}}}
 }

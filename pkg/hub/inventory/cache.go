@@ -3,25 +3,20 @@ package inventory
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// CacheOptions says what of ManagedClusters and ManagedClusterAddOns the manager's
-// cache needs to hold, in addition to selection.CacheOptions: only the
-// ManagedClusterAddOns of this addon, and of every object only what is read.
-// Whoever else reads these kinds from the same cache sees them trimmed in the same
-// way.
+// CacheOptions says what of ManagedClusters the manager's cache needs to hold, in
+// addition to selection.CacheOptions: only what is read. Whoever else reads them from
+// the same cache sees them trimmed in the same way.
 //
 // Of what a spoke sent, a ManagedCluster keeps what the limits allow, and what it
 // lost: see leftOutOf.
@@ -31,10 +26,6 @@ import (
 func CacheOptions(limits Limits) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Transform: limits.trimCluster},
-		&addonv1beta1.ManagedClusterAddOn{}: {
-			Field:     fields.OneTermEqualSelector("metadata.name", contract.AddonName),
-			Transform: trimAddon,
-		},
 	}
 }
 
@@ -91,13 +82,4 @@ func (l Limits) trimCluster(in any) (any, error) {
 	}
 	rememberLeftOut(trimmed, append(leftOut, leftOutOf(cluster)...))
 	return trimmed, nil
-}
-
-func trimAddon(in any) (any, error) {
-	if addon, ok := in.(*addonv1beta1.ManagedClusterAddOn); ok {
-		addon.ObjectMeta = kube.TrimMeta(addon.ObjectMeta)
-		addon.Spec = addonv1beta1.ManagedClusterAddOnSpec{}
-		addon.Status = addonv1beta1.ManagedClusterAddOnStatus{Conditions: addon.Status.Conditions}
-	}
-	return in, nil
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -130,14 +129,6 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")},
 				},
 			},
-		},
-		"ManagedClusterAddOn: every condition, since the list is written as a whole": {
-			in: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: fat(), Status: addonv1beta1.ManagedClusterAddOnStatus{
-				Namespace: "x", Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
-			}},
-			want: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: lean(), Status: addonv1beta1.ManagedClusterAddOnStatus{
-				Conditions: []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
-			}},
 		},
 	}
 	for name, test := range tests {

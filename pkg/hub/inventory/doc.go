@@ -14,17 +14,15 @@
 // spec.displayName, status.version, status.properties as a whole, the conditions
 // ControlPlaneHealthy and Joined, and of status.accessProviders the entries that
 // package access decides about. Everything else belongs to others and is never
-// touched. Of a ManagedClusterAddOn it owns the condition ProfilesSynced. Every
-// write is as small as possible, carries an optimistic lock, and is left out when
-// nothing changes.
+// touched. What the condition ProfilesSynced of a ManagedClusterAddOn must be, it
+// tells package conditions, which writes it. Every write is as small as possible,
+// carries an optimistic lock, and is left out when nothing changes.
 //
 // # Controllers
 //
 //   - hub.inventory: observe, settle, decide, apply, prune. It starts when all CRDs
 //     it needs are served, and rests while the guard says that upstream writes the
 //     profiles.
-//   - hub.inventory-status: the condition, from the outcomes of all pairs of a
-//     cluster, never from some of them.
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, at most one in half a minute
 //     about each object.
@@ -49,8 +47,7 @@
 //
 // Besides what package selection lists:
 //
-//	addon.open-cluster-management.io  managedclusteraddons/status  patch  (of the one name)
-//	multicluster.x-k8s.io             clusterprofiles              create, patch, delete
-//	multicluster.x-k8s.io             clusterprofiles/status       patch
-//	events.k8s.io                     events                       create
+//	multicluster.x-k8s.io  clusterprofiles         create, patch, delete
+//	multicluster.x-k8s.io  clusterprofiles/status  patch
+//	events.k8s.io          events                  create
 package inventory

@@ -66,6 +66,15 @@ func clearHub(w *world) {
 	}
 }
 
+// syncedText is the message of the condition while nothing is wrong.
+const syncedText = "Every ClusterProfile that this cluster should have is up to date."
+
+// synced waits until the condition of a cluster says that nothing is wrong.
+func (w *world) synced(cluster string) {
+	w.T.Helper()
+	w.EventuallyAddonCondition(cluster, "ProfilesSynced", "True", "Synced", syncedText)
+}
+
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}
 }

@@ -12,12 +12,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// outcomes remembers, in memory, the outcome for each pair, and triggers the
-// controllers that report changes: about a cluster on its addon, about a namespace
-// in events. A pair that nobody expects a profile of has no entry.
+// outcomes remembers, in memory, the outcome for each pair, and tells those who
+// report changes: about a cluster on its addon, about a namespace in events. A pair
+// that nobody expects a profile of has no entry.
 type outcomes struct {
-	statusTrigger kube.Trigger // by cluster
-	reportTrigger kube.Trigger // by namespace
+	statusChanged func(cluster string) // nil: nobody reports it
+	reportTrigger kube.Trigger         // by namespace
 
 	mu    sync.RWMutex
 	pairs map[types.NamespacedName]outcome
@@ -70,8 +70,16 @@ func (o *outcomes) forget(pair types.NamespacedName) {
 }
 
 func (o *outcomes) enqueueReports(pair types.NamespacedName) {
-	o.statusTrigger.Enqueue(types.NamespacedName{Name: pair.Name})
+	o.enqueueStatus(pair.Name)
 	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
+}
+
+// enqueueStatus says that the condition of a cluster may have changed, or of every
+// cluster without a name.
+func (o *outcomes) enqueueStatus(cluster string) {
+	if o.statusChanged != nil {
+		o.statusChanged(cluster)
+	}
 }
 
 func (o *outcomes) get(pair types.NamespacedName) (outcome, bool) {

@@ -17,23 +17,21 @@ func TestOutcomesTellWhatChanged(t *testing.T) {
 	}
 	o := newOutcomes()
 	o.reportTrigger.Delay = 0
-	clusters, namespaces := queue(), queue()
+	namespaces := queue()
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	o.set(pair, outcome{kind: foreign}) // before the controllers start: kept for them
-	if err := o.statusTrigger.Start(t.Context(), clusters); err != nil {
-		t.Fatal(err)
-	}
+	var clusters []string
+	o.statusChanged = func(cluster string) { clusters = append(clusters, cluster) }
+	o.set(pair, outcome{kind: foreign}) // before the controller of events starts: kept for it
 	if err := o.reportTrigger.Start(t.Context(), namespaces); err != nil {
 		t.Fatal(err)
 	}
 	told := func() []string {
-		var names []string
-		for _, q := range []workqueue.TypedRateLimitingInterface[reconcile.Request]{clusters, namespaces} {
-			for q.Len() > 0 {
-				req, _ := q.Get()
-				names = append(names, req.Name)
-				q.Done(req)
-			}
+		names := clusters
+		clusters = nil
+		for namespaces.Len() > 0 {
+			req, _ := namespaces.Get()
+			names = append(names, req.Name)
+			namespaces.Done(req)
 		}
 		return names
 	}

@@ -6,10 +6,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -45,13 +43,4 @@ func guardChanged(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
-}
-
-// reportChanged compares our condition on a ManagedClusterAddOn, which somebody
-// else may have changed.
-func reportChanged(before, after client.Object) bool {
-	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
-	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)
-	return !okBefore || !okAfter ||
-		kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, contract.ConditionProfilesSynced)
 }

@@ -111,14 +111,3 @@ func TestGuardChanged(t *testing.T) {
 		"a label":       {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Labels = map[string]string{"a": "b"} })},
 	})
 }
-
-func TestReportChanged(t *testing.T) {
-	reported := ocmtest.Addon("c")
-	reported.Status.Conditions = []metav1.Condition{ocmtest.Condition("ProfilesSynced", "True", "R", "m"), ocmtest.Condition("Available", "True", "R", "m")}
-	edit := predicatetest.As[*addonv1beta1.ManagedClusterAddOn]
-	predicatetest.Check(t, kube.OnChange(reportChanged), map[string]predicatetest.Update{
-		"another's condition": {Before: reported, Want: false, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[1].Message = "n" })},
-		"ours altered":        {Before: reported, Want: true, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions[0].Message = "n" })},
-		"ours gone":           {Before: reported, Want: true, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = a.Status.Conditions[1:] })},
-	})
-}

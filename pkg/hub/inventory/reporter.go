@@ -2,12 +2,10 @@ package inventory
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,7 +94,9 @@ func (r *Reporter) emit(ctx context.Context, namespace string, about subject, wh
 	}
 	now := r.clock.Now()
 	if regarding != nil {
-		if err := createEvent(ctx, r.writer, *regarding, what, eventReason, now); err != nil {
+		event := kube.NewEvent(*regarding, what.eventType, eventReason, eventAction, what.text,
+			ControllerName, ControllerName, now)
+		if err := kube.CreateEvent(ctx, r.writer, event); err != nil {
 			return err
 		}
 	}
@@ -145,18 +145,4 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about subjec
 	}
 	reference.UID = found.GetUID()
 	return &reference, nil
-}
-
-// createEvent creates an event. In a namespace that is being deleted it does nothing,
-// since none can be created there and nobody would look.
-func createEvent(
-	ctx context.Context, writer client.Client, regarding corev1.ObjectReference, what notice, reason string, now time.Time,
-) error {
-	event := kube.NewEvent(regarding, what.eventType, reason, eventAction, what.text, ControllerName, ControllerName, now)
-	err := writer.Create(ctx, event)
-	isTerminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-	if err == nil || apierrors.IsNotFound(err) || isTerminating {
-		return nil
-	}
-	return fmt.Errorf("creating event: %w", err)
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -18,6 +20,18 @@ const (
 
 	// maxNames bounds how many names a message or an event lists.
 	maxNames = 10
+
+	// syncedMessage is the one message of the condition while nothing is wrong, so
+	// that publishing a cluster in one more namespace writes no addon. Which namespaces
+	// these are, the profiles themselves tell by their label.
+	syncedMessage = "Every ClusterProfile that this cluster should have is up to date."
+
+	// passing is how long something must last that often passes by itself.
+	passing = 5 * time.Second
+
+	// incomplete is how long to wait for the outcomes of other namespaces before what
+	// is wrong in some is written.
+	incomplete = 30 * time.Second
 )
 
 // outcomeKind is what became of a pair.
@@ -62,10 +76,6 @@ type outcome struct {
 	placements []string
 }
 
-// isUnexpected is true when there must be no profile and nothing in the namespace
-// makes anybody expect one.
-func (o outcome) isUnexpected() bool { return o.kind == withheld && len(o.bindings) == 0 }
-
 // outcomeOf returns the outcome for a pair about whose profile nothing is left to
 // do.
 func outcomeOf(o observed, s selection.Result, properties []string) outcome {
@@ -98,53 +108,39 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 	return out
 }
 
-// profilesSynced sums up the outcomes of all namespaces that concern a cluster
-// into the condition on its addon.
-func profilesSynced(byNamespace map[string]outcome) metav1.Condition {
-	condition := metav1.Condition{
-		Type: contract.ConditionProfilesSynced, Status: metav1.ConditionTrue, Reason: contract.ReasonNotSelected,
-	}
+// profilesSynced sums up the outcomes of the namespaces that concern a cluster into
+// the condition on its addon. Outcomes that are not complete show what is wrong at
+// most, never that nothing is.
+func profilesSynced(byNamespace map[string]outcome, isComplete bool) *conditions.Desired {
 	namespaces := make(map[outcomeKind][]string)
 	for namespace, out := range byNamespace {
 		namespaces[out.kind] = append(namespaces[out.kind], namespace)
 	}
+	var condition *conditions.Desired
 	var sentences []string
-	for _, problem := range []struct {
-		kind   outcomeKind
-		status metav1.ConditionStatus
-		reason string
-	}{
-		{failed, metav1.ConditionFalse, contract.ReasonWriteFailed},
-		{foreign, metav1.ConditionFalse, contract.ReasonForeignProfile},
-		{undecided, metav1.ConditionUnknown, contract.ReasonSelectionUnknown},
-	} {
-		for _, why := range group(byNamespace, namespaces[problem.kind]) {
-			if len(sentences) == 0 {
-				condition.Status, condition.Reason = problem.status, problem.reason
-			}
-			sentences = append(sentences, why)
+	add := func(status metav1.ConditionStatus, reason string, what ...string) {
+		if condition == nil && len(what) > 0 {
+			condition = &conditions.Desired{Status: status, Reason: reason}
 		}
+		sentences = append(sentences, what...)
 	}
+	add(metav1.ConditionFalse, contract.ReasonWriteFailed, group(byNamespace, namespaces[failed])...)
+	add(metav1.ConditionFalse, contract.ReasonForeignProfile, group(byNamespace, namespaces[foreign])...)
+	add(metav1.ConditionUnknown, contract.ReasonSelectionUnknown, group(byNamespace, namespaces[undecided])...)
 	if left := leftOut(byNamespace); len(left) > 0 {
-		if len(sentences) == 0 {
-			condition.Status, condition.Reason = metav1.ConditionFalse, contract.ReasonInvalidProperties
-		}
-		sentences = append(sentences, "Left out: "+kube.ListNames(left, maxNames)+".")
+		add(metav1.ConditionFalse, contract.ReasonInvalidProperties,
+			"Left out: "+kube.ListNames(left, maxNames)+".")
 	}
-	if missing := accessProblems(byNamespace); len(missing) > 0 {
-		if len(sentences) == 0 {
-			condition.Status, condition.Reason = metav1.ConditionFalse, contract.ReasonAccessUnavailable
-		}
-		sentences = append(sentences, missing...)
-	}
-	if good := kube.SortedNames(namespaces[inPlace]); len(good) > 0 {
-		if len(sentences) == 0 {
-			condition.Reason = contract.ReasonSynced
-		}
-		sentences = append(sentences, "Profiles in place in: "+kube.ListNames(good, maxNames)+".")
-	}
-	if len(sentences) == 0 {
-		sentences = append([]string{"No namespace is to hold a profile."}, group(byNamespace, namespaces[withheld])...)
+	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable, accessProblems(byNamespace)...)
+	switch {
+	case condition == nil && !isComplete:
+		return nil
+	case condition == nil:
+		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonSynced, Message: syncedMessage}
+	case !isComplete:
+		condition.HoldBack = incomplete
+	case condition.Status == metav1.ConditionUnknown:
+		condition.HoldBack = passing
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition
@@ -182,12 +178,13 @@ func accessProblems(byNamespace map[string]outcome) []string {
 	return kube.SortedNames(problems)
 }
 
-// blocked returns the condition while no profile may be written at all.
-func blocked(reason, message string) metav1.Condition {
-	return metav1.Condition{
-		Type:    contract.ConditionProfilesSynced,
+// blocked returns the condition while no profile may be written at all. When
+// upstream's gate begins to forbid that, an event says so.
+func blocked(reason, message string) *conditions.Desired {
+	return &conditions.Desired{
 		Status:  metav1.ConditionFalse,
 		Reason:  reason,
 		Message: kube.Shorten(message, maxMessageBytes),
+		Warn:    reason == contract.ReasonUpstreamGateOn || reason == contract.ReasonUpstreamGateUnknown,
 	}
 }

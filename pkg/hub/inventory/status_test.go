@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -100,54 +102,57 @@ func TestOutcomeOf(t *testing.T) {
 
 func TestProfilesSynced(t *testing.T) {
 	good := outcome{kind: inPlace}
-	many := map[string]outcome{}
 	long := map[string]outcome{}
 	for i := range 12 {
-		many[fmt.Sprintf("n%02d", i)] = good
 		long[fmt.Sprintf("n%02d", i)] = outcome{kind: failed, why: fmt.Sprintf("cannot be published: %02d %s", i, strings.Repeat("x", 300))}
 	}
 	tests := map[string]struct {
 		outcomes                map[string]outcome
-		status, reason, message string
+		isIncomplete            bool
+		status, reason, message string // none: it is not known
+		holdBack                time.Duration
 	}{
 		"no namespace concerns the cluster": {
-			status: "True", reason: "NotSelected", message: "No namespace is to hold a profile.",
+			status: "True", reason: "Synced", message: syncedText,
 		},
-		"withheld everywhere: the reasons, once each": {
+		"withheld everywhere": {
 			outcomes: map[string]outcome{"b": {why: "is no x"}, "a": {why: "is no x"}, "c": {why: "is y"}},
-			status:   "True", reason: "NotSelected", message: "No namespace is to hold a profile. In a, b: the cluster is no x. In c: the cluster is y.",
+			status:   "True", reason: "Synced", message: syncedText,
 		},
 		"in place": {
 			outcomes: map[string]outcome{"b": good, "a": good, "c": {why: "is withheld"}},
-			status:   "True", reason: "Synced", message: "Profiles in place in: a, b.",
+			status:   "True", reason: "Synced", message: syncedText,
 		},
-		"in place in many: some named": {
-			outcomes: many,
-			status:   "True", reason: "Synced", message: "Profiles in place in: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09 and 2 more.",
+		"in place where it is known: not known": {
+			outcomes: map[string]outcome{"b": good}, isIncomplete: true,
+		},
+		"wrong somewhere and not known elsewhere: held back": {
+			outcomes: map[string]outcome{"b": {kind: foreign, why: "has theirs"}}, isIncomplete: true,
+			status: "False", reason: "ForeignProfile", message: "In b: the cluster has theirs.", holdBack: 30 * time.Second,
 		},
 		"claims left out, the same everywhere: named once": {
 			outcomes: map[string]outcome{"b": {kind: inPlace, properties: []string{`"x" has no value`}}, "a": {kind: inPlace, properties: []string{`"x" has no value`}}},
-			status:   "False", reason: "InvalidProperties", message: `Left out: "x" has no value. Profiles in place in: a, b.`,
+			status:   "False", reason: "InvalidProperties", message: `Left out: "x" has no value.`,
 		},
 		"a provider is missing, the same everywhere: said once": {
 			outcomes: map[string]outcome{"b": {kind: inPlace, access: []string{"No way in."}}, "a": {kind: inPlace, access: []string{"No way in."}}},
-			status:   "False", reason: "AccessUnavailable", message: "No way in. Profiles in place in: a, b.",
+			status:   "False", reason: "AccessUnavailable", message: "No way in.",
 		},
 		"claims left out and a provider missing": {
 			outcomes: map[string]outcome{"a": {kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}}},
-			status:   "False", reason: "InvalidProperties", message: "Left out: p. No way in. Profiles in place in: a.",
+			status:   "False", reason: "InvalidProperties", message: "Left out: p. No way in.",
 		},
 		"undecided": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: undecided, why: "is not decided for"}},
-			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for. Profiles in place in: a.",
+			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for.", holdBack: 5 * time.Second,
 		},
 		"doubtful somewhere: not said of the cluster": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: doubtful, why: "cannot be selected"}},
-			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
+			status:   "True", reason: "Synced", message: syncedText,
 		},
 		"a foreign profile": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: foreign, why: "has theirs"}},
-			status:   "False", reason: "ForeignProfile", message: "In b: the cluster has theirs. Profiles in place in: a.",
+			status:   "False", reason: "ForeignProfile", message: "In b: the cluster has theirs.",
 		},
 		"everything at once: the worst first": {
 			outcomes: map[string]outcome{
@@ -155,23 +160,28 @@ func TestProfilesSynced(t *testing.T) {
 				"c": {kind: failed, why: "was refused."}, "d": {kind: undecided, why: "is unknown"}, "e": {why: "is withheld"},
 			},
 			status: "False", reason: "WriteFailed",
-			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Left out: p. Profiles in place in: a.",
+			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Left out: p.",
 		},
 		"left alone is nobody's fault": {
 			outcomes: map[string]outcome{"a": good, "b": {kind: leftAlone, why: "has another"}},
-			status:   "True", reason: "Synced", message: "Profiles in place in: a.",
+			status:   "True", reason: "Synced", message: syncedText,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want := metav1.Condition{Type: "ProfilesSynced", Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: test.message}
-			if diff := cmp.Diff(want, profilesSynced(test.outcomes)); diff != "" {
+			var want *conditions.Desired
+			if test.status != "" {
+				want = &conditions.Desired{
+					Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: test.message, HoldBack: test.holdBack,
+				}
+			}
+			if diff := cmp.Diff(want, profilesSynced(test.outcomes, !test.isIncomplete)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("a message too long is cut", func(t *testing.T) {
-		got := profilesSynced(long).Message
+		got := profilesSynced(long, true).Message
 		if len(got) != 1024 || !strings.HasPrefix(got, "In n00: ") || !strings.HasSuffix(got, "...") {
 			t.Errorf("message of %d bytes: %s", len(got), got)
 		}

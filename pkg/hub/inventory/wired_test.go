@@ -27,6 +27,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -90,6 +91,7 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 func cacheOptions() map[client.Object]cache.ByObject {
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, CacheOptions(limits))
+	maps.Copy(byObject, conditions.CacheOptions())
 	return byObject
 }
 
@@ -104,7 +106,9 @@ func startWith(
 	})
 	opts := options(mgr)
 	opts.Rule = selection.New(mgr.GetCache(), clock.RealClock{})
-	apitest.Must(t, Add(t.Context(), mgr, opts))
+	source, err := Add(t.Context(), mgr, opts)
+	apitest.Must(t, err)
+	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))
 	return apitest.Run(t, mgr.Start)
 }
 
@@ -114,6 +118,17 @@ func (w *world) exists(namespace, cluster string, want bool) {
 	w.Eventually("the profile of "+namespace+"/"+cluster+" comes or goes", func() string {
 		if got := w.Profile(namespace, cluster) != nil; got != want {
 			return fmt.Sprintf("profile %s/%s: exists is %t, want %t", namespace, cluster, got, want)
+		}
+		return ""
+	})
+}
+
+// whole waits until the profile of a pair has its status.
+func (w *world) whole(namespace, cluster string) {
+	w.T.Helper()
+	w.Eventually("the profile of "+namespace+"/"+cluster+" is whole", func() string {
+		if profile := w.Profile(namespace, cluster); profile == nil || len(profile.Status.Conditions) != 2 {
+			return "the profile's status is not written yet"
 		}
 		return ""
 	})
@@ -145,8 +160,8 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 
 	t.Run("a member of a bound set is published with two writes", func(t *testing.T) {
 		w := w.in(t)
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
-		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile.")
+		w.synced(c1.Name)
+		w.synced(c2.Name)
 		got := w.Profile(ns, c1.Name)
 		if got == nil || len(got.Status.Properties) != 1 || got.Status.Properties[0].Value != "1" {
 			t.Fatalf("profile = %+v", got)
@@ -179,29 +194,22 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		apitest.Edit(w, c2, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setA.Name) })
 		w.exists(ns, c1.Name, false)
 		w.exists(ns, c2.Name, true)
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile.")
-		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
 		apitest.Edit(w, c1, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(setA.Name) })
 		w.exists(ns, c1.Name, true)
 	})
 
 	t.Run("a restart writes nothing", func(t *testing.T) {
 		w := w.in(t)
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
-		w.EventuallyAddonCondition(c2.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
-		w.Eventually("the profile is whole", func() string {
-			if conditions := w.Profile(ns, c1.Name).Status.Conditions; len(conditions) != 2 {
-				return "the profile's status is not written yet"
-			}
-			return ""
-		})
+		w.whole(ns, c1.Name)
+		w.whole(ns, c2.Name)
 		stop()
 		wire.Reset()
 		started := wire.Calls()
 		stop = startManager(whole, cfg, opts)
 		// The new manager has settled when what happens after its start arrives.
 		c3 := w.Cluster("c3", ocmtest.InSet(setA.Name))
-		w.EventuallyAddonCondition(c3.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.whole(ns, c3.Name)
+		w.synced(c3.Name)
 		for _, call := range wire.Calls()[len(started):] {
 			if call.IsWrite() && call.Resource != "events" && !call.Mentions(c3.Name) {
 				t.Errorf("wrote %s %s: %s", call.Method, call.Path, call.Body)
@@ -258,7 +266,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		apitest.Edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
 		})
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.synced(c1.Name)
 		w.exists(ns, c2.Name, false)
 		if got := w.Profile(ns, c1.Name).UID; got != uid {
 			t.Errorf("the profile's UID was %s and is %s", uid, got)
@@ -276,7 +284,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		})
 		guard.blocked.Store(false)
 		w.MustCreate(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name("gate-off")}})
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+		w.synced(c1.Name)
 		w.Eventually("the claim arrives", func() string {
 			if got := w.Profile(ns, c1.Name).Status.Properties[0].Value; got != "3" {
 				return "property x is " + got
@@ -314,7 +322,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 			return fmt.Sprintf("no event %q among %q", want, notes)
 		})
 		w.MustDelete(binding)
-		w.MustCreate(ocmtest.Addon(c1.Name))
+		w.Enable(c1.Name)
 		w.exists(ns, c1.Name, true)
 		w.exists(fresh, c1.Name, false)
 	})
@@ -325,7 +333,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 			b.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "ClusterSetNotFound", "")}
 		})
 		w.exists(ns, c1.Name, false)
-		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "True", "NotSelected", "No namespace is to hold a profile. In "+ns+": the cluster is in no ManagedClusterSet that is bound and published here.")
+		w.synced(c1.Name)
 	})
 }
 
@@ -342,7 +350,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "ClusterProfileAPIMissing", missing)
 
 	server.Install(t, apitest.ClusterProfile())
-	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+	w.synced(c.Name)
 	first := w.Profile(ns, c.Name)
 
 	// Somebody deletes the CRD, and with it every profile, and brings it back.
@@ -367,7 +375,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 		}
 		return ""
 	})
-	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "True", "Synced", "Profiles in place in: "+ns+".")
+	w.synced(c.Name)
 
 	// Somebody deletes the addons' CRD, and with it every addon: nothing is known
 	// of the inventory then, so nothing is deleted.

@@ -1,0 +1,153 @@
+package conditions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// ControllerName is the controller's name in logs, metrics, field managers and
+// events.
+const ControllerName = "hub.conditions"
+
+const (
+	// workers is how many addons are written at a time. They are few, so that the
+	// conditions of a thousand clusters leave the API server to profiles and copies.
+	workers = 2
+
+	// delay is how long a cluster waits to be looked at after something changed. No
+	// addon is written more often.
+	delay = time.Second
+
+	// A failed write is tried again after retryFirst, then at doubling intervals up to
+	// retryMost.
+	retryFirst = delay
+	retryMost  = time.Minute
+)
+
+// Source knows what one condition must be on every cluster's addon.
+type Source interface {
+	// Type is the condition's type.
+	Type() string
+
+	// Desired returns what the condition of a cluster's addon must be, or nil while
+	// that is not known; then the condition stays as it is. It reads caches and memory
+	// only.
+	Desired(ctx context.Context, cluster string) (*Desired, error)
+
+	// Subscribe has changed called whenever Desired may return something else for a
+	// cluster: for any cluster when the name is empty. changed returns at once.
+	Subscribe(changed func(cluster string))
+}
+
+// Watcher is a Source that depends on objects, too.
+type Watcher interface {
+	Source
+
+	// Watch adds watches after whose events everyCluster is looked at again.
+	Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder
+}
+
+// Options configure the writing of conditions.
+type Options struct {
+	// Sources are all of the manager's conditions.
+	Sources []Source
+
+	// Clock is the time; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Add registers the controller. The manager's cache must hold what CacheOptions
+// says.
+func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &kube.Trigger{Delay: delay}}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
+	addonMatters := builder.WithPredicates(kube.OnChange(addonChanged))
+	b := builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, routes.oneCluster(), addonMatters).
+		WatchesRawSource(routes.trigger)
+	for _, source := range opts.Sources {
+		source.Subscribe(routes.enqueue)
+		if watcher, ok := source.(Watcher); ok {
+			b = watcher.Watch(b, routes.everyCluster())
+		}
+	}
+	if err := b.Complete(newReconciler(mgr.GetCache(), mgr.GetClient(), opts)); err != nil {
+		return fmt.Errorf("adding %s: %w", ControllerName, err)
+	}
+	return nil
+}
+
+// routes lead from events to clusters. All go through one trigger, so that a cluster
+// waits for its delay whatever happened.
+type routes struct {
+	ctx     context.Context // for reads from the cache, which do not wait
+	reader  client.Reader
+	trigger *kube.Trigger
+}
+
+// enqueue enqueues one cluster, or all without a name.
+func (r *routes) enqueue(cluster string) {
+	if cluster != "" {
+		r.trigger.EnqueueWithPriority(types.NamespacedName{Name: cluster}, kube.PriorityLow)
+		return
+	}
+	addons := &addonv1beta1.ManagedClusterAddOnList{}
+	if err := r.reader.List(r.ctx, addons, kube.Uncopied); err != nil {
+		log.FromContext(r.ctx).Error(err, "Listing addons")
+	}
+	for i := range addons.Items {
+		r.enqueue(addons.Items[i].Namespace)
+	}
+}
+
+// oneCluster leads from an addon to its cluster.
+func (r *routes) oneCluster() handler.EventHandler {
+	return onEvent(func(addon client.Object) { r.enqueue(addon.GetNamespace()) })
+}
+
+// everyCluster leads from anything to every cluster that has the addon.
+func (r *routes) everyCluster() handler.EventHandler {
+	return onEvent(func(client.Object) { r.enqueue("") })
+}
+
+// onEvent has enqueue called for each event. It does not use the controller's queue
+// itself, which the trigger fills later.
+func onEvent(enqueue func(client.Object)) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { enqueue(e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { enqueue(e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { enqueue(e.Object) },
+	}
+}
+
+// addonChanged compares what decide reads of an addon.
+func addonChanged(before, after client.Object) bool {
+	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
+	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)
+	return !okBefore || !okAfter || isSetUp(b) != isSetUp(a) ||
+		!slices.Equal(b.Status.Conditions, a.Status.Conditions)
+}

@@ -1,0 +1,46 @@
+package conditions
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/predicatetest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+func TestAddonChanged(t *testing.T) {
+	full := ocmtest.Addon("c")
+	full.Status.Conditions = []metav1.Condition{
+		ocmtest.Condition("ProfilesSynced", "True", "R", "m"), ocmtest.Condition("Available", "True", "R", "m"),
+	}
+	trim := func(a *addonv1beta1.ManagedClusterAddOn) {
+		trimmed, err := trimAddon(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trimmed.(*addonv1beta1.ManagedClusterAddOn).DeepCopyInto(a)
+	}
+	cached := full.DeepCopy()
+	trim(cached)
+	edit := predicatetest.As[*addonv1beta1.ManagedClusterAddOn]
+	predicatetest.Check(t, kube.OnChange(addonChanged), map[string]predicatetest.Update{
+		"another's condition": {Before: cached, Want: false, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions[1].Message = "n"
+			trim(a)
+		})},
+		"ours altered": {Before: cached, Want: true, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions[0].Message = "n"
+			trim(a)
+		})},
+		"ours gone": {Before: cached, Want: true, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = a.Status.Conditions[1:]
+		})},
+		"set up": {Before: cached, Want: true, Edit: edit(func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.HealthCheck.Mode = "Customized"
+		})},
+	})
+}

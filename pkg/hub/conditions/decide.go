@@ -1,0 +1,105 @@
+package conditions
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// frameworkPatience is how long after an addon's creation its first conditions
+	// wait for addon-framework, and for each other.
+	frameworkPatience = time.Minute
+
+	// recheckAfter is how soon to look again at what is not known yet. Normally its
+	// source tells earlier that it has changed.
+	recheckAfter = 5 * time.Second
+)
+
+// Desired is what a condition must be.
+type Desired struct {
+	// Absent says that the addon must not have the condition.
+	Absent bool
+
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+
+	// HoldBack is how long the status must last before it is written: it may pass by
+	// itself.
+	HoldBack time.Duration
+
+	// Warn has an event repeat the message when the condition takes on the reason.
+	Warn bool
+}
+
+// wanted is a condition of one type.
+type wanted struct {
+	conditionType string
+
+	// Desired is nil while it is not known.
+	*Desired
+
+	// since is when the status was first to be held back.
+	since time.Time
+}
+
+// heldBackFor returns how much longer to hold the condition back.
+func (w wanted) heldBackFor(now time.Time) time.Duration {
+	if w.HoldBack == 0 {
+		return 0
+	}
+	return max(0, w.since.Add(w.HoldBack).Sub(now))
+}
+
+// matches reports whether there is nothing to write.
+func (w wanted) matches(have *metav1.Condition) bool {
+	if w.Absent || have == nil {
+		return w.Absent && have == nil
+	}
+	return have.Status == w.Status && have.Reason == w.Reason && have.Message == w.Message
+}
+
+// decide returns which of the wanted conditions to write, and how soon to decide
+// again: 0 if not before something changes.
+func decide(
+	addon *addonv1beta1.ManagedClusterAddOn, all []wanted, now time.Time,
+) (write []wanted, again time.Duration) {
+	pending := false // whether one that the addon lacks cannot be written yet
+	isBorn := true
+	for _, w := range all {
+		have := meta.FindStatusCondition(addon.Status.Conditions, w.conditionType)
+		isMissing := have == nil && (w.Desired == nil || !w.Absent)
+		isBorn = isBorn && !isMissing
+		switch {
+		case w.Desired == nil:
+			again = kube.Sooner(again, recheckAfter)
+			pending = pending || isMissing
+		case w.matches(have):
+		default:
+			if left := w.heldBackFor(now); left > 0 {
+				again = kube.Sooner(again, left)
+				pending = pending || isMissing
+				continue
+			}
+			write = append(write, w)
+		}
+	}
+	left := addon.CreationTimestamp.Add(frameworkPatience).Sub(now)
+	if !isBorn && left > 0 && (pending || !isSetUp(addon)) {
+		return nil, kube.Sooner(again, left)
+	}
+	return write, again
+}
+
+// isSetUp reports whether addon-framework has made its first writes of the addon. It
+// applies the registration, then the finalizer, and then sets the mode of the health
+// check.
+func isSetUp(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return addon.Status.HealthCheck.Mode != ""
+}

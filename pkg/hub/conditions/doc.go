@@ -1,0 +1,29 @@
+// Package conditions writes the conditions of the manager's own that are on a
+// cluster's ManagedClusterAddOn: all of them in one PATCH. What each says is known
+// to a Source, a concern of its own.
+//
+// A write of an addon's status is the dearest write of all: the addon API is stored
+// as v1alpha1 and written as v1beta1, so each write, and each watch event of it,
+// passes a conversion webhook, and OCM's addon manager looks at the addon again. So:
+//
+//   - All conditions are written at birth, in one PATCH, once addon-framework has
+//     made its own first writes, so that neither meets a conflict.
+//   - A condition that is True has one text. A healthy change writes nothing.
+//   - What may pass is held back for a while (Desired.HoldBack), and a cluster is
+//     looked at no more than once a second, however often something changes.
+//   - Few addons are written at a time, so that profiles and copies come first.
+//
+// # Who writes what
+//
+// Of a ManagedClusterAddOn it owns the conditions of its sources' types. All others
+// belong to OCM, addon-framework and the agent. The cache holds only the types of
+// those (CacheOptions), so a JSON patch changes single entries of the list; it
+// carries the resource version at which their positions are known. A conflict is not
+// an error: the addon is looked at again in a second.
+//
+// # RBAC, cluster-wide
+//
+//	addon.open-cluster-management.io  managedclusteraddons         list, watch  (of the one name)
+//	addon.open-cluster-management.io  managedclusteraddons/status  patch        (of the one name)
+//	events.k8s.io                     events                       create
+package conditions

@@ -1,0 +1,171 @@
+package conditions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// eventAction is what the controller did when it warns.
+const eventAction = "Report"
+
+// Reconciler keeps the manager's conditions on a cluster's addon. The request's name
+// is the cluster.
+type Reconciler struct {
+	reader       client.Reader // cache
+	writer       client.Client
+	clock        clock.PassiveClock
+	sources      []Source
+	expectations *kube.Expectations
+
+	mu   sync.Mutex
+	held map[string]map[string]held // by cluster and the condition's type
+}
+
+// held is a status that is held back, or was before it was written.
+type held struct {
+	status metav1.ConditionStatus
+	since  time.Time
+}
+
+func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
+	return &Reconciler{
+		reader: reader, writer: writer, clock: opts.Clock, sources: opts.Sources,
+		expectations: kube.NewExpectations(), held: map[string]map[string]held{},
+	}
+}
+
+// Reconcile writes the conditions that differ.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := req.Name
+	key := types.NamespacedName{Namespace: cluster, Name: contract.AddonName}
+	addon, err := kube.Get(ctx, r.reader, key, &addonv1beta1.ManagedClusterAddOn{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if addon == nil || addon.DeletionTimestamp != nil {
+		r.forget(cluster)
+		return reconcile.Result{}, nil
+	}
+	now := r.clock.Now()
+	if wait := r.expectations.Wait(key, addon, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	all, err := r.observe(ctx, cluster, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	write, again := decide(addon, all, now)
+	if len(write) == 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	switch err := r.apply(ctx, addon, write, now); {
+	case apierrors.IsConflict(err):
+		log.FromContext(ctx).V(1).Info("The addon has changed since the cache saw it", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: delay}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("patching conditions: %w", err)
+	}
+	return reconcile.Result{RequeueAfter: again}, r.warn(ctx, addon, write, now)
+}
+
+// observe asks every source.
+func (r *Reconciler) observe(ctx context.Context, cluster string, now time.Time) ([]wanted, error) {
+	all := make([]wanted, 0, len(r.sources))
+	for _, source := range r.sources {
+		desired, err := source.Desired(ctx, cluster)
+		if err != nil {
+			return nil, fmt.Errorf("condition %s: %w", source.Type(), err)
+		}
+		since := r.heldSince(cluster, source.Type(), desired, now)
+		all = append(all, wanted{conditionType: source.Type(), Desired: desired, since: since})
+	}
+	return all, nil
+}
+
+// heldSince remembers and returns since when a status is to be held back.
+func (r *Reconciler) heldSince(cluster, conditionType string, desired *Desired, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if desired == nil || desired.HoldBack == 0 {
+		delete(r.held[cluster], conditionType)
+		if len(r.held[cluster]) == 0 {
+			delete(r.held, cluster)
+		}
+		return now
+	}
+	before, ok := r.held[cluster][conditionType]
+	if ok && before.status == desired.Status {
+		return before.since
+	}
+	if r.held[cluster] == nil {
+		r.held[cluster] = map[string]held{}
+	}
+	r.held[cluster][conditionType] = held{status: desired.Status, since: now}
+	return now
+}
+
+func (r *Reconciler) forget(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.held, cluster)
+}
+
+// apply writes the conditions in one patch.
+func (r *Reconciler) apply(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time,
+) error {
+	data, err := json.Marshal(desiredOperations(addon, write, now))
+	if err != nil {
+		return err
+	}
+	written := &addonv1beta1.ManagedClusterAddOn{}
+	written.Namespace, written.Name = addon.Namespace, addon.Name
+	patch := client.RawPatch(types.JSONPatchType, data)
+	if err := r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
+		return err
+	}
+	r.expectations.Wrote(written, now)
+	return nil
+}
+
+// warn creates the events that go with what was written.
+func (r *Reconciler) warn(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, written []wanted, now time.Time,
+) error {
+	regarding := corev1.ObjectReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn",
+		Namespace: addon.Namespace, Name: addon.Name, UID: addon.UID,
+	}
+	for _, w := range written {
+		before := meta.FindStatusCondition(addon.Status.Conditions, w.conditionType)
+		if !w.Warn || before != nil && before.Reason == w.Reason {
+			continue
+		}
+		event := kube.NewEvent(regarding, corev1.EventTypeWarning, w.Reason, eventAction, w.Message,
+			ControllerName, ControllerName, now)
+		if err := kube.CreateEvent(ctx, r.writer, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}

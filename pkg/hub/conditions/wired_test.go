@@ -1,0 +1,92 @@
+package conditions
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// quiet is how long nothing must be written for it to count as nothing: longer than
+// a change waits.
+const quiet = delay + time.Second
+
+func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
+	h := ocmtest.New(t, wiredHub.Config(t))
+	t.Cleanup(func() { h.Clear(&addonv1beta1.ManagedClusterAddOnList{}) })
+	wire := &apitest.Wire{}
+	profiles, tokens := ofProfiles(), ofTokens()
+	start := func() (stop func()) {
+		mgr := apitest.NewManager(t, wire.Tap(wiredHub.Config(t)), ocmtest.Scheme(), CacheOptions())
+		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}}))
+		return apitest.Run(t, mgr.Start)
+	}
+	stop := start()
+	says := func(addon *addonv1beta1.ManagedClusterAddOn, conditionType, status string) {
+		t.Helper()
+		h.Eventually(conditionType+" is "+status, func() string {
+			return cmp.Diff(status, string(h.AddonCondition(addon.Namespace, conditionType).Status))
+		})
+	}
+	wrote := func(what string, want ...string) {
+		t.Helper()
+		wire.Settle(t, apitest.Patience, quiet)
+		if diff := cmp.Diff(append([]string{}, want...), wire.Sent()); diff != "" {
+			t.Errorf("%s: writes (-want +got):\n%s", what, diff)
+		}
+		wire.Reset()
+	}
+
+	addon := ocmtest.Addon(h.Namespace("cluster", nil))
+	h.MustCreate(addon)
+	wrote("the framework has not set the addon up")
+	apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = "Customized" })
+	says(addon, "ProfilesSynced", "True")
+	says(addon, "CredentialsSynced", "True")
+	wrote("enabling", patchAddon)
+
+	apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
+	})
+	profiles.say(ofProfiles().desired)
+	wrote("a healthy change")
+
+	profiles.say(failure())
+	tokens.say(failure())
+	says(addon, "ProfilesSynced", "False")
+	wrote("both fail", patchAddon)
+	profiles.say(ofProfiles().desired)
+	tokens.say(ofTokens().desired)
+	says(addon, "ProfilesSynced", "True")
+	wrote("both recover", patchAddon)
+
+	for range 10 {
+		profiles.say(failure())
+		profiles.say(ofProfiles().desired)
+	}
+	profiles.say(failure())
+	says(addon, "ProfilesSynced", "False")
+	wire.Settle(t, apitest.Patience, quiet)
+	if got := len(wire.Sent()); got < 1 || got > 2 {
+		t.Errorf("a failure that comes and goes: %d writes", got)
+	}
+	wire.Reset()
+
+	stop()
+	start()
+	// The new manager has looked at every addon when one that came later has its
+	// conditions.
+	second := enabled(h)
+	says(second, "CredentialsSynced", "True")
+	wrote("a restart, and one addon more", patchAddon)
+	h.MustGet(addon)
+	if len(addon.Status.Conditions) != 3 || addon.Status.Conditions[2].Type != "Available" {
+		t.Errorf("conditions %+v", []metav1.Condition(addon.Status.Conditions))
+	}
+}

@@ -1,0 +1,59 @@
+package credentials
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+)
+
+var _ conditions.Source = &Credentials{}
+
+// Type implements conditions.Source.
+func (c *Credentials) Type() string { return contract.ConditionCredentialsSynced }
+
+// Subscribe implements conditions.Source.
+func (c *Credentials) Subscribe(changed func(cluster string)) { c.statusChanged = changed }
+
+// Desired implements conditions.Source. It knows the condition of a cluster once
+// every account of it has an outcome. Where nothing is copied, because credentials
+// are disabled, there is no condition.
+func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
+	if c.opts.Mode == ModeDisabled {
+		return &conditions.Desired{Absent: true}, nil
+	}
+	byAccount := c.outcomes.of(cluster)
+	isComplete, err := c.isComplete(ctx, cluster, byAccount)
+	if err != nil {
+		return nil, err
+	}
+	return credentialsSynced(byAccount, isComplete), nil
+}
+
+// isComplete reports whether every account of a cluster has an outcome. Each new
+// outcome enqueues the cluster. A hub that does not serve accounts has none.
+func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount map[string]outcome) (bool, error) {
+	if !c.accounts.Synced() {
+		return !c.mayHaveAccounts(), nil
+	}
+	accounts, err := c.accounts.List(ctx, client.InNamespace(cluster))
+	if err != nil {
+		return false, err
+	}
+	for i := range accounts {
+		if _, ok := byAccount[accounts[i].Name]; !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// enqueueStatus says that the condition of a cluster may have changed, or of every
+// cluster without a name.
+func (c *Credentials) enqueueStatus(cluster string) {
+	if c.statusChanged != nil {
+		c.statusChanged(cluster)
+	}
+}

@@ -1,0 +1,99 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// statusSource knows what the condition ProfilesSynced of a cluster's addon must be.
+type statusSource struct {
+	reader       client.Reader // caches
+	rule         *selection.Rule
+	guard        Guard
+	guardObjects []client.Object
+	routes       selection.Routes
+	outcomes     *outcomes
+}
+
+var _ conditions.Watcher = &statusSource{}
+
+func newStatusSource(reader client.Reader, opts Options, routes selection.Routes, outcomes *outcomes) *statusSource {
+	return &statusSource{
+		reader: reader, rule: opts.Rule, guard: opts.Guard, guardObjects: opts.GuardObjects,
+		routes: routes, outcomes: outcomes,
+	}
+}
+
+// Type implements conditions.Source.
+func (s *statusSource) Type() string { return contract.ConditionProfilesSynced }
+
+// Subscribe implements conditions.Source.
+func (s *statusSource) Subscribe(changed func(cluster string)) { s.outcomes.statusChanged = changed }
+
+// Watch implements conditions.Watcher: some objects forbid all profiles.
+func (s *statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
+	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
+	b = b.WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters)
+	for _, obj := range s.guardObjects {
+		b = b.Watches(obj, everyCluster, guardMatters())
+	}
+	return b
+}
+
+// Desired implements conditions.Source.
+func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
+	served, err := kube.IsServed(ctx, s.reader, selection.ProfileCRD)
+	if err != nil {
+		return nil, err
+	}
+	if !served {
+		const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
+		missing := blocked(contract.ReasonProfileAPIMissing, fmt.Sprintf(format, selection.ProfileCRD))
+		missing.HoldBack = passing
+		return missing, nil
+	}
+	verdict, err := s.guard.Verdict(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !verdict.Allowed {
+		return blocked(verdict.Reason, verdict.Message), nil
+	}
+	if !s.rule.Ready() {
+		return nil, nil
+	}
+	byNamespace, isComplete, err := s.observe(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return profilesSynced(byNamespace, isComplete), nil
+}
+
+// observe returns the outcomes of all namespaces that concern a cluster, and whether
+// each of them has one.
+func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]outcome, bool, error) {
+	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
+	if err != nil {
+		return nil, false, err
+	}
+	isComplete := true
+	byNamespace := make(map[string]outcome, len(namespaces))
+	for _, namespace := range namespaces {
+		out, ok := s.outcomes.get(types.NamespacedName{Namespace: namespace, Name: cluster})
+		if ok {
+			byNamespace[namespace] = out
+		}
+		isComplete = isComplete && ok
+	}
+	return byNamespace, isComplete, nil
+}

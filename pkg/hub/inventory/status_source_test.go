@@ -1,0 +1,194 @@
+package inventory
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// reporting is the source of the condition, over a stepper's hub and outcomes.
+type reporting struct {
+	*stepper
+	source *statusSource
+}
+
+func newReporting(t *testing.T) *reporting {
+	s := newStepper(t, mapHub)
+	opts := Options{Rule: s.rule, Guard: s.guard, Clock: s.time}
+	return &reporting{stepper: s, source: newStatusSource(s.cache, opts, s.rule.Routes(s.r.outcomes), s.r.outcomes)}
+}
+
+// reads checks what the condition must be; nil is not known.
+func (r *reporting) reads(want *conditions.Desired) {
+	r.T.Helper()
+	got, err := r.source.Desired(r.T.Context(), r.c.Name)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.T.Errorf("condition (-want +got):\n%s", diff)
+	}
+}
+
+// synced is the condition while nothing is wrong.
+func synced() *conditions.Desired {
+	return &conditions.Desired{Status: "True", Reason: "Synced", Message: syncedText}
+}
+
+func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
+	r := newReporting(t)
+	second := r.Namespace("team", nil)
+	r.Bind(second, r.members.Name)
+
+	r.source.rule = selection.New(r.cache, r.time)
+	r.reads(nil) // the pairs' controller does not run yet
+	r.source.rule = r.rule
+	r.reads(nil) // no pair has been looked at
+	r.mustStep(post, patchStatus)
+	r.reads(nil) // only one has
+	there := types.NamespacedName{Namespace: second, Name: r.c.Name}
+	r.r.outcomes.set(there, outcome{kind: foreign, why: "has theirs", bindings: []string{"b"}})
+	wrong := &conditions.Desired{Status: "False", Reason: "ForeignProfile", Message: "In " + second + ": the cluster has theirs."}
+	r.reads(wrong)
+	r.r.outcomes.forget(r.pair)
+	wrong.HoldBack = 30 * time.Second
+	r.reads(wrong) // where nothing is known of the first, a failure in the second is not kept back for ever
+	r.mustStep()
+	r.r.outcomes.set(there, outcome{kind: inPlace})
+	r.reads(synced())
+}
+
+// TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels: the set's name as
+// the cluster's label makes it no member, so no pair will ever have an outcome
+// there.
+func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
+	r := newReporting(t)
+	other := r.Set("other", clusterv1beta2.ManagedClusterSelector{
+		SelectorType:  clusterv1beta2.LabelSelector,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"in": "nothing"}},
+	})
+	r.Bind(r.Namespace("team", nil), other.Name)
+	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) {
+		c.Labels["cluster.open-cluster-management.io/clusterset"] = other.Name
+	})
+	r.mustStep()
+	r.reads(synced())
+}
+
+// TestTheConditionIsTheSameWhereverTheClusterIsPublished: publishing it somewhere
+// and withdrawing it write no addon.
+func TestTheConditionIsTheSameWhereverTheClusterIsPublished(t *testing.T) {
+	r := newReporting(t)
+	r.mustStep(post, patchStatus)
+	r.reads(synced())
+	second := r.Namespace("team", nil)
+	r.Bind(second, r.members.Name)
+	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{kind: inPlace})
+	r.reads(synced())
+
+	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
+	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
+	r.mustStep(del)
+	r.reads(synced())
+	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = nil })
+	r.mustStep()
+	r.reads(synced())
+}
+
+func TestTheConditionSaysWhatStopsAllWrites(t *testing.T) {
+	r := newReporting(t)
+	r.guard.blocked.Store(true)
+	r.reads(&conditions.Desired{Status: "False", Reason: "UpstreamGateOn", Message: "upstream writes profiles", Warn: true})
+	r.guard.blocked.Store(false)
+	r.mustStep(post, patchStatus)
+	r.reads(synced())
+
+	// A CRD that is re-created is missing for a moment.
+	r.cache.missing = "clusterprofiles.multicluster.x-k8s.io"
+	r.reads(&conditions.Desired{
+		Status: "False", Reason: "ClusterProfileAPIMissing", HoldBack: 5 * time.Second,
+		Message: "The hub does not serve ClusterProfiles: the CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io is missing.",
+	})
+}
+
+func TestEventsSayWhatIsNew(t *testing.T) {
+	s := newStepper(t, mapHub)
+	reporter := newReporter(s.cache, s.r.writer, s.time, s.r.outcomes)
+	step := func(want ...string) reconcile.Result {
+		t.Helper()
+		s.wire.Reset()
+		result, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.ns}})
+		if err != nil {
+			t.Fatalf("reconcile: %v", err)
+		}
+		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("writes (-want +got):\n%s", diff)
+		}
+		return result
+	}
+	set := func(cluster string, kind outcomeKind, why string) {
+		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster}, outcome{kind: kind, why: why, bindings: []string{s.members.Name}})
+	}
+	const postEvent = "POST events"
+
+	step() // nothing to say
+	set("c1", withheld, "is out")
+	step(postEvent)
+	step()
+	set("c2", withheld, "is out")
+	if result := step(); result.RequeueAfter != 30*time.Second {
+		t.Errorf("result = %+v: a second event within half a minute must wait", result)
+	}
+	s.later(10 * time.Second)
+	set("c3", failed, "was refused")
+	if result := step(); result.RequeueAfter != 20*time.Second {
+		t.Errorf("result = %+v, want to wait what is left", result)
+	}
+	s.later(20 * time.Second)
+	step(postEvent)
+	step()
+	// In place again, and out again later: said again.
+	for _, cluster := range []string{"c1", "c2", "c3"} {
+		s.r.outcomes.forget(types.NamespacedName{Namespace: s.ns, Name: cluster})
+	}
+	step()
+	s.later(time.Minute)
+	set("c1", withheld, "is out")
+	step(postEvent)
+	// Of a binding that is gone nothing is said, and it is no error.
+	set("c1", withheld, "is away")
+	s.later(time.Minute)
+	s.MustDelete(s.binding())
+	step()
+
+	list := &eventsv1.EventList{}
+	if err := s.List(t.Context(), list, client.InNamespace(s.ns)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, event := range list.Items {
+		got[event.Note] = event.Type + " " + event.Reason + " " + event.Regarding.Kind + " " + event.ReportingController
+	}
+	want := map[string]string{
+		"c1 is out":                     "Normal ProfilesWithheld ManagedClusterSetBinding hub.inventory",
+		"c1, c2 is out; c3 was refused": "Warning ProfilesWithheld ManagedClusterSetBinding hub.inventory",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
