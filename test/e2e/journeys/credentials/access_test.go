@@ -142,7 +142,7 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	restored = true
 	way := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
 	offers(t, ns, journeys.Cluster2, throughProxy)
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
 	leadsIn(t, way, journeys.Cluster1, "ground")
 
@@ -153,7 +153,7 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	free := finalized(t, proxy)
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), proxy))
 	offers(t, ns, journeys.Cluster2)
-	journeys.Says(t, journeys.Cluster2, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Says(t, journeys.Cluster2, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 	free(t.Context())
 	apitest.Within(t, journeys.Eventually, "cluster-proxy comes back to "+journeys.Cluster2, func(ctx context.Context) error {
 		back := proxy.DeepCopy()

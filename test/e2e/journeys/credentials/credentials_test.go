@@ -45,7 +45,7 @@ func TestTokenGoesWhereItsAccountSays(t *testing.T) {
 	if len(first.Data["ca.crt"]) == 0 {
 		t.Error("it holds no ca.crt")
 	}
-	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionTrue, "Copied", named)
+	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionTrue, "Copied")
 
 	rotated(t, journeys.Cluster1, "reader")
 	second := hasCopy(t, named, journeys.Cluster1, "reader")
@@ -279,7 +279,7 @@ func TestLookingAgainWritesNothing(t *testing.T) {
 	profile := journeys.HasProfile(t, ns, journeys.Cluster1)
 	object := account(t, journeys.Cluster1, "again", ns)
 	copied := hasCopy(t, ns, journeys.Cluster1, "again")
-	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionTrue, "Copied", ns)
+	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionTrue, "Copied")
 	resources := []string{"secrets", "clusterprofiles"}
 	before := journeys.Settled(t, resources...)
 

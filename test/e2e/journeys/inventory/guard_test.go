@@ -55,7 +55,7 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.UID != profile.UID {
 		t.Error("the profile was made anew")
 	}
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 }
 
 // Where the role is missing nothing is told, so nothing is written, unless the

@@ -55,7 +55,7 @@ func TestClusterJoins(t *testing.T) {
 	if !meta.IsStatusConditionTrue(profile.Status.Conditions, "Joined") {
 		t.Errorf("conditions = %+v, want Joined", profile.Status.Conditions)
 	}
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 }
 
 // A cluster that leaves its set leaves the namespaces bound to it.
@@ -150,7 +150,7 @@ func TestForeignProfileIsLeftAlone(t *testing.T) {
 	journeys.InSet(t, journeys.Cluster1, s)
 	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "ForeignProfile", ns)
 	journeys.MoveTo(t.Context(), t, journeys.Cluster1, journeys.DefaultSet)
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "NotSelected")
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 	journeys.Stays(t, journeys.Quiet, "the other manager's profile", journeys.SameProfile(t, foreign))
 }
 
@@ -198,7 +198,7 @@ func TestQuotaIsSaidAndWaitedFor(t *testing.T) {
 		_, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, journeys.Cluster1)
 		return err
 	})
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced", ns)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 }
 
 func resourceQuota(namespace, what, hard string) *corev1.ResourceQuota {
