@@ -97,6 +97,7 @@ func (b *bench) streamed(
 	b.profiles.Edits() // forgets
 	began := time.Now()
 	begun, err := b.stream(ctx, rate, length, edit)
+	step.Rate = float64(begun) / length.Seconds()
 	if err != nil {
 		return time.Since(began), fmt.Errorf("after %d edits: %w", begun, err)
 	}

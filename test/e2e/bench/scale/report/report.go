@@ -74,6 +74,9 @@ type Step struct {
 	Outcome string `json:"outcome"`
 	// Seconds until the last object showed what it should, to one watch.
 	Seconds float64 `json:"seconds"`
+	// Rate is how many edits a second were begun, where a rate was wanted: fewer than wanted
+	// when the API server did not accept more.
+	Rate float64 `json:"rate,omitempty"`
 	// Latency of single changes, where these were measured.
 	Latency *Latency `json:"latency,omitempty"`
 	// Requests, Bytes and CPU include what followed until everybody had come to rest.

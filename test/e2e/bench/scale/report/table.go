@@ -44,6 +44,9 @@ func rowOf(scenario, writer string, all []Step) row {
 			outcome = s.Outcome
 		}
 	}
+	if note := all[0].Note; note != "" {
+		outcome += "; " + note
+	}
 	if len(good) == 0 { // costs of an attempt are costs too
 		good = all
 	}
@@ -96,6 +99,9 @@ func latencyCell(steps []Step) string {
 	}
 	l := steps[0].Latency
 	cell := fmt.Sprintf("%.0f / %.0f", l.P50, l.P99)
+	if rate := steps[0].Rate; rate > 0 {
+		cell += fmt.Sprintf(" at %.0f/s", rate)
+	}
 	if l.Lost > 0 {
 		cell += fmt.Sprintf(" (%d of %d not seen)", l.Lost, l.N+l.Lost)
 	}
