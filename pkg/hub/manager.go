@@ -3,15 +3,12 @@ package hub
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -22,7 +19,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -68,24 +64,10 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
-	byObject := map[client.Object]cache.ByObject{}
-	maps.Copy(byObject, selection.CacheOptions())
-	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
-	maps.Copy(byObject, conditions.CacheOptions())
-	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
-	maps.Copy(byObject, uninstall.CacheOptions())
-	maps.Copy(byObject, credentials.CacheOptions())
-	maps.Copy(byObject, addon.CacheOptions())
 	return manager.New(cfg, manager.Options{
-		Scheme: NewScheme(),
-		Logger: logr.FromContextOrDiscard(ctx),
-		Cache: cache.Options{
-			// A read of what is not watched would start a watch of everything of
-			// that kind.
-			ReaderFailOnMissingInformer: true,
-			DefaultTransform:            inventory.DefaultTransform(),
-			ByObject:                    byObject,
-		},
+		Scheme:                        NewScheme(),
+		Logger:                        logr.FromContextOrDiscard(ctx),
+		Cache:                         cacheOptions(opts),
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier
 		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
 		LeaderElection:                opts.LeaderElect,

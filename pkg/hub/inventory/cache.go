@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -10,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -30,24 +33,58 @@ func CacheOptions(limits Limits) map[client.Object]cache.ByObject {
 }
 
 // DefaultTransform is for the kinds of which nobody says how to cache them. It strips
-// managed fields. A ClusterProfile with labels that its annotation does not list keeps
-// the part that says which of them are copies: see copiedBefore.
+// managed fields, and cuts a ClusterProfile down to what is read.
 func DefaultTransform() toolscache.TransformFunc {
 	strip := cache.TransformStripManagedFields()
 	return func(in any) (any, error) {
-		profile, ok := in.(*inventoryv1alpha1.ClusterProfile)
-		if !ok || !selection.IsMarked(profile) || !hasUnlistedLabel(profile) {
-			return strip(in)
+		if profile, ok := in.(*inventoryv1alpha1.ClusterProfile); ok {
+			return trimProfile(profile), nil
 		}
-		var ours []metav1.ManagedFieldsEntry
+		return strip(in)
+	}
+}
+
+// trimProfile keeps of a ClusterProfile what is read. A patch of its metadata names
+// single labels and annotations, so of others' only the labels must be known: a key
+// that somebody else uses is not copied over. A patch of its status replaces whole
+// lists, so these stay whole. Of another cluster manager's profile it keeps only whose
+// it is. A profile with labels that its annotation does not list keeps the part of its
+// managed fields that says which of them are copies: see copiedBefore.
+func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
+	trimmed := &inventoryv1alpha1.ClusterProfile{
+		TypeMeta: profile.TypeMeta, ObjectMeta: kube.TrimMeta(profile.ObjectMeta),
+	}
+	trimmed.Spec.ClusterManager = profile.Spec.ClusterManager
+	if !selection.IsOurs(profile) {
+		trimmed.Labels = nil
+		return trimmed
+	}
+	if copied, ok := profile.Annotations[contract.AnnotationCopiedLabels]; ok {
+		trimmed.Annotations = map[string]string{contract.AnnotationCopiedLabels: copied}
+	}
+	if profile.DeletionTimestamp != nil {
+		trimmed.Finalizers = profile.Finalizers // people are told of them
+	}
+	if selection.IsMarked(profile) && hasUnlistedLabel(profile) {
 		for _, entry := range profile.ManagedFields {
 			if isOurRecord(entry) {
-				ours = append(ours, entry)
+				trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
 			}
 		}
-		profile.ManagedFields = ours
-		return profile, nil
 	}
+	trimmed.Spec.DisplayName = profile.Spec.DisplayName
+	// Decoding leaves room for more in every list.
+	trimmed.Status = inventoryv1alpha1.ClusterProfileStatus{
+		Version:         profile.Status.Version,
+		Conditions:      slices.Clone(profile.Status.Conditions),
+		Properties:      slices.Clone(profile.Status.Properties),
+		AccessProviders: slices.Clone(profile.Status.AccessProviders),
+	}
+	for i := range trimmed.Status.AccessProviders {
+		endpoint := &trimmed.Status.AccessProviders[i].Cluster
+		endpoint.Extensions = slices.Clone(endpoint.Extensions)
+	}
+	return trimmed
 }
 
 // trimCluster keeps what selects a cluster and what its profile shows. An informer
@@ -77,7 +114,7 @@ func (l Limits) trimCluster(in any) (any, error) {
 		Status: clusterv1.ManagedClusterStatus{
 			Conditions:    conditions,
 			Version:       clusterv1.ManagedClusterVersion{Kubernetes: version},
-			ClusterClaims: claims,
+			ClusterClaims: slices.Clone(claims),
 		},
 	}
 	rememberLeftOut(trimmed, append(leftOut, leftOutOf(cluster)...))

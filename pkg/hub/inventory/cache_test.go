@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -159,4 +160,56 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// profileOf is a profile of a cluster manager, with all that is read and all that is
+// not.
+func profileOf(manager string) *inventoryv1alpha1.ClusterProfile {
+	profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: fat()}
+	profile.Annotations = map[string]string{"inventory.open-cluster-management.io/copied-labels": "l", "other": "x"}
+	profile.Spec = inventoryv1alpha1.ClusterProfileSpec{
+		DisplayName: "d", ClusterManager: inventoryv1alpha1.ClusterManager{Name: manager},
+	}
+	provider := inventoryv1alpha1.AccessProvider{Name: "theirs", Cluster: clientcmdv1.Cluster{
+		Server: "https://x", Extensions: []clientcmdv1.NamedExtension{{Name: "e"}},
+	}}
+	profile.Status = inventoryv1alpha1.ClusterProfileStatus{
+		Version:             inventoryv1alpha1.ClusterVersion{Kubernetes: "v1"},
+		Conditions:          []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
+		Properties:          []inventoryv1alpha1.Property{{Name: "a", Value: "1"}},
+		AccessProviders:     []inventoryv1alpha1.AccessProvider{provider},
+		CredentialProviders: []inventoryv1alpha1.CredentialProvider{provider},
+	}
+	return profile
+}
+
+func TestTrimProfile(t *testing.T) {
+	trim := func(profile *inventoryv1alpha1.ClusterProfile) client.Object {
+		t.Helper()
+		return trimProfile(trimProfile(profile)) // an object may be transformed twice
+	}
+	t.Run("ours: lists that a patch replaces stay whole", func(t *testing.T) {
+		want := profileOf("open-cluster-management")
+		want.ObjectMeta = lean()
+		want.Annotations = map[string]string{"inventory.open-cluster-management.io/copied-labels": "l"}
+		want.Status.CredentialProviders = nil
+		if diff := cmp.Diff(want, trim(profileOf("open-cluster-management"))); diff != "" {
+			t.Errorf("cached (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("ours, being deleted: people are told who holds it", func(t *testing.T) {
+		profile, now := profileOf("open-cluster-management"), metav1.Now()
+		profile.DeletionTimestamp = &now
+		if diff := cmp.Diff([]string{"f"}, trim(profile).GetFinalizers()); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("another manager's: whose it is", func(t *testing.T) {
+		want := &inventoryv1alpha1.ClusterProfile{ObjectMeta: lean()}
+		want.Labels = nil
+		want.Spec.ClusterManager.Name = "another"
+		if diff := cmp.Diff(want, trim(profileOf("another"))); diff != "" {
+			t.Errorf("cached (-want +got):\n%s", diff)
+		}
+	})
 }

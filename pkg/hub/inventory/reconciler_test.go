@@ -87,8 +87,11 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj c
 	if err := r.Reader.Get(ctx, key, obj); err != nil {
 		return err
 	}
-	if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
-		asCached(cluster).DeepCopyInto(cluster)
+	switch obj := obj.(type) {
+	case *clusterv1.ManagedCluster:
+		asCached(obj).DeepCopyInto(obj)
+	case *inventoryv1alpha1.ClusterProfile:
+		trimProfile(obj.DeepCopy()).DeepCopyInto(obj)
 	}
 	return nil
 }

@@ -1,0 +1,126 @@
+package hub
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// cacheOptions are those of the cache that all controllers share. Each concern says
+// what of an object is kept; here, what many objects repeat is kept once.
+func cacheOptions(opts *Options) cache.Options {
+	byObject := map[client.Object]cache.ByObject{}
+	maps.Copy(byObject, selection.CacheOptions())
+	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
+	maps.Copy(byObject, conditions.CacheOptions())
+	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
+	maps.Copy(byObject, uninstall.CacheOptions())
+	maps.Copy(byObject, credentials.CacheOptions())
+	maps.Copy(byObject, addon.CacheOptions())
+	shared := sharing{kube.NewInterner()}
+	others := shared.after(inventory.DefaultTransform())
+	for kind, options := range byObject {
+		if options.Transform == nil {
+			options.Transform = others
+		} else {
+			options.Transform = shared.after(options.Transform)
+		}
+		byObject[kind] = options
+	}
+	return cache.Options{
+		// A read of what is not watched would start a watch of everything of that
+		// kind.
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            others,
+		ByObject:                    byObject,
+	}
+}
+
+// sharing makes objects of a cache share what they repeat: names of clusters and
+// properties, values of labels and properties, conditions' texts, CA certificates.
+type sharing struct{ *kube.Interner }
+
+// after returns a transform that applies another one, and then shares.
+func (s sharing) after(transform toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		out, err := transform(in)
+		if obj, ok := out.(client.Object); ok && err == nil {
+			s.share(obj)
+		}
+		return out, err
+	}
+}
+
+// share replaces strings and certificates of an object that a cache is about to
+// hold.
+func (s sharing) share(obj client.Object) {
+	obj.SetName(s.String(obj.GetName()))
+	obj.SetNamespace(s.String(obj.GetNamespace()))
+	obj.SetLabels(s.Map(obj.GetLabels()))
+	obj.SetAnnotations(s.Map(obj.GetAnnotations()))
+	switch obj := obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		s.strings(&obj.Kind, &obj.APIVersion)
+	case *clusterv1.ManagedCluster:
+		s.strings(&obj.Kind, &obj.APIVersion)
+		s.conditions(obj.Status.Conditions)
+		s.strings(&obj.Status.Version.Kubernetes)
+		for i := range obj.Status.ClusterClaims {
+			s.strings(&obj.Status.ClusterClaims[i].Name, &obj.Status.ClusterClaims[i].Value)
+		}
+	case *addonv1beta1.ManagedClusterAddOn:
+		s.strings(&obj.Kind, &obj.APIVersion)
+		s.conditions(obj.Status.Conditions)
+	case *clusterv1beta1.PlacementDecision:
+		for i := range obj.Status.Decisions {
+			s.strings(&obj.Status.Decisions[i].ClusterName)
+		}
+	case *inventoryv1alpha1.ClusterProfile:
+		s.profile(obj)
+	}
+}
+
+func (s sharing) profile(profile *inventoryv1alpha1.ClusterProfile) {
+	s.strings(&profile.Kind, &profile.APIVersion, &profile.Spec.DisplayName, &profile.Spec.ClusterManager.Name, &profile.Status.Version.Kubernetes)
+	s.conditions(profile.Status.Conditions)
+	for i := range profile.Status.Properties {
+		s.strings(&profile.Status.Properties[i].Name, &profile.Status.Properties[i].Value)
+	}
+	for i := range profile.Status.AccessProviders {
+		provider := &profile.Status.AccessProviders[i]
+		s.strings(&provider.Name, &provider.Cluster.Server)
+		provider.Cluster.CertificateAuthorityData = s.Bytes(provider.Cluster.CertificateAuthorityData)
+		for n := range provider.Cluster.Extensions {
+			s.strings(&provider.Cluster.Extensions[n].Name)
+		}
+	}
+}
+
+func (s sharing) conditions(list []metav1.Condition) {
+	for i := range list {
+		s.strings(&list[i].Type, &list[i].Reason, &list[i].Message)
+		list[i].Status = metav1.ConditionStatus(s.String(string(list[i].Status)))
+	}
+}
+
+func (s sharing) strings(all ...*string) {
+	for _, one := range all {
+		*one = s.String(*one)
+	}
+}

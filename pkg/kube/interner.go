@@ -1,0 +1,99 @@
+package kube
+
+import (
+	"strings"
+	"sync"
+)
+
+const (
+	// internLimit is after how many strings an Interner begins to forget those that
+	// nobody has asked for since.
+	internLimit = 1 << 15
+
+	// maxInterned is the longest string that is interned, in bytes.
+	maxInterned = 1 << 10
+
+	// blobLimit is internLimit for byte slices, which are interned from minBlob to
+	// maxBlob bytes: such as certificates, which thousands of objects repeat.
+	blobLimit = 1 << 8
+	minBlob   = 1 << 8
+	maxBlob   = 1 << 17
+)
+
+// Interner returns one copy of what is equal, so that a cache holds once what many of
+// its objects repeat. It is safe for concurrent use; without one (nil), nothing is
+// interned.
+//
+// What it remembers is bounded: of each kind the last internLimit or blobLimit, and as
+// many before. Forgetting costs memory, never correctness.
+type Interner struct {
+	mu      sync.Mutex
+	strings generations[string]
+	blobs   generations[[]byte]
+}
+
+// generations are what was asked for lately, and before that.
+type generations[V any] struct{ recent, older map[string]V }
+
+// NewInterner returns an Interner that remembers nothing yet.
+func NewInterner() *Interner {
+	return &Interner{
+		strings: generations[string]{recent: map[string]string{}},
+		blobs:   generations[[]byte]{recent: map[string][]byte{}},
+	}
+}
+
+// String returns a string equal to s.
+func (i *Interner) String(s string) string {
+	if i == nil || s == "" || len(s) > maxInterned {
+		return s
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.strings.recent[s]; ok {
+		return known
+	}
+	known, ok := i.strings.older[s]
+	if !ok {
+		known = strings.Clone(s) // s may be a part of something larger
+	}
+	i.strings.add(known, known, internLimit)
+	return known
+}
+
+// Bytes returns a slice equal to b, which must not be changed.
+func (i *Interner) Bytes(b []byte) []byte {
+	if i == nil || len(b) < minBlob || len(b) > maxBlob {
+		return b
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.blobs.recent[string(b)]; ok {
+		return known
+	}
+	known, ok := i.blobs.older[string(b)]
+	if !ok {
+		known = b
+	}
+	i.blobs.add(string(b), known, blobLimit)
+	return known
+}
+
+// Map returns a map equal to m.
+func (i *Interner) Map(m map[string]string) map[string]string {
+	if i == nil || len(m) == 0 {
+		return m
+	}
+	interned := make(map[string]string, len(m))
+	for key, value := range m {
+		interned[i.String(key)] = i.String(value)
+	}
+	return interned
+}
+
+func (g *generations[V]) add(key string, value V, limit int) {
+	if len(g.recent) >= limit {
+		g.older, g.recent = g.recent, map[string]V{}
+	}
+	g.recent[key] = value
+}

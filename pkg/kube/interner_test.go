@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+func TestInternerReturnsOneCopy(t *testing.T) {
+	i := NewInterner()
+	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
+	copied := func(s string) string { return strings.Clone(s) }
+	first := i.String(copied("a property's value"))
+	if second := i.String(copied("a property's value")); second != first || !same(first, second) {
+		t.Error("two copies of a string")
+	}
+	long := strings.Repeat("x", maxInterned+1)
+	if got := i.String(long); got != long || !same(got, long) {
+		t.Error("a long string is another")
+	}
+	ca := bytes.Repeat([]byte("ca"), 1000)
+	blob := i.Bytes(bytes.Clone(ca))
+	if again := i.Bytes(bytes.Clone(ca)); !bytes.Equal(again, ca) || &again[0] != &blob[0] {
+		t.Error("two copies of a blob")
+	}
+	key := copied("key")
+	labels := i.Map(map[string]string{key: copied("a property's value")})
+	if len(labels) != 1 || !same(labels["key"], first) {
+		t.Errorf("labels %v", labels)
+	}
+	if got := i.Map(nil); got != nil {
+		t.Errorf("no labels are %v", got)
+	}
+	var none *Interner
+	if none.String("a") != "a" || len(none.Bytes(ca)) != len(ca) || none.Map(labels)["key"] != first {
+		t.Error("without an interner something is another")
+	}
+}
+
+// TestInternerForgets: it is bounded, and keeps what is asked for again and again.
+func TestInternerForgets(t *testing.T) {
+	i := NewInterner()
+	kept := i.String(strings.Clone("kept"))
+	blob := i.Bytes(bytes.Repeat([]byte("ca"), 1000))
+	for n := range 5 * internLimit {
+		i.String(fmt.Sprintf("passing %d", n))
+		if n%1000 == 0 && unsafe.StringData(i.String(strings.Clone("kept"))) != unsafe.StringData(kept) {
+			t.Fatal("what is in use was forgotten")
+		}
+		if n%1000 == 0 {
+			i.Bytes(fmt.Appendf(nil, "%0*d", 2*minBlob, n))
+			if &i.Bytes(bytes.Clone(blob))[0] != &blob[0] {
+				t.Fatal("a blob in use was forgotten")
+			}
+		}
+	}
+	if got := len(i.strings.recent) + len(i.strings.older); got > 2*internLimit {
+		t.Errorf("it remembers %d strings", got)
+	}
+	if got := len(i.blobs.recent) + len(i.blobs.older); got > 2*blobLimit {
+		t.Errorf("it remembers %d blobs", got)
+	}
+}
