@@ -44,6 +44,10 @@ test: ## Run all tests: unit, stepped and wired tests, and the journeys on a loc
 test-unit: ## Run the tests that need no fleet (they build and start a real API server)
 	hack/test.sh unit
 
+.PHONY: test-race
+test-race: ## Run the tests of the main module under the race detector (needs a C compiler)
+	hack/test.sh race
+
 .PHONY: e2e
 e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e

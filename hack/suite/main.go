@@ -2,6 +2,9 @@
 // events (go test -json), for a runner that shows and sums them up. It ends the
 // stream with how long each package took.
 //
+// The packages that hold what several goroutines use run under the race detector if
+// there is the C compiler that it needs; the mode race runs all packages under it.
+//
 // The journeys mostly wait, one of them for a token to expire, so they run beside
 // the other tests, each package of them on a fleet of its own.
 package main
@@ -16,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,20 +40,43 @@ func main() {
 // suite is one call of go test in a module.
 type suite struct {
 	module string
-	// packages is a pattern; those whose path contains without are left out.
-	packages, without string
+	// packages are patterns; those whose path contains one of without are left out.
+	packages, without []string
+	// race is whether they run under the race detector.
+	race bool
 	// sideBySide is how many packages run at once; 0 is as many as there are CPUs.
 	sideBySide int
 }
 
-// lanes run side by side, and the suites of a lane one after the other.
-func lanes(mode string) ([][]suite, error) {
-	unit := []suite{
-		{module: ".", packages: "./..."},
-		{module: "test/fleet", packages: "./..."},
-		{module: "test/e2e", packages: "./...", without: "/journeys"},
+// shared are the packages of the main module that hold what several goroutines use.
+var shared = []string{
+	"/pkg/kube", "/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/credentials", "/pkg/hub/inventory", "/pkg/hub/selection",
+}
+
+// hasCCompiler reports whether the C compiler that go uses is installed.
+func hasCCompiler(ctx context.Context) bool {
+	output, err := exec.CommandContext(ctx, "go", "env", "CC").Output()
+	words := strings.Fields(string(output))
+	if err != nil || len(words) == 0 {
+		return false
 	}
-	journeys := []suite{{module: "test/e2e", packages: "./journeys/...", sideBySide: 3}}
+	_, err = exec.LookPath(words[0])
+	return err == nil
+}
+
+// lanes run side by side, and the suites of a lane one after the other.
+func lanes(mode string, compiles bool) ([][]suite, error) {
+	raced := suite{module: ".", race: compiles}
+	for _, folder := range shared {
+		raced.packages = append(raced.packages, "."+folder+"/...")
+	}
+	unit := []suite{
+		raced,
+		{module: ".", packages: []string{"./..."}, without: shared},
+		{module: "test/fleet", packages: []string{"./..."}},
+		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
+	}
+	journeys := []suite{{module: "test/e2e", packages: []string{"./journeys/..."}, sideBySide: 3}}
 	switch mode {
 	case "unit":
 		return [][]suite{unit}, nil
@@ -57,16 +84,22 @@ func lanes(mode string) ([][]suite, error) {
 		return [][]suite{journeys}, nil
 	case "all":
 		return [][]suite{journeys, unit}, nil
+	case "race":
+		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
-		return nil, fmt.Errorf("unknown mode %q: want all, unit or e2e", mode)
+		return nil, fmt.Errorf("unknown mode %q: want all, unit, race or e2e", mode)
 	}
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (passed bool, err error) {
 	if len(args) != 1 {
-		return false, errors.New("usage: suite all|unit|e2e")
+		return false, errors.New("usage: suite all|unit|race|e2e")
 	}
-	chosen, err := lanes(args[0])
+	compiles := hasCCompiler(ctx)
+	if !compiles {
+		fmt.Fprintln(os.Stderr, "suite: no C compiler, so nothing runs under the race detector")
+	}
+	chosen, err := lanes(args[0], compiles)
 	if err != nil {
 		return false, err
 	}
@@ -98,8 +131,8 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 }
 
 func (s suite) run(ctx context.Context, chosen string, events *stream) error {
-	packages := []string{s.packages}
-	if s.without != "" {
+	packages := s.packages
+	if len(s.without) > 0 {
 		var err error
 		if packages, err = s.list(ctx); err != nil {
 			return err
@@ -109,11 +142,17 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	if chosen != "" {
 		args = append(args, "-run="+chosen)
 	}
+	if s.race {
+		args = append(args, "-race")
+	}
 	if s.sideBySide > 0 {
 		args = append(args, fmt.Sprintf("-p=%d", s.sideBySide))
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
+	if s.race {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	output, err := cmd.StdoutPipe()
 	if err != nil {
@@ -127,7 +166,7 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 
 // list expands the pattern.
 func (s suite) list(ctx context.Context) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", s.packages)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, s.packages...)...) //nolint:gosec // constants
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
 	output, err := cmd.Output()
 	if err != nil {
@@ -135,7 +174,8 @@ func (s suite) list(ctx context.Context) ([]string, error) {
 	}
 	var packages []string
 	for _, name := range strings.Fields(string(output)) {
-		if !strings.Contains(name, s.without) {
+		isLeftOut := func(part string) bool { return strings.Contains(name+"/", part+"/") }
+		if !slices.ContainsFunc(s.without, isLeftOut) {
 			packages = append(packages, name)
 		}
 	}

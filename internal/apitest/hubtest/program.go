@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,7 +32,8 @@ type Manager struct {
 // Start runs the manager as the user of a configuration, with the command line of
 // the chart's Deployment, until Stop is called or the test ends. It does not elect
 // a leader and serves neither probes nor metrics. More arguments override those of
-// the chart. Its log is shown if the test fails.
+// the chart. Its log is shown if the test fails. Under the race detector, so is the
+// program, and a data race in it fails the test.
 func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
 	tb.Helper()
 	deployment := manifesttest.Find[appsv1.Deployment](tb, MustRender(tb, ""), "Deployment", "cluster-inventory-manager")
@@ -70,6 +72,9 @@ func (m *Manager) Stop() {
 			apitest.Must(m.tb, m.cmd.Process.Kill())
 			<-m.ended
 		}
+		if strings.Contains(m.Log(), "WARNING: DATA RACE") {
+			m.tb.Error("the manager has a data race; its log says where")
+		}
 	})
 }
 
@@ -90,7 +95,11 @@ func program(tb testing.TB) string {
 		if built.dir, built.err = os.MkdirTemp("", "manager-"); built.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "manager"), "./cmd/manager")
+		args := []string{"build", "-o", filepath.Join(built.dir, "manager")}
+		if underRace {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, "./cmd/manager")...)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("building the manager: %w: %s", err, out)

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A package that holds shared state runs under the race detector instead of without
+// it, and no package is forgotten.
+func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
+	t.Chdir("../..")
+	list := func(s suite) []string {
+		packages, err := s.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return packages
+	}
+	chosen, err := lanes("unit", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, lane := range chosen {
+		for _, s := range lane {
+			if s.module != "." {
+				continue
+			}
+			packages := list(s)
+			if s.race != slices.Contains(packages, ownModule+"pkg/hub/inventory") {
+				t.Errorf("packages run under the race detector (%t): %v", s.race, packages)
+			}
+			got = append(got, packages...)
+		}
+	}
+	slices.Sort(got)
+	want := list(suite{module: ".", packages: []string{"./..."}})
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+}
