@@ -59,13 +59,13 @@ func TestStreamKeepsEveryLineWhole(t *testing.T) {
 }
 
 func TestLanes(t *testing.T) {
-	for mode, want := range map[string]int{"unit": 1, "e2e": 1, "all": 2} {
-		got, err := lanes(mode)
+	for mode, want := range map[string]int{"unit": 1, "race": 1, "e2e": 1, "all": 2} {
+		got, err := lanes(mode, true)
 		if err != nil || len(got) != want {
 			t.Errorf("%s: %d lanes, %v", mode, len(got), err)
 		}
 	}
-	if _, err := lanes("none"); err == nil {
+	if _, err := lanes("none", true); err == nil {
 		t.Error("an unknown mode is accepted")
 	}
 }

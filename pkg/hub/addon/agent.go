@@ -51,7 +51,6 @@ type Options struct {
 // once. To roll it out by the install strategy, read an AddOnDeploymentConfig in values
 // and name it in SupportedConfigGVRs.
 type inventoryAgent struct {
-	common   Values // of all clusters
 	renderer *renderer
 	options  agent.AgentAddonOptions
 }
@@ -63,25 +62,24 @@ func newAgent(opts Options, grants *grants) (*inventoryAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	common := Values{
+	renderer, err := newRenderer(template, Values{
 		InstallNamespace: opts.InstallNamespace,
 		Image:            opts.AgentImage,
 		PullPolicy:       opts.AgentImagePullPolicy,
 		ClaimLimit:       opts.ClaimLimit,
 		LogLevel:         opts.AgentLogLevel,
-	}
-	renderer, err := newRenderer(template, common)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &inventoryAgent{common: common, renderer: renderer, options: agentOptions(opts, grants)}, nil
+	return &inventoryAgent{renderer: renderer, options: agentOptions(opts, grants)}, nil
 }
 
 // Manifests is called several times per event of an addon or its ManifestWorks.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
-	return a.renderer.render(a.common.of(cluster.Name, string(addon.UID)))
+	return a.renderer.render(cluster.Name, string(addon.UID))
 }
 
 // GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens

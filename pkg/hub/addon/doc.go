@@ -27,8 +27,8 @@
 //   - Role and RoleBinding cluster-inventory-agent in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
-// Requeue: nothing is done without an event; what fails is retried, an approval at
-// least every minute. hub.cleanup-timeout requeues a cluster for the end of its timeout,
+// Requeue: nothing is done without an event; what fails is tried again at least every
+// minute. hub.cleanup-timeout requeues a cluster for the end of its timeout,
 // and every five seconds while ManifestWorks of an unreachable spoke are not deleted
 // yet.
 //

@@ -3,11 +3,13 @@ package addon
 import (
 	"context"
 	"fmt"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -32,8 +34,12 @@ import (
 )
 
 const (
-	// noResync: every write that must be repeated is, and informers miss nothing.
+	// noResync: a resync would do for every cluster what no event asks for.
 	noResync = 0
+
+	// retryAtLeast bounds how long what failed waits to be tried again. The framework's
+	// own queues let it wait for up to 17 minutes.
+	retryAtLeast = time.Minute
 
 	// frameworkWorkers is how many clusters each of the framework's controllers works
 	// on at a time. They mostly wait for the API server.
@@ -84,6 +90,7 @@ type controllers struct {
 	registration factory.Controller
 	deploy       factory.Controller
 	informers    []interface{ Start(stop <-chan struct{}) }
+	addons       toolscache.KeyListerGetter
 }
 
 // newControllers returns the controllers with informers restricted to this addon.
@@ -127,6 +134,7 @@ func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, er
 		deploy: agentdeploy.NewAddonDeployController(
 			workClient, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
 		informers: []interface{ Start(<-chan struct{}) }{addonInformers, clusterInformers, workInformers},
+		addons:    addons.Informer().GetIndexer(),
 	}
 	_, err = clusters.Informer().AddEventHandler(c.onNewClusters())
 	return c, err
@@ -137,6 +145,20 @@ func (c *controllers) start(ctx context.Context) {
 	go c.deploy.Run(ctx, frameworkWorkers)
 	for _, informers := range c.informers {
 		informers.Start(ctx.Done())
+	}
+	go wait.UntilWithContext(ctx, func(context.Context) {
+		for _, controller := range []factory.Controller{c.registration, c.deploy} {
+			retryFailed(controller.SyncContext().Queue(), c.addons.ListKeys())
+		}
+	}, retryAtLeast)
+}
+
+// retryFailed enqueues those of the keys that wait to be tried again.
+func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []string) {
+	for _, key := range keys {
+		if queue.NumRequeues(key) > 0 {
+			queue.Add(key)
+		}
 	}
 }
 

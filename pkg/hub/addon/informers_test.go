@@ -2,12 +2,14 @@ package addon
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -280,5 +282,20 @@ func TestReachableAgain(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
+	never := workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Hour, time.Hour)
+	queue := workqueue.NewTypedRateLimitingQueue(never)
+	defer queue.ShutDown()
+	queue.AddRateLimited("failed/cluster-inventory")
+	queue.AddRateLimited("gone/cluster-inventory")
+	retryFailed(queue, []string{"failed/cluster-inventory", "fine/cluster-inventory"})
+	if queue.Len() != 1 {
+		t.Fatalf("%d keys, want the one that failed", queue.Len())
+	}
+	if key, _ := queue.Get(); key != "failed/cluster-inventory" {
+		t.Errorf("enqueued %s", key)
 	}
 }

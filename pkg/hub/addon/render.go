@@ -2,77 +2,69 @@ package addon
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/lru"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// renderer renders manifests once per distinct input: those that are equal on all
-// clusters once, those of one cluster once per event. The framework asks for all of
-// them several times per cluster and event, and encodes them each time.
+// The values of no cluster, in whose place the renderer puts those of one. They cannot
+// be part of a name or UID.
+const (
+	anyCluster  = "{any cluster}"
+	anyAddonUID = "{any addon UID}"
+)
+
+// renderer renders and encodes the manifests once and, for a cluster, only puts in
+// what identifies it. The framework asks for all of them several times per cluster and
+// event, and encodes them each time.
 type renderer struct {
-	template template
+	manifests []*manifest
 
-	// shared are the manifests that are equal on all clusters, by their index in the
-	// template; the others are nil.
-	shared []*manifest
-
-	// known are the shared manifests as they are in a ManifestWork, by their JSON.
+	// known are the manifests that are equal on all clusters as they are in a
+	// ManifestWork, by their JSON.
 	known map[string]workv1.Manifest
-
-	// recent are the manifests of the clusters that were rendered last, by Values.
-	recent *lru.Cache
 }
-
-// recentClusters is how many clusters the manifests are kept of. The framework asks
-// again for the cluster that it is working on.
-const recentClusters = 64
 
 // newRenderer returns a renderer of manifests whose values differ from the given ones
 // only in what identifies the cluster.
 func newRenderer(t template, common Values) (*renderer, error) {
-	one, err := t.encode(common.of("one", "one"))
+	objects, err := t.render(common.of(anyCluster, anyAddonUID))
 	if err != nil {
 		return nil, err
 	}
-	another, err := t.encode(common.of("another", "another"))
-	if err != nil {
-		return nil, err
-	}
-	r := &renderer{template: t, shared: make([]*manifest, len(t)), known: map[string]workv1.Manifest{}, recent: lru.New(recentClusters)}
-	for i := range t {
-		if bytes.Equal(one[i].encoded, another[i].encoded) {
-			r.shared[i] = one[i]
-			r.known[string(one[i].encoded)] = one[i].inWork()
+	r := &renderer{known: map[string]workv1.Manifest{}}
+	for _, object := range objects {
+		encoded, err := object.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encoding a %s: %w", object.GetKind(), err)
 		}
+		m := newManifest(object, bytes.TrimSpace(encoded))
+		if !m.differs() {
+			r.known[string(m.encoded)] = m.inWork()
+		}
+		r.manifests = append(r.manifests, m)
 	}
 	return r, nil
 }
 
-// render returns the manifests of one spoke, in the template's order. They are shared
+// render returns the manifests of one cluster, in the template's order. They are shared
 // between calls and must not be changed.
-func (r *renderer) render(v Values) ([]runtime.Object, error) {
-	if rendered, ok := r.recent.Get(v); ok {
-		return rendered.([]runtime.Object), nil
-	}
-	rendered := make([]runtime.Object, len(r.template))
-	for i, shared := range r.shared {
-		if shared != nil {
-			rendered[i] = shared
-			continue
+func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
+	rendered := make([]runtime.Object, 0, len(r.manifests))
+	for _, m := range r.manifests {
+		if m.differs() {
+			var err error
+			if m, err = m.of(cluster, addonUID); err != nil {
+				return nil, err
+			}
 		}
-		own, err := r.template[i : i+1].encode(v)
-		if err != nil {
-			return nil, err
-		}
-		rendered[i] = own[0]
+		rendered = append(rendered, m)
 	}
-	r.recent.Add(v, rendered)
 	return rendered, nil
 }
 
@@ -90,23 +82,6 @@ func (r *renderer) inWork(raw []byte) (workv1.Manifest, error) {
 	return newManifest(decoded, raw).inWork(), nil
 }
 
-// encode renders the template and encodes what it rendered.
-func (t template) encode(v Values) ([]*manifest, error) {
-	objects, err := t.render(v)
-	if err != nil {
-		return nil, err
-	}
-	manifests := make([]*manifest, 0, len(objects))
-	for _, object := range objects {
-		encoded, err := object.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("encoding a %s: %w", object.GetKind(), err)
-		}
-		manifests = append(manifests, newManifest(object, bytes.TrimSpace(encoded)))
-	}
-	return manifests, nil
-}
-
 // manifest is one rendered manifest: what the framework reads of it, and its JSON.
 type manifest struct {
 	metav1.PartialObjectMetadata
@@ -121,6 +96,25 @@ func newManifest(object *unstructured.Unstructured, encoded []byte) *manifest {
 	m.Name, m.Namespace = object.GetName(), object.GetNamespace()
 	m.Labels, m.Annotations = object.GetLabels(), object.GetAnnotations()
 	return m
+}
+
+// differs reports whether the manifest is of any cluster and has to be made one of a
+// particular one. Its metadata is that of all clusters.
+func (m *manifest) differs() bool {
+	return bytes.Contains(m.encoded, []byte(anyCluster)) || bytes.Contains(m.encoded, []byte(anyAddonUID))
+}
+
+// of returns the manifest of one cluster.
+func (m *manifest) of(cluster, addonUID string) (*manifest, error) {
+	encoded := m.encoded
+	for placeholder, value := range map[string]string{anyCluster: cluster, anyAddonUID: addonUID} {
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		encoded = bytes.ReplaceAll(encoded, []byte(placeholder), quoted[1:len(quoted)-1]) // without the quotes
+	}
+	return &manifest{PartialObjectMetadata: m.PartialObjectMetadata, encoded: encoded}, nil
 }
 
 // inWork returns the manifest as part of a ManifestWork. Beside the JSON it has an
