@@ -29,7 +29,7 @@ func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
 				continue
 			}
 			packages := list(s)
-			if s.race != slices.Contains(packages, ownModule+"pkg/hub/inventory") {
+			if s.race != slices.Contains(packages, ownModule+"pkg/hub/selection") {
 				t.Errorf("packages run under the race detector (%t): %v", s.race, packages)
 			}
 			got = append(got, packages...)
