@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,6 +27,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
 // Names of the controllers, alike in logs, metrics and field managers.
@@ -39,17 +40,6 @@ const (
 
 	// StartControllerName reads the ManagedServiceAccounts once the hub serves them.
 	StartControllerName = "hub.credentials-start"
-)
-
-const (
-	// workers is how many accounts are reconciled at a time. Each waits for the API
-	// server nearly all the time.
-	workers = 16
-
-	// Failed accounts are retried after retryFirst, then at doubling intervals up to
-	// retryMost: a quota that was raised sends no event.
-	retryFirst = 20 * time.Millisecond
-	retryMost  = time.Minute
 )
 
 // Mode says what is done about copies.
@@ -81,6 +71,10 @@ type Rule interface {
 	// Subscribe has changed called whenever the rule's answer for a pair may have
 	// changed, or its profile was created or deleted. changed returns at once.
 	Subscribe(changed func(pair types.NamespacedName))
+
+	// SubscribeEarly has touched called for every pair that an event concerns, before
+	// anything is done about it. touched returns at once.
+	SubscribeEarly(touched func(pair types.NamespacedName))
 }
 
 // UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
@@ -116,8 +110,16 @@ type Options struct {
 	// changed; zero means source.CheckEvery.
 	CheckEvery time.Duration
 
+	// Workers is how many accounts are worked on at a time, and WorkersPerNamespace how
+	// many of them of one cluster, and how many copies in one namespace; 0 means a
+	// default.
+	Workers             int
+	WorkersPerNamespace int
+
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
+
+	laneWait time.Duration // zero means laneWait
 }
 
 // Credentials is the controllers and what they share.
@@ -129,6 +131,7 @@ type Credentials struct {
 	tokens    *source.Tokens
 	ledger    *target.Ledger
 	followers *target.Followers
+	lanes     *lanes
 	grants    *grants.Grants
 	outcomes  *outcomes
 
@@ -173,6 +176,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 		}
 	}
 	opts.Rule.Subscribe(c.enqueuePair)
+	opts.Rule.SubscribeEarly(c.enqueueUnselected)
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
 	log.FromContext(ctx).V(1).Info("Added the copying of credentials",
 		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
@@ -199,6 +203,8 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
+	c.lanes = newLanes(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup), cmp.Or(opts.laneWait, laneWait),
+		c.enqueueAccount)
 	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, client.FieldOwner(ControllerName))
@@ -306,11 +312,19 @@ func (c *Credentials) mayHaveAccounts() bool {
 
 // addAccounts registers the controller of the copies.
 func (c *Credentials) addAccounts() error {
+	reconciler := c.reconciler()
+	queue := c.queue()
+	queue.Priority = func(req reconcile.Request) int { return reconciler.priority(c.added, req) }
 	return builder.ControllerManagedBy(c.mgr).
 		Named(ControllerName).
-		WithOptions(options()).
+		WithOptions(queue.Controller()).
 		WatchesRawSource(c.accountTrigger).
-		Complete(c.reconciler())
+		Complete(reconciler)
+}
+
+// queue says how requests are queued, so that no namespace holds up another.
+func (c *Credentials) queue() fair.Options {
+	return fair.Options{Workers: c.opts.Workers, PerGroup: c.opts.WorkersPerNamespace}
 }
 
 func (c *Credentials) reconciler() *Reconciler {
@@ -330,6 +344,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner),
 		ledger:        c.ledger,
 		followers:     c.followers,
+		lanes:         c.lanes,
 		grants:        c.grants,
 		outcomes:      c.outcomes,
 		clock:         c.opts.Clock,
@@ -343,7 +358,7 @@ func (c *Credentials) reconciler() *Reconciler {
 func (c *Credentials) addGrants() error {
 	return builder.ControllerManagedBy(c.mgr).
 		Named(GrantsControllerName).
-		WithOptions(options()).
+		WithOptions(c.queue().Controller()).
 		Watches(&rbacv1.RoleBinding{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				c.enqueueGrant(grantOf(e.Object))
@@ -374,9 +389,4 @@ func (c *Credentials) grantsReconciler() *grants.Reconciler {
 		}{c.followers, c.ledger},
 		AllReconciled: c.allReconciled,
 	}
-}
-
-func options() controller.Options {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}
 }

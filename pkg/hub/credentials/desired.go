@@ -280,6 +280,15 @@ func (p plan) withdrawals() []string {
 	return namespaces
 }
 
+// takesAway reports whether a copy is to be withdrawn, as far as can be told before
+// the token is read.
+func (p plan) takesAway(now time.Time) bool {
+	invalid := p.token == refused || p.token == unchanged && p.finding.At(now).Problem != ""
+	return slices.ContainsFunc(p.decisions, func(d decision) bool {
+		return d.copy.Present && (d.action == withdraw || invalid && d.needsCopy())
+	})
+}
+
 // final is what follows once the token is known, for the copies that are needed.
 type final struct {
 	withdraw []string   // namespaces

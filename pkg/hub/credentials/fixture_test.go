@@ -93,6 +93,7 @@ type rule struct {
 	mu      sync.Mutex
 	answers map[types.NamespacedName]selection.Result
 	changed func(types.NamespacedName)
+	touched func(types.NamespacedName)
 	listed  client.Reader
 }
 
@@ -121,6 +122,12 @@ func (r *rule) Subscribe(changed func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = changed
+}
+
+func (r *rule) SubscribeEarly(touched func(types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.touched = touched
 }
 
 func (r *rule) say(namespace, cluster string, answer selection.Result) {

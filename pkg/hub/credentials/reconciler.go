@@ -46,6 +46,7 @@ type Reconciler struct {
 	copies    *target.Copies
 	ledger    *target.Ledger
 	followers *target.Followers
+	lanes     *lanes
 	grants    *grants.Grants
 	outcomes  *outcomes
 	clock     clock.PassiveClock
@@ -72,13 +73,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	plan := decide(o)
 	r.claim(o, plan, nil)
-	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals())
+	earlier := r.lanes.takeFailures(o.key)
+	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals(), earlier)
 	found, token, read := r.readToken(ctx, o, plan)
 	var last final
 	if read.ok() {
 		last = decideFinally(plan, found, r.clock.Now())
 	}
-	applied := r.apply(ctx, o.key, last, token)
+	applied := r.apply(ctx, o.key, last, token, earlier)
 	r.claim(o, plan, last.withdraw)
 	all := join(effect{problems: plan.problems, again: o.again}, withdrawn, read, applied)
 	r.report(o, plan, all)
@@ -86,6 +88,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.allReconciled()
 	}
 	return all.result()
+}
+
+// priority returns how urgent an account is, as far as caches and memory say: what
+// takes a token away goes first, then what has copies, then first copies.
+func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
+	if len(r.ledger.NamespacesOf(req.NamespacedName)) == 0 {
+		return kube.PriorityLow
+	}
+	now := r.clock.Now()
+	o, err := r.observer.observe(ctx, req.NamespacedName, now)
+	if err == nil && decide(o).takesAway(now) {
+		return kube.PriorityHigh
+	}
+	return kube.PriorityNormal
 }
 
 // effect is what came of one phase.
@@ -126,6 +142,11 @@ func join(effects ...effect) effect {
 // after copies were withdrawn.
 func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
+	for _, namespace := range r.lanes.namespacesOf(o.key) {
+		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {
+			needed = append(needed, grant) // a copy may come of what is in flight
+		}
+	}
 	for _, grant := range r.grants.Claim(o.key, needed) {
 		r.released(grant)
 	}
@@ -136,29 +157,34 @@ func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) b
 }
 
 // withdraw deletes the account's copies in the given namespaces.
-func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName, namespaces []string) effect {
-	var all effect
-	for _, namespace := range namespaces {
-		if !r.isPresent(account, namespace) {
-			continue
-		}
-		// Even a RoleBinding that is not ours may give the right to delete.
-		granted := r.ensure(ctx, grants.Target(namespace), namespace)
-		if granted.lost {
-			continue
-		}
-		withdrawn, err := r.copies.Withdraw(ctx, account, namespace)
-		switch {
-		case err != nil && granted.ok():
-			all = join(all, r.failure(grants.Target(namespace), namespace, err, err.Error()))
-		case err != nil:
-			all = join(all, granted)
-		case withdrawn:
-			log.FromContext(ctx).Info("Withdrew a copy", "secret", target.Key(account, namespace))
-			r.vacated(account)
-		}
+func (r *Reconciler) withdraw(
+	ctx context.Context, account types.NamespacedName, namespaces []string, earlier failures,
+) effect {
+	isAbsent := func(namespace string) bool { return !r.isPresent(account, namespace) }
+	present := slices.DeleteFunc(slices.Clone(namespaces), isAbsent)
+	return r.lanes.do(account, withdrawing, present, earlier, func(namespace string) effect {
+		return r.withdrawFrom(ctx, account, namespace)
+	})
+}
+
+// withdrawFrom deletes the account's copy in a namespace.
+func (r *Reconciler) withdrawFrom(ctx context.Context, account types.NamespacedName, namespace string) effect {
+	// Even a RoleBinding that is not ours may give the right to delete.
+	granted := r.ensure(ctx, grants.Target(namespace), namespace)
+	if granted.lost {
+		return effect{}
 	}
-	return all
+	withdrawn, err := r.copies.Withdraw(ctx, account, namespace)
+	switch {
+	case err != nil && granted.ok():
+		return r.failure(grants.Target(namespace), namespace, err, err.Error())
+	case err != nil:
+		return granted
+	case withdrawn:
+		log.FromContext(ctx).Info("Withdrew a copy", "secret", target.Key(account, namespace))
+		r.vacated(account)
+	}
+	return effect{}
 }
 
 // readToken returns what is known of the account's token, reading it if the plan
@@ -189,17 +215,25 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 
 // apply withdraws the copies of a token that must not be used, and writes those
 // that differ. token is nil if it was not read.
-func (r *Reconciler) apply(ctx context.Context, account types.NamespacedName, f final, token *target.Content) effect {
-	all := join(effect{problems: f.problems, again: f.again}, r.withdraw(ctx, account, f.withdraw))
-	for _, d := range f.write {
-		if token == nil {
-			// The Secret is missing and may come back: nothing can be written until then.
-			all.undecided = true
-			continue
-		}
-		all = join(all, r.put(ctx, account, d, *token))
+func (r *Reconciler) apply(
+	ctx context.Context, account types.NamespacedName, f final, token *target.Content, earlier failures,
+) effect {
+	withdrawn := r.withdraw(ctx, account, f.withdraw, earlier)
+	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
+	if token == nil {
+		// The Secret is missing and may come back: nothing can be written until then.
+		all.undecided = all.undecided || len(f.write) > 0
+		return all
 	}
-	return all
+	decisions := make(map[string]decision, len(f.write))
+	namespaces := make([]string, 0, len(f.write))
+	for _, d := range f.write {
+		decisions[d.namespace] = d
+		namespaces = append(namespaces, d.namespace)
+	}
+	return join(all, r.lanes.do(account, writing, namespaces, earlier, func(namespace string) effect {
+		return r.put(ctx, account, decisions[namespace], *token)
+	}))
 }
 
 // put makes one copy what it should be.

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -25,15 +26,24 @@ func (c *Credentials) enqueuePair(pair types.NamespacedName) {
 	}
 }
 
-// enqueueAccount enqueues one account. What has copies goes first, so that a
-// revocation does not wait for many first copies.
-func (c *Credentials) enqueueAccount(account types.NamespacedName) {
-	priority := kube.PriorityLow
-	if len(c.ledger.NamespacesOf(account)) > 0 {
-		priority = kube.PriorityNormal
+// enqueueUnselected enqueues the accounts that have copies where their cluster is not
+// selected any more. It hears of an unbinding from the binding itself, however long
+// the profile takes to be deleted.
+func (c *Credentials) enqueueUnselected(pair types.NamespacedName) {
+	accounts := c.ledger.AccountsIn(pair.Namespace, pair.Name)
+	if len(accounts) == 0 {
+		return
 	}
-	c.accountTrigger.EnqueueWithPriority(account, priority)
+	if result, err := c.opts.Rule.Selected(c.added, pair); err == nil && result.Answer == selection.Yes {
+		return
+	}
+	for _, account := range accounts {
+		c.enqueueAccount(account)
+	}
 }
+
+// enqueueAccount enqueues one account. The queue looks up how urgent it is.
+func (c *Credentials) enqueueAccount(account types.NamespacedName) { c.accountTrigger.Enqueue(account) }
 
 // enqueueWithRivals enqueues an account and those whose copies have the same name.
 func (c *Credentials) enqueueWithRivals(account *authv1beta1.ManagedServiceAccount) {

@@ -36,7 +36,7 @@ type stepper struct {
 func newStepper(t *testing.T) *stepper {
 	t.Helper()
 	s := &stepper{world: newWorld(t), time: &ahead{}}
-	s.opts.Clock = s.time
+	s.opts.Clock, s.opts.laneWait = s.time, time.Hour // a step ends when all is done
 	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(t.Context())
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff)

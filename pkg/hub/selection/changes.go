@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
@@ -14,6 +15,7 @@ import (
 type changeTracker struct {
 	mu          sync.Mutex
 	subscribers []func(types.NamespacedName)
+	early       []func(types.NamespacedName) // told of events
 	pairs       map[types.NamespacedName]trackedState
 }
 
@@ -37,6 +39,24 @@ func (t *changeTracker) subscribe(changed func(types.NamespacedName)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.subscribers = append(t.subscribers, changed)
+}
+
+func (t *changeTracker) subscribeEarly(touched func(types.NamespacedName)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.early = append(t.early, touched)
+}
+
+// announce tells early subscribers about pairs that an event concerns.
+func (t *changeTracker) announce(pairs []reconcile.Request) {
+	t.mu.Lock()
+	early := t.early
+	t.mu.Unlock()
+	for _, touched := range early {
+		for _, pair := range pairs {
+			touched(pair.NamespacedName)
+		}
+	}
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers if

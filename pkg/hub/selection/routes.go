@@ -40,12 +40,13 @@ type Remembered interface {
 type Routes struct {
 	reader     client.Reader
 	settling   *settling
+	changes    *changeTracker
 	remembered Remembered
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered Remembered) Routes {
-	return Routes{reader: r.cache, settling: r.settling, remembered: remembered}
+	return Routes{reader: r.cache, settling: r.settling, changes: r.changes, remembered: remembered}
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads but
@@ -58,19 +59,23 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 	namespaceMatters := kube.OnChange(requirementChanged)
 	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	return b.
-		Watches(&clusterv1.ManagedCluster{}, route(r.pairsForCluster), when(clusterMatters)).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, route(r.pairsForSet), when(kube.OnChange(setChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, route(r.pairsForBinding), when(kube.OnChange(bindingChanged))).
-		Watches(&clusterv1beta1.Placement{}, route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
-		Watches(&clusterv1beta1.Placement{}, route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
-		Watches(&clusterv1beta1.PlacementDecision{}, route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(namespaceMatters)).
-		WatchesMetadata(kube.Partial(kube.CRDKind), route(r.AllPairs), when(crdMatters))
+		Watches(&clusterv1.ManagedCluster{}, r.route(r.pairsForCluster), when(clusterMatters)).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, r.route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, r.route(r.pairsForSet), when(kube.OnChange(setChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, r.route(r.pairsForBinding), when(kube.OnChange(bindingChanged))).
+		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
+		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
+		Watches(&clusterv1beta1.PlacementDecision{}, r.route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.route(r.pairsForNamespace), when(namespaceMatters)).
+		WatchesMetadata(kube.Partial(kube.CRDKind), r.route(r.AllPairs), when(crdMatters))
 }
 
-func route(find handler.MapFunc) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(find)
+func (r Routes) route(find handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		found := find(ctx, obj)
+		r.changes.announce(found)
+		return found
+	})
 }
 
 func when(condition predicate.Predicate) builder.Predicates { return builder.WithPredicates(condition) }

@@ -119,6 +119,14 @@ func (r *Rule) Track(pair types.NamespacedName, answer Answer, profile *inventor
 // at once.
 func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
 
+// SubscribeEarly makes the routes call touched for every pair that an event concerns,
+// before anybody looks at the pair, and often though nothing has changed for it. What
+// takes something away need not wait for the pair's turn then. touched must return at
+// once.
+func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
+	r.changes.subscribeEarly(touched)
+}
+
 // Selected applies the rule to a pair as the caches are. An absence from
 // Placements' decisions is Unknown until it has lasted.
 func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result, error) {

@@ -12,8 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -233,5 +236,19 @@ func TestLaterResourceVersion(t *testing.T) {
 		if ab, ba := later(test.a, test.b), later(test.b, test.a); ab != test.want || ba != test.want {
 			t.Errorf("later of %q and %q = %q and %q, want %q", test.a, test.b, ab, ba, test.want)
 		}
+	}
+}
+
+func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
+	s := newScene(t, aProfile("ns", "c"))
+	var told []string
+	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair.String()) })
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	routes := s.Routes(memory{})
+	unbound := event.DeleteEvent{Object: aBinding("ns", "s")}
+	routes.route(routes.pairsForBinding).Delete(t.Context(), unbound, queue)
+	if diff := cmp.Diff([]string{"ns/c"}, told); diff != "" || queue.Len() != 1 {
+		t.Errorf("told of (-want +got):\n%s%d queued", diff, queue.Len())
 	}
 }

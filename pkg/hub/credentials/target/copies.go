@@ -28,7 +28,7 @@ func (e *ForeignError) Error() string {
 var errChanging = errors.New("the Secret is being changed by somebody else")
 
 // Copies writes the copies and records in the ledger what it wrote. Calls about
-// one account must not overlap.
+// one copy must not overlap.
 type Copies struct {
 	live   client.Reader // past every cache
 	writer client.Client

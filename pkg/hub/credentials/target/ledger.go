@@ -309,6 +309,22 @@ func (l *Ledger) AccountsOf(cluster string) []types.NamespacedName {
 	return l.byCluster.Members(cluster)
 }
 
+// AccountsIn returns the accounts of a cluster that have copies in a namespace.
+func (l *Ledger) AccountsIn(namespace, cluster string) []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var accounts []types.NamespacedName
+	for account := range l.byCluster[cluster] {
+		for secret := range l.byAccount[account] {
+			if secret.Namespace == namespace {
+				accounts = append(accounts, account)
+				break
+			}
+		}
+	}
+	return accounts
+}
+
 // Accounts returns every account that has copies.
 func (l *Ledger) Accounts() []types.NamespacedName {
 	l.mu.Lock()

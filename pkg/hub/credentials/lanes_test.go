@@ -1,0 +1,172 @@
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+var (
+	alice = types.NamespacedName{Namespace: "c", Name: "alice"}
+	bob   = types.NamespacedName{Namespace: "d", Name: "bob"}
+)
+
+// road is lanes whose errands a test ends.
+type road struct {
+	*lanes
+	t *testing.T
+
+	mu       sync.Mutex
+	begun    []string
+	enqueued []string
+	held     map[string]chan effect // by namespace
+}
+
+func newRoad(t *testing.T, wait time.Duration) *road {
+	t.Helper()
+	r := &road{t: t, held: map[string]chan effect{}}
+	r.lanes = newLanes(2, wait, func(account types.NamespacedName) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.enqueued = append(r.enqueued, account.Name)
+	})
+	return r
+}
+
+// hold makes what is done in a namespace last until the returned function ends one
+// errand there.
+func (r *road) hold(namespace string) (end func(effect)) {
+	held := make(chan effect)
+	r.held[namespace] = held
+	return func(e effect) { held <- e }
+}
+
+// do records what is begun for an account. What is not held copies the token.
+func (r *road) do(account types.NamespacedName, what task, namespaces ...string) effect {
+	return r.lanes.do(account, what, namespaces, r.takeFailures(account), func(namespace string) effect {
+		r.mu.Lock()
+		r.begun = append(r.begun, account.Name+" "+namespace)
+		held := r.held[namespace]
+		r.mu.Unlock()
+		if held != nil {
+			return <-held
+		}
+		return effect{problems: []problem{{namespace: namespace}}}
+	})
+}
+
+// began compares what was begun since the last call, in any order.
+func (r *road) began(want ...string) {
+	r.t.Helper()
+	r.eventually("begun", &r.begun, want)
+}
+
+// enqueues compares which accounts were enqueued since the last call.
+func (r *road) enqueues(want ...string) {
+	r.t.Helper()
+	r.eventually("enqueued", &r.enqueued, want)
+}
+
+func (r *road) eventually(what string, list *[]string, want []string) {
+	r.t.Helper()
+	apitest.Eventually(r.t, apitest.Patience, what, func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		slices.Sort(*list)
+		return cmp.Diff(append([]string{}, want...), append([]string{}, *list...))
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*list = nil
+}
+
+func TestLanesDoNotWaitForEachOther(t *testing.T) {
+	r := newRoad(t, time.Hour)
+	endA, endB := r.hold("a"), r.hold("b")
+	go endB(effect{problems: []problem{{namespace: "b"}}})
+	go endA(effect{errs: []error{errors.New("no")}})
+	got := r.do(alice, writing, "a", "b", "c")
+	if len(got.problems) != 2 || len(got.errs) != 1 || got.undecided {
+		t.Errorf("effect %+v, want that of all three", got)
+	}
+	r.began("alice a", "alice b", "alice c")
+	r.enqueues()
+}
+
+func TestWhatTakesLongGoesOnByItself(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	end := r.hold("slow")
+	if got := r.do(alice, writing, "slow"); !got.undecided || len(got.errs) > 0 {
+		t.Errorf("effect %+v, want nothing decided", got)
+	}
+	r.began("alice slow")
+	if diff := cmp.Diff([]string{"slow"}, r.namespacesOf(alice)); diff != "" {
+		t.Errorf("busy (-want +got):\n%s", diff)
+	}
+	if got := r.do(alice, withdrawing, "slow"); !got.undecided {
+		t.Errorf("effect %+v, want it to wait for what is in flight", got)
+	}
+	r.began()
+	end(effect{})
+	r.enqueues("alice")
+	if left := r.namespacesOf(alice); len(left) > 0 {
+		t.Errorf("busy in %v", left)
+	}
+}
+
+func TestALateFailureIsReportedOnceInsteadOfARetry(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	end := r.hold("slow")
+	r.do(alice, writing, "slow")
+	end(effect{errs: []error{errors.New("refused")}})
+	r.enqueues("alice")
+	r.began("alice slow")
+	if got := r.do(alice, writing, "slow"); len(got.errs) != 1 || got.undecided {
+		t.Errorf("effect %+v, want the failure", got)
+	}
+	r.began()
+	r.do(alice, writing, "slow")
+	r.began("alice slow")
+	end(effect{errs: []error{errors.New("refused")}})
+	r.enqueues("alice")
+	r.do(alice, withdrawing, "slow")
+	r.began("alice slow") // another thing to do is done at once
+	end(effect{})
+}
+
+func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	end := r.hold("slow")
+	var accounts []types.NamespacedName
+	for i := range 4 {
+		account := types.NamespacedName{Namespace: "c", Name: fmt.Sprintf("account%d", i)}
+		accounts = append(accounts, account)
+		got := r.do(account, writing, "slow")
+		if full := i >= 2; (got.again > 0) != full || !got.undecided {
+			t.Errorf("account %d: effect %+v", i, got)
+		}
+	}
+	r.began("account0 slow", "account1 slow")
+	r.do(bob, writing, "fast")
+	r.do(bob, withdrawing, "slow")
+	r.began("bob fast", "bob slow")
+	end(effect{errs: []error{errors.New("whichever")}})
+	end(effect{errs: []error{errors.New("whichever")}})
+	end(effect{errs: []error{errors.New("whichever")}})
+	r.enqueues("account0", "account1", "account2", "account3", "bob")
+	r.do(accounts[2], writing, "slow")
+	r.began("account2 slow")
+	end(effect{})
+	r.enqueues("account2")
+	if len(r.inFlight)+len(r.busy)+len(r.waiting) > 0 {
+		t.Errorf("left: %v %v %v", r.inFlight, r.busy, r.waiting)
+	}
+}
