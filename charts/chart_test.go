@@ -190,6 +190,7 @@ func TestManagerArguments(t *testing.T) {
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
 agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
 cleanupTimeout: 90s
+workers: {total: 5, perNamespace: 2}
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
 profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
@@ -213,6 +214,8 @@ podAnnotations: {a: b}
 		"--agent-claim-limit=7",
 		"--agent-log-level=2",
 		"--cleanup-timeout=90s",
+		"--workers=5",
+		"--workers-per-namespace=2",
 		"--upstream-gates=off",
 		"--upstream-registration-clusterrole=other",
 		"--label-allow=region",
@@ -293,6 +296,8 @@ func TestSchemaRejects(t *testing.T) {
 			values: `image: {repository: "example.com/a@sha256:00"}`,
 			want:   "image/repository",
 		},
+		"no workers":                 {values: "workers: {total: 0}", want: "workers/total"},
+		"no workers in a namespace":  {values: "workers: {perNamespace: 0}", want: "workers/perNamespace"},
 		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
 		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
 		"a timeout that is a number": {values: "cleanupTimeout: 300", want: "cleanupTimeout"},

@@ -105,8 +105,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		}},
 		GuardObjects: guardObjects(),
 		LabelAllow:   opts.LabelAllow,
-		Access:       resolver,
-		Clock:        clock.RealClock{},
+		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Access: resolver,
+		Clock:  clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
@@ -121,7 +122,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		Rule:           rule,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
-		Clock:          clock.RealClock{},
+		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)

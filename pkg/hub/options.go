@@ -16,6 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
 // Options is the manager's command line.
@@ -43,6 +44,11 @@ type Options struct {
 	// CleanupTimeout is how long an unreachable spoke delays the removal of its
 	// addon.
 	CleanupTimeout time.Duration
+
+	// Workers is how much each controller works on at a time, and WorkersPerNamespace
+	// how much of that in one namespace.
+	Workers             int
+	WorkersPerNamespace int
 
 	// UpstreamGates is the administrator's override for the registration controller's
 	// ClusterProfile feature gate.
@@ -107,6 +113,8 @@ func newOptions() *Options {
 		AgentInstallNamespace:           "open-cluster-management-agent-addon",
 		AgentClaimLimit:                 contract.DefaultClaimLimit,
 		CleanupTimeout:                  5 * time.Minute,
+		Workers:                         fair.DefaultWorkers,
+		WorkersPerNamespace:             fair.DefaultPerGroup,
 		UpstreamGates:                   string(upstream.OverrideNone),
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 		MaxProperties:                   contract.DefaultMaxProperties,
@@ -136,6 +144,9 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are worked on at a time")
+	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
+		"of these, how many in one namespace; edits and removals are counted apart from what is less urgent")
 	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates,
 		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
 			`"off" asserts that it is off where that cannot be determined`)
@@ -193,6 +204,12 @@ func (o *Options) validate() error {
 	}
 	if o.CleanupTimeout <= 0 {
 		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
+	}
+	if o.Workers < 1 {
+		mistakes.Add("workers", "%d is not positive", o.Workers)
+	}
+	if o.WorkersPerNamespace < 1 {
+		mistakes.Add("workers-per-namespace", "%d is not positive", o.WorkersPerNamespace)
 	}
 	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)

@@ -30,6 +30,10 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.AgentClaimLimit, o.CleanupTimeout = -1, -time.Second },
 			want:   "--agent-claim-limit: -1 is negative; --cleanup-timeout: -1s is not positive",
 		},
+		"nobody to do the work": {
+			change: func(o *Options) { o.Workers, o.WorkersPerNamespace = 0, -1 },
+			want:   "--workers-per-namespace: -1 is not positive; --workers: 0 is not positive",
+		},
 		"gates that are neither": {
 			change: func(o *Options) { o.UpstreamGates = "on" },
 			want:   `--upstream-gates: "on" is neither "auto" nor "off"`,

@@ -241,3 +241,36 @@ func TestTheTokenDecidesLast(t *testing.T) {
 		})
 	}
 }
+
+func TestTakesAway(t *testing.T) {
+	now := time.Unix(1000, 0)
+	copied := target.Known{Present: true}
+	for name, test := range map[string]struct {
+		p    plan
+		want bool
+	}{
+		"a copy that must go":      {p: plan{decisions: []decision{{action: withdraw, copy: copied}}}, want: true},
+		"a copy that never was":    {p: plan{decisions: []decision{{action: withdraw}}}},
+		"a copy that stays":        {p: plan{token: toRead, decisions: []decision{{action: publish, copy: copied}}}},
+		"a copy that is left":      {p: plan{token: refused, decisions: []decision{{action: leave, copy: copied}}}},
+		"a refused token":          {p: plan{token: refused, decisions: []decision{{action: publish, copy: copied}}}, want: true},
+		"a refused token, no copy": {p: plan{token: refused, decisions: []decision{{action: publish}}}},
+		"an expired token": {
+			p: plan{
+				token: unchanged, finding: source.Finding{Expires: now},
+				decisions: []decision{{action: maintain, copy: copied}},
+			},
+			want: true,
+		},
+		"a valid token": {p: plan{
+			token: unchanged, finding: source.Finding{Expires: now.Add(time.Second)},
+			decisions: []decision{{action: maintain, copy: copied}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.p.takesAway(now); got != test.want {
+				t.Errorf("takes away: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -41,15 +41,16 @@
 //
 // # Controllers
 //
-//   - hub.credentials: one account and all its copies. Accounts that have copies go
-//     first, so that a revocation does not wait for a thousand first copies.
+//   - hub.credentials: one account and all its copies. Withdrawals go first, then
+//     accounts that have copies, then first copies. What is done in one target
+//     namespace waits for no other (lanes.go).
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
-// A failed account is retried after 20 ms, then at doubling intervals up to a minute;
-// one whose copy is invalid or too large every ten minutes; one whose place is taken by
-// a foreign Secret, or whose token has expired, every 20 seconds; every token is read
-// again every four to six minutes.
+// A failed account is retried after 20 ms, then at doubling intervals up to a minute, or
+// to 5 s if a copy must be withdrawn; one whose copy is invalid or too large every ten
+// minutes; one whose place is taken by a foreign Secret, or whose token has expired,
+// every 20 seconds; every token is read again every four to six minutes.
 //
 // # RBAC
 //
