@@ -23,9 +23,10 @@ const (
 	retryMost   = time.Minute
 	retryUrgent = 5 * time.Second
 
-	// DefaultWorkers and DefaultPerGroup suit namespaces of one API server: one gets
-	// what a client can make use of, several slow ones leave workers idle for others.
-	DefaultWorkers  = 32
+	// DefaultWorkers leaves workers idle for others when several namespaces are slow.
+	DefaultWorkers = 32
+
+	// DefaultPerGroup is as many writes as one client can make good use of.
 	DefaultPerGroup = 8
 
 	// sortAtOnce is how many priorities one worker looks up before it looks for work
