@@ -66,8 +66,8 @@ const (
 	ReasonSelectionUnknown = "SelectionUnknown"
 
 	// ReasonWriteFailed: the API server refused a write, for instance because of
-	// a quota or a terminating namespace; it is retried (status False). Errors that
-	// pass by themselves are no refusals.
+	// a quota or a terminating namespace; it is retried (status False). An error
+	// that may pass by itself counts once it has lasted for half a minute.
 	ReasonWriteFailed = "WriteFailed"
 
 	// ReasonUpstreamGateOn: Open Cluster Management's own ClusterProfile

@@ -50,6 +50,7 @@ type Reconciler struct {
 	grants    *grants.Grants
 	outcomes  *outcomes
 	clock     clock.PassiveClock
+	failing   kube.Lasting[types.NamespacedName] // by account
 
 	// released is called for grants that an account does not need any more.
 	released func(grants.Grant)
@@ -289,20 +290,18 @@ func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace s
 }
 
 // failure is what follows from an error: what is forbidden though a grant was just
-// made is retried soon; a refusal is reported and retried; everything else is only
-// retried. text is what may be said of the error.
+// made is retried soon; a refusal is reported and retried; everything else is retried,
+// and reported if that does not help. text is what may be said of the error.
 func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, text string) effect {
 	text = source.WithoutTokens(text)
 	if wait := r.grants.Settling(grant); wait > 0 && apierrors.IsForbidden(err) && !isTerminating(err) {
 		return effect{undecided: true, again: wait}
 	}
-	failed := effect{errs: []error{errors.New(text)}}
-	if grants.IsRefusal(err) {
-		failed.problems = []problem{{contract.ReasonCopyFailed, namespace, kube.Shorten(text, maxErrorBytes)}}
-	} else {
-		failed.undecided = true
+	return effect{
+		errs:      []error{errors.New(text)},
+		problems:  []problem{{contract.ReasonCopyFailed, namespace, kube.Shorten(text, maxErrorBytes)}},
+		undecided: !grants.IsRefusal(err),
 	}
-	return failed
 }
 
 // isTerminating reports whether something is forbidden because the namespace is
@@ -312,11 +311,16 @@ func isTerminating(err error) bool {
 }
 
 // report remembers the account's outcome for the condition. While something is
-// undecided, the previous outcome is still the best there is to say.
+// undecided, the previous outcome is still the best there is to say, unless that is so
+// because an error lasts.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
+	lasting := len(all.errs) > 0 && r.failing.Failed(o.key, o.now)
+	if len(all.errs) == 0 {
+		r.failing.Over(o.key)
+	}
 	switch {
-	case all.undecided, !o.known && !o.draining:
+	case all.undecided && !lasting, !o.known && !o.draining:
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.forget(o.key)
 	default:

@@ -459,6 +459,13 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			if got := v.wire.Sent("managedclusteraddons/status"); len(got) > 0 {
 				t.Errorf("conditions were written: %v: %+v", got, v.condition(v.cluster))
 			}
+			// One that lasts is reported.
+			v.time.by.Store(int64(time.Minute))
+			if err := v.round(); err == nil {
+				t.Error("the failure is not tried again")
+			}
+			v.mentions(v.cluster, "CopyFailed", v.team)
+			v.caughtUp()
 			v.wire.Fail(nil)
 			v.converge(v.there)
 		})

@@ -41,6 +41,7 @@ type Reconciler struct {
 
 	outcomes     *outcomes
 	expectations *kube.Expectations
+	failing      kube.Lasting[types.NamespacedName] // by pair
 }
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
@@ -202,8 +203,11 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 func (r *Reconciler) record(
 	pair types.NamespacedName, o observed, selected selection.Result, problems []string, err error,
 ) {
+	if err == nil {
+		r.failing.Over(pair)
+	}
 	switch {
-	case err != nil && !kube.IsRefusal(err):
+	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
 		// It is tried again; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.set(pair, outcome{

@@ -928,6 +928,25 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			}
 			s.came(inPlace, "")
 			s.mustStep(patchStatus)
+
+			// One that lasts is reported.
+			s.claims(claim("a", "y"))
+			s.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.IsWrite() {
+					return apitest.Fault{Status: status, Reason: reason, Message: "not now"}
+				}
+				return apitest.Fault{}
+			})
+			for _, want := range []outcomeKind{inPlace, inPlace, failed} {
+				if _, err := s.step(); err == nil {
+					t.Fatal("the failure is not tried again")
+				}
+				s.came(want, "")
+				s.later(20 * time.Second)
+			}
+			s.wire.Fail(nil)
+			s.mustStep(patchStatus)
+			s.came(inPlace, "")
 		})
 	}
 }
