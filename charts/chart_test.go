@@ -190,6 +190,7 @@ func TestManagerArguments(t *testing.T) {
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
 agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
 cleanupTimeout: 90s
+cleanupJobTimeout: 45m
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
 profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
@@ -213,6 +214,7 @@ podAnnotations: {a: b}
 		"--agent-claim-limit=7",
 		"--agent-log-level=2",
 		"--cleanup-timeout=90s",
+		"--cleanup-job-timeout=45m",
 		"--upstream-gates=off",
 		"--upstream-registration-clusterrole=other",
 		"--label-allow=region",
@@ -294,6 +296,7 @@ func TestSchemaRejects(t *testing.T) {
 			want:   "image/repository",
 		},
 		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
+		"no time for the Job":        {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
 		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
 		"a timeout that is a number": {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
 		"gates said to be on":        {values: "upstreamGates: on", want: "upstreamGates"},

@@ -105,6 +105,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		ClaimLimit:           opts.AgentClaimLimit,
 		AgentLogLevel:        opts.AgentLogLevel,
 		CleanupTimeout:       opts.CleanupTimeout,
+		CleanupJobTimeout:    opts.CleanupJobTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)

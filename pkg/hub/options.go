@@ -44,6 +44,10 @@ type Options struct {
 	// addon.
 	CleanupTimeout time.Duration
 
+	// CleanupJobTimeout is how long a clean-up Job that does not succeed on its spoke
+	// delays the removal of the addon; at least CleanupTimeout.
+	CleanupJobTimeout time.Duration
+
 	// UpstreamGates is the administrator's override for the registration controller's
 	// ClusterProfile feature gate.
 	UpstreamGates string
@@ -107,6 +111,7 @@ func newOptions() *Options {
 		AgentInstallNamespace:           "open-cluster-management-agent-addon",
 		AgentClaimLimit:                 contract.DefaultClaimLimit,
 		CleanupTimeout:                  5 * time.Minute,
+		CleanupJobTimeout:               30 * time.Minute,
 		UpstreamGates:                   string(upstream.OverrideNone),
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 		MaxProperties:                   contract.DefaultMaxProperties,
@@ -136,6 +141,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
+	flags.DurationVar(&o.CleanupJobTimeout, "cleanup-job-timeout", o.CleanupJobTimeout,
+		"how long a clean-up Job that does not succeed delays the removal of its addon; at least --cleanup-timeout")
 	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates,
 		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
 			`"off" asserts that it is off where that cannot be determined`)
@@ -193,6 +200,9 @@ func (o *Options) validate() error {
 	}
 	if o.CleanupTimeout <= 0 {
 		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
+	}
+	if o.CleanupJobTimeout <= 0 {
+		mistakes.Add("cleanup-job-timeout", "%s is not positive", o.CleanupJobTimeout)
 	}
 	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
