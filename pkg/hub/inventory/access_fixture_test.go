@@ -130,7 +130,7 @@ type accessWorld struct {
 	ca, next *certtest.Pair
 	secret   *corev1.Secret
 
-	markers int
+	markers *int // so far, of all subtests
 }
 
 // in returns the same world for a subtest.
@@ -144,7 +144,7 @@ func (w *accessWorld) in(t *testing.T) *accessWorld {
 // certificate of cluster-proxy is issued by ca. Nothing is left of it after the test.
 func newAccessWorld(t *testing.T) *accessWorld {
 	t.Helper()
-	w := &accessWorld{world: newWorld(t, wiredHub.Config(t)), wire: &apitest.Wire{}, stop: func() {}}
+	w := &accessWorld{world: newWorld(t, wiredHub.Config(t)), wire: &apitest.Wire{}, stop: func() {}, markers: new(int)}
 	t.Cleanup(w.clear)
 	for _, name := range []string{proxyNamespace, managerNamespace} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -324,8 +324,8 @@ func (w *accessWorld) reachedLater(
 // going to be written because of earlier changes has been written then.
 func (w *accessWorld) marker() {
 	w.T.Helper()
-	w.markers++
-	value := strconv.Itoa(w.markers)
+	*w.markers++
+	value := strconv.Itoa(*w.markers)
 	apitest.EditStatus(w, w.marked, func(c *clusterv1.ManagedCluster) {
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("marker", value)}
 	})
