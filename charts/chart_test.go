@@ -242,6 +242,10 @@ podAnnotations: {a: b}
 	}
 	job := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall")
 	uninstall := job.Spec.Template.Spec.Containers[0]
+	goLimit := []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "96MiB"}}
+	if limit := uninstall.Resources.Limits.Memory().String(); limit != "128Mi" || !cmp.Equal(goLimit, uninstall.Env) {
+		t.Errorf("the hook has a limit of %s and %v, as pkg/hub/uninstall's benchmark has not", limit, uninstall.Env)
+	}
 	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
 	}

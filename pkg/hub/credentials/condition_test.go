@@ -93,8 +93,9 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	// A role that is replaced within a moment changes nothing.
-	s.MustDelete(role)
+	s.settle()
 	s.wire.Reset()
+	s.MustDelete(role)
 	s.wire.Quiet(s.T, quietly, "while the syncer's role is replaced")
 	s.MustCreate(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}})
 	s.wire.Quiet(s.T, quietly, "after the syncer's role was replaced")

@@ -26,8 +26,6 @@ import (
 
 var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
 
-func TestMain(m *testing.M) { apitest.Main(m, hub) }
-
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
 // fixture is a hub on which the addon is installed on two clusters, each with a
