@@ -84,7 +84,10 @@ func BenchmarkHook(b *testing.B) {
 // fill makes the hub.
 func fill(b *testing.B, h *ocmtest.Hub) {
 	b.Helper()
-	h.MustCreate(&addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}})
+	h.MustCreate(&addonv1beta1.ClusterManagementAddOn{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"},
+		Spec:       addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{Type: "Manual"}},
+	})
 	create := func(objects ...client.Object) {
 		for _, object := range objects {
 			if err := h.Create(b.Context(), object); err != nil {
