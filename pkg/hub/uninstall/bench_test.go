@@ -34,7 +34,7 @@ const hookKubeconfig = "UNINSTALL_HOOK_KUBECONFIG"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(hookKubeconfig); path != "" {
-		os.Exit(runHook(path))
+		os.Exit(runHook(path)) //nolint:forbidigo // this process is the hook
 	}
 	apitest.Main(m, hub)
 }
