@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -229,19 +227,5 @@ func refusal(conditions []metav1.Condition, conditionType string) string {
 	if condition == nil || condition.Status != metav1.ConditionFalse {
 		return ""
 	}
-	return kube.Shorten(printable(cmp.Or(condition.Message, condition.Reason)), maxReasonBytes)
-}
-
-// printable returns text in one line without characters that cannot be printed.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
-			return '?'
-		default:
-			return r
-		}
-	}, text)
+	return kube.Shorten(cmp.Or(condition.Message, condition.Reason), maxReasonBytes)
 }

@@ -177,7 +177,7 @@ func TestWhyNotCleanedUp(t *testing.T) {
 			works: []workv1.ManifestWork{
 				work(deploy, "True", ""), work(hook, "False", "failed to apply", "", "exceeded quota: jobs\n\x1b[31m"),
 			},
-			want: "the spoke refused it: exceeded quota: jobs ?[31m",
+			want: `the spoke refused it: exceeded quota: jobs\n\x1b[31m`,
 		},
 		"refused, without a word on which manifest": {
 			works: []workv1.ManifestWork{work(hook, "False", "failed to apply")},
