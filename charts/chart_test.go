@@ -190,6 +190,7 @@ func TestManagerArguments(t *testing.T) {
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
 agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
 cleanupTimeout: 90s
+cleanupJobTimeout: 45m
 workers: {total: 5, perNamespace: 2}
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
@@ -214,6 +215,7 @@ podAnnotations: {a: b}
 		"--agent-claim-limit=7",
 		"--agent-log-level=2",
 		"--cleanup-timeout=90s",
+		"--cleanup-job-timeout=45m",
 		"--workers=5",
 		"--workers-per-namespace=2",
 		"--upstream-gates=off",
@@ -243,6 +245,10 @@ podAnnotations: {a: b}
 	}
 	job := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall")
 	uninstall := job.Spec.Template.Spec.Containers[0]
+	goLimit := []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "96MiB"}}
+	if limit := uninstall.Resources.Limits.Memory().String(); limit != "128Mi" || !cmp.Equal(goLimit, uninstall.Env) {
+		t.Errorf("the hook has a limit of %s and %v, as pkg/hub/uninstall's benchmark has not", limit, uninstall.Env)
+	}
 	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
 	}
@@ -299,6 +305,7 @@ func TestSchemaRejects(t *testing.T) {
 		"no workers":                 {values: "workers: {total: 0}", want: "workers/total"},
 		"no workers in a namespace":  {values: "workers: {perNamespace: 0}", want: "workers/perNamespace"},
 		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
+		"no time for the Job":        {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
 		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
 		"a timeout that is a number": {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
 		"gates said to be on":        {values: "upstreamGates: on", want: "upstreamGates"},

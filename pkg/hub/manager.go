@@ -87,6 +87,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		ClaimLimit:           opts.AgentClaimLimit,
 		AgentLogLevel:        opts.AgentLogLevel,
 		CleanupTimeout:       opts.CleanupTimeout,
+		CleanupJobTimeout:    opts.CleanupJobTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
@@ -95,15 +96,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the access to clusters: %w", err)
 	}
+	gate, err := upstream.AddRegistrationGate(mgr, opts.UpstreamRegistrationClusterRole,
+		upstream.Override(opts.UpstreamGates), clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("adding the gate of OCM's own profiles: %w", err)
+	}
 	rule := selection.New(mgr.GetCache(), clock.RealClock{})
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
-		Rule: rule,
-		Guard: profileGuard{reader: mgr.GetClient(), gate: &upstream.RegistrationGate{
-			Reader:      mgr.GetClient(),
-			ClusterRole: opts.UpstreamRegistrationClusterRole,
-			Override:    upstream.Override(opts.UpstreamGates),
-		}},
+		Rule:         rule,
+		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate},
 		GuardObjects: guardObjects(),
+		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Access: resolver,
@@ -137,7 +140,7 @@ func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
 	if !opts.Access.ClusterProxy {
 		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
 	}
-	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace)
+	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, 
 	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
 		return nil, nil
 	}
-	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer))
+	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer), clock.RealClock{})
 	if err != nil {
 		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
 	}

@@ -45,6 +45,9 @@ type Options struct {
 	// addon.
 	CleanupTimeout time.Duration
 
+	// CleanupJobTimeout is how long a clean-up Job that does not succeed on its spoke
+	// delays the removal of the addon; at least CleanupTimeout.
+	CleanupJobTimeout time.Duration
 	// Workers is how much each controller works on at a time, and WorkersPerNamespace
 	// how much of that in one namespace.
 	Workers             int
@@ -113,6 +116,7 @@ func newOptions() *Options {
 		AgentInstallNamespace:           "open-cluster-management-agent-addon",
 		AgentClaimLimit:                 contract.DefaultClaimLimit,
 		CleanupTimeout:                  5 * time.Minute,
+		CleanupJobTimeout:               30 * time.Minute,
 		Workers:                         fair.DefaultWorkers,
 		WorkersPerNamespace:             fair.DefaultPerGroup,
 		UpstreamGates:                   string(upstream.OverrideNone),
@@ -144,6 +148,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
+	flags.DurationVar(&o.CleanupJobTimeout, "cleanup-job-timeout", o.CleanupJobTimeout,
+		"how long a clean-up Job that does not succeed delays the removal of its addon; at least --cleanup-timeout")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are worked on at a time")
 	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
 		"of these, how many in one namespace; edits and removals are counted apart from what is less urgent")
@@ -204,6 +210,9 @@ func (o *Options) validate() error {
 	}
 	if o.CleanupTimeout <= 0 {
 		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
+	}
+	if o.CleanupJobTimeout <= 0 {
+		mistakes.Add("cleanup-job-timeout", "%s is not positive", o.CleanupJobTimeout)
 	}
 	if o.Workers < 1 {
 		mistakes.Add("workers", "%d is not positive", o.Workers)

@@ -30,6 +30,10 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.AgentClaimLimit, o.CleanupTimeout = -1, -time.Second },
 			want:   "--agent-claim-limit: -1 is negative; --cleanup-timeout: -1s is not positive",
 		},
+		"no time for the clean-up Job": {
+			change: func(o *Options) { o.CleanupJobTimeout = 0 },
+			want:   "--cleanup-job-timeout: 0s is not positive",
+		},
 		"nobody to do the work": {
 			change: func(o *Options) { o.Workers, o.WorkersPerNamespace = 0, -1 },
 			want:   "--workers-per-namespace: -1 is not positive; --workers: 0 is not positive",

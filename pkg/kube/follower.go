@@ -141,8 +141,15 @@ func (f *Follower) Run(ctx context.Context) {
 	f.informer.RunWithContext(ctx)
 }
 
-// NotReadYet is what Unknown says at the start, before anything failed.
-const NotReadYet = "has not been read yet"
+// Passing reasons why something is unknown: they end by themselves within moments.
+const (
+	// NotReadYet is what Unknown says at the start, before anything failed.
+	NotReadYet = "has not been read yet"
+
+	// NotFoundYet is for what was missing from the first, until that counts as
+	// Held.Settle says.
+	NotFoundYet = "was not found, which may be only for a moment"
+)
 
 // Unknown says, as the end of a sentence about the objects, why they are not
 // known; it is empty when they are.

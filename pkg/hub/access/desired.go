@@ -12,7 +12,6 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Names of cluster-proxy's parts on the hub, which are not configurable
@@ -162,11 +161,10 @@ func decide(o ClusterProxyOptions, e endpoint, c clusterFacts) Decision {
 	return d
 }
 
-// report adds the problem of one provider. That something has not been read yet, at
-// the start, is not worth a word.
+// report adds the problem of one provider.
 func (d *Decision) report(name string, state ProviderState, problem string) {
 	switch {
-	case problem == "", !state.Known && strings.HasSuffix(problem, kube.NotReadYet):
+	case problem == "", !state.Known && isPassing(problem):
 	case state.Known:
 		d.Problems = append(d.Problems, fmt.Sprintf("Access provider %q is not published: %s.", name, problem))
 	default:

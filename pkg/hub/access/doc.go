@@ -31,6 +31,12 @@
 // cluster-proxy. While cluster-proxy's own feature gate for access providers is
 // on, its entries belong to it.
 //
+// Absent is what has been gone for kube.AbsenceCounts: consumers forget a cluster
+// whose entry is gone even for a moment, and a Secret, a Service, a configuration,
+// its API or an addon may just be replaced. The last state counts until then; at the
+// start there is none, and what is missing is unknown for as long. A change counts at
+// once, and so does what the administrator's ConfigMaps say.
+//
 // # How it works
 //
 // The Resolver is a controller with a single request: it observes what all clusters
@@ -39,13 +45,13 @@
 // the decision to a profile's list. Profiles are written by package inventory; the
 // Resolver writes only its ConfigMap, when the CA changes.
 //
-// Files named desired*.go are pure.
+// Files named decide*.go and desired*.go are pure.
 //
 // Everything is read through followers, not the manager's cache: rights in
 // cluster-proxy's namespace may be missing, and nobody must wait for those.
 //
-// Requeue: when a published certificate expires, and after a failed write at
-// doubling intervals up to a minute.
+// Requeue: when a published certificate expires, when an absence counts, and after a
+// failed write at doubling intervals up to a minute.
 //
 // # RBAC
 //

@@ -37,7 +37,7 @@ var (
 // listener is told what changed. None of its functions may block.
 type listener struct {
 	shared  func()               // something that all clusters share
-	addon   func(cluster string) // whether a cluster has cluster-proxy
+	addon   func(cluster string) // that a cluster has cluster-proxy
 	cluster func(cluster string) // how a ManagedCluster says that it is reached
 }
 
@@ -50,6 +50,8 @@ type observer struct {
 
 	// These run all the time; nil where they are not configured.
 	crds, services, secrets, states, addons, direct *kube.Follower
+
+	proxied *proxied // what the addons say
 
 	// configurations runs while the CRD of configurationUID exists. Only the
 	// reconciler uses these.
@@ -66,7 +68,7 @@ type observer struct {
 }
 
 func newObserver(c client.WithWatch, opts Options, l listener) *observer {
-	o := &observer{opts: opts, client: c, listener: l}
+	o := &observer{opts: opts, client: c, listener: l, proxied: newProxied()}
 	if opts.Namespace != "" {
 		o.direct = o.follow(&corev1.ConfigMap{}, &corev1.ConfigMapList{},
 			client.InNamespace(opts.Namespace), client.MatchingLabels{contract.LabelDirectAccess: "true"})
@@ -78,7 +80,7 @@ func newObserver(c client.WithWatch, opts Options, l listener) *observer {
 	proxy.Gate.Subscribe(l.shared)
 	there := client.InNamespace(proxy.Namespace)
 	o.crds = o.follow(kube.Partial(kube.CRDKind), kube.PartialList(kube.CRDKind), named(configurationCRD))
-	o.addons = o.followWith(kube.Partial(addonKind), kube.PartialList(addonKind), o.addonChanged, named(proxyAddonName))
+	o.addons = o.followAddons()
 	if proxy.URL == "" {
 		o.services = o.follow(&corev1.Service{}, &corev1.ServiceList{}, there, named(userServerService))
 	}
@@ -105,13 +107,35 @@ func (o *observer) follow(obj client.Object, list client.ObjectList, selected ..
 func (o *observer) followWith(
 	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
 ) *kube.Follower {
-	return kube.NewFollower(o.client, kube.Follow{
+	return kube.NewFollower(o.client, o.following(obj, list, changed, selected...))
+}
+
+func (o *observer) following(
+	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
+) kube.Follow {
+	return kube.Follow{
 		Object: obj, List: list, Select: selected, Trim: trim,
 		Changed:     changed,
 		SkipInitial: true, // Synced announces all of it
 		Synced:      o.listener.shared,
 		Failed:      func(error) { o.listener.shared() },
-	})
+	}
+}
+
+// followAddons follows cluster-proxy's addons.
+func (o *observer) followAddons() *kube.Follower {
+	var addons *kube.Follower
+	follow := o.following(kube.Partial(addonKind), kube.PartialList(addonKind), o.addonChanged, named(proxyAddonName))
+	follow.Synced = func() {
+		for _, addon := range addons.Objects() {
+			if isThere(addon) {
+				o.proxied.came(addon.GetNamespace())
+			}
+		}
+		o.listener.shared()
+	}
+	addons = kube.NewFollower(o.client, follow)
+	return addons
 }
 
 // Start implements manager.Runnable, on the elected leader.
@@ -181,7 +205,7 @@ func (o *observer) stable() bool {
 // followConfigurations follows ManagedProxyConfigurations while their CRD exists.
 func (o *observer) followConfigurations() {
 	var uid types.UID
-	if crd := o.crds.Get(configurationCRD); crd != nil && crd.GetDeletionTimestamp() == nil {
+	if crd := o.crds.Get(configurationCRD); isThere(crd) {
 		uid = crd.GetUID()
 	}
 	if uid == o.configurationUID {
@@ -253,8 +277,12 @@ func (o *observer) clusterFacts(cluster string, shared *snapshot) clusterFacts {
 		proxiedUnknown: shared.addonsUnknown,
 		direct:         directFacts{unknown: shared.entriesUnknown},
 	}
-	if addon := o.addons.Get(cluster + "/" + proxyAddonName); addon != nil {
-		facts.proxied = addon.GetDeletionTimestamp() == nil
+	if o.opts.ClusterProxy.Enabled && facts.proxiedUnknown == "" {
+		var known bool
+		facts.proxied, known = o.proxied.of(cluster, isThere(o.addons.Get(cluster+"/"+proxyAddonName)))
+		if !known {
+			facts.proxiedUnknown = kube.NotFoundYet
+		}
 	}
 	if entry, ok := shared.entries[cluster]; ok {
 		facts.direct.entry = &entry
@@ -278,13 +306,24 @@ func (o *observer) clientConfigs(cluster string) found[[]clusterv1.ClientConfig]
 	return result
 }
 
-// addonChanged announces clusters that got or lost cluster-proxy.
+// addonChanged announces clusters that got cluster-proxy. That one lost it is
+// announced when it counts.
 func (o *observer) addonChanged(before, after client.Object) {
-	present := func(obj client.Object) bool { return obj != nil && obj.GetDeletionTimestamp() == nil }
-	if present(before) != present(after) {
-		o.listener.addon(either(before, after).GetNamespace())
+	cluster := either(before, after).GetNamespace()
+	switch {
+	case isThere(after):
+		if o.proxied.came(cluster) {
+			o.listener.addon(cluster)
+		}
+	case isThere(before):
+		if o.proxied.went(cluster, o.opts.Clock.Now()) {
+			o.listener.shared()
+		}
 	}
 }
+
+// isThere reports whether there is an object that is not being deleted.
+func isThere(obj client.Object) bool { return obj != nil && obj.GetDeletionTimestamp() == nil }
 
 // clusterChanged announces clusters whose ManagedCluster names another API server.
 func (o *observer) clusterChanged(before, after client.Object) {
@@ -313,7 +352,7 @@ func findObject[T any](f *kube.Follower, key string) found[T] {
 	if result.unknown != "" {
 		return result
 	}
-	if obj := f.Get(key); obj != nil && obj.GetDeletionTimestamp() == nil {
+	if obj := f.Get(key); isThere(obj) {
 		result.object, _ = any(obj).(*T)
 	}
 	return result
@@ -323,7 +362,7 @@ func configurationsOf(f *kube.Follower) []configuration {
 	var list []configuration
 	for _, obj := range f.Objects() {
 		object, ok := obj.(*unstructured.Unstructured)
-		if !ok || object.GetDeletionTimestamp() != nil {
+		if !ok || !isThere(object) {
 			continue
 		}
 		c := configuration{name: object.GetName()}

@@ -25,8 +25,11 @@ type Resolver struct {
 	trigger  kube.Trigger
 
 	// ready is closed when everything that can be read has been read once.
-	ready   chan struct{}
-	isReady bool // used by the reconciler alone
+	ready chan struct{}
+
+	// Used by the reconciler alone.
+	isReady  bool
+	absences absences
 
 	mu         sync.Mutex
 	last       *snapshot
@@ -76,8 +79,12 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	now := r.opts.Clock.Now()
 	facts := r.observer.observe() //nolint:contextcheck // followers outlive this reconciliation
 	facts.proxy.remembered = r.state.latest(facts.proxy.remembered, now)
+	without, wait := r.settle(&facts, now)
 	next, plan := resolve(r.opts.ClusterProxy, facts, now)
 	r.publish(ctx, next)
+	for _, cluster := range without {
+		r.notify(cluster)
+	}
 	if facts.stable && !r.isReady {
 		r.isReady = true
 		close(r.ready)
@@ -86,7 +93,19 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: requeueAfter(unseen, plan.until, now)}, nil
+	return reconcile.Result{RequeueAfter: kube.Sooner(wait, requeueAfter(unseen, plan.until, now))}, nil
+}
+
+// settle holds back what is absent until that counts. It returns the clusters that
+// have no cluster-proxy any more, and how long until an absence counts that does not
+// yet; zero means that none is waiting.
+func (r *Resolver) settle(facts *sharedFacts, now time.Time) (without []string, wait time.Duration) {
+	if !r.opts.ClusterProxy.Enabled {
+		return nil, 0
+	}
+	facts.proxy, wait = r.absences.settle(r.opts.ClusterProxy, facts.proxy, now)
+	without, left := r.observer.proxied.settle(facts.addonsUnknown == "", now)
+	return without, kube.Sooner(wait, left)
 }
 
 // publish makes Of answer from next, and announces where that differs from before.

@@ -19,7 +19,7 @@ import (
 )
 
 // ControllerName is the name of the controller that stops waiting for spokes that do
-// not come back.
+// not come back, or do not get cleaned up.
 const ControllerName = "hub.cleanup-timeout"
 
 // Add adds addon-framework, which runs on the elected leader, and the controllers
@@ -46,7 +46,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 			Live:     mgr.GetAPIReader(),
 			Recorder: mgr.GetEventRecorder(ControllerName),
 			Clock:    clock.RealClock{},
-			Timeout:  opts.CleanupTimeout,
+			limits:   limits{unreachable: opts.CleanupTimeout, job: opts.CleanupJobTimeout},
 		})
 }
 

@@ -43,6 +43,10 @@ type Options struct {
 	// CleanupTimeout is how long an unreachable spoke delays the removal of its
 	// addon.
 	CleanupTimeout time.Duration
+
+	// CleanupJobTimeout is how long a clean-up Job that does not succeed delays the
+	// removal of its addon; at least CleanupTimeout.
+	CleanupJobTimeout time.Duration
 }
 
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.

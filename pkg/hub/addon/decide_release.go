@@ -1,12 +1,14 @@
 package addon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -15,11 +17,27 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
+// limits are how long the removal of an addon waits for the clean-up on the spoke.
+type limits struct {
+	// unreachable is how long a spoke may be unreachable.
+	unreachable time.Duration
+
+	// job is how long the clean-up Job may take on a spoke that can be reached. The Job
+	// is tried several times meanwhile: one attempt ends after three minutes at most,
+	// stays visible for three more, and takes the work agent up to about six minutes to
+	// repeat.
+	job time.Duration
+}
+
 // release is what should no longer wait for a cluster's spoke.
 type release struct {
 	// addon: remove the finalizer with which the framework waits for the clean-up on
 	// the spoke.
 	addon bool
+
+	// stuck: the spoke has not been unreachable for long enough; its clean-up Job has
+	// not succeeded.
+	stuck bool
 
 	// works: remove the finalizer of the spoke's work agent from this addon's deleted
 	// ManifestWorks.
@@ -29,22 +47,50 @@ type release struct {
 	wait time.Duration
 }
 
-// decide releases what waits for a spoke that has been unreachable for the timeout: the
-// addon if it is being deleted, its ManifestWorks if the cluster is being deleted. The
-// addon or cluster is nil if it does not exist on the hub.
+// decide releases what waits for a spoke that has been unreachable for too long: the
+// addon if it is being deleted, its ManifestWorks if the cluster is being deleted. It
+// also releases an addon whose clean-up Job has taken too long. The addon or cluster is
+// nil if it does not exist on the hub. began is when this manager did: a Job cannot
+// begin before, if no manager ran.
 func decide(
-	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time,
+	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, l limits, began, now time.Time,
 ) release {
 	var result release
 	var addonWait, worksWait time.Duration
 	if addon != nil {
-		result.addon, addonWait = timedOut(addon.DeletionTimestamp, cluster, timeout, now)
+		result.addon, addonWait = timedOut(addon.DeletionTimestamp, cluster, l.unreachable, now)
+		if !result.addon {
+			var jobWait time.Duration
+			result.stuck, jobWait = jobTimedOut(addon.DeletionTimestamp, l, began, now)
+			result.addon, addonWait = result.stuck, kube.Sooner(addonWait, jobWait)
+		}
 	}
 	if cluster != nil {
-		result.works, worksWait = timedOut(cluster.DeletionTimestamp, cluster, timeout, now)
+		result.works, worksWait = timedOut(cluster.DeletionTimestamp, cluster, l.unreachable, now)
+	}
+	if result.addon {
+		addonWait = 0
 	}
 	result.wait = kube.Sooner(addonWait, worksWait)
 	return result
+}
+
+// jobTimedOut reports whether the clean-up Job has taken too long, and otherwise what
+// is left of its time, or zero if that has not started. It does not matter whether the
+// spoke was reachable all the time: one that comes and goes must not hold the removal up
+// for ever. But the limit for a Job is never the shorter one.
+func jobTimedOut(deleted *metav1.Time, l limits, began, now time.Time) (bool, time.Duration) {
+	if deleted.IsZero() {
+		return false, 0
+	}
+	since := deleted.Time
+	if since.Before(began) {
+		since = began
+	}
+	if left := since.Add(max(l.job, l.unreachable)).Sub(now); left > 0 {
+		return false, left
+	}
+	return true, 0
 }
 
 // timedOut reports whether the timeout has expired. It starts at the deletion or when
@@ -131,9 +177,55 @@ func without(finalizers []string, finalizer string) []string {
 // leftBehind is the message of the event: what stays on the spoke, how to remove it.
 func leftBehind(cluster string, timeout time.Duration) string {
 	return fmt.Sprintf("Cluster %s has been unreachable for %s, "+
-		"so the removal of its addon %s no longer waits for the clean-up there. "+
-		"ClusterClaims labelled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s); "+
+		"so the removal of its addon %s no longer waits for the clean-up there. %s; "+
 		"its agent stays until the klusterlet comes back and removes it",
-		cluster, timeout, contract.AddonName,
+		cluster, timeout, contract.AddonName, claimsLeft())
+}
+
+// notCleanedUp is the message of the event about a spoke whose clean-up Job did not
+// succeed: why, as far as is known, what stays there and how to remove it.
+func notCleanedUp(cluster string, timeout time.Duration, why string) string {
+	return fmt.Sprintf("The clean-up Job on cluster %s has not succeeded within %s, "+
+		"so the removal of its addon %s no longer waits for it: %s. %s; the klusterlet removes the agent and the Job",
+		cluster, timeout, contract.AddonName, why, claimsLeft())
+}
+
+func claimsLeft() string {
+	return fmt.Sprintf("ClusterClaims labelled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s)",
 		contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
+}
+
+// maxReasonBytes bounds how much of a spoke's report is repeated.
+const maxReasonBytes = 300
+
+// whyNotCleanedUp says what is known of a clean-up Job that did not succeed, from this
+// addon's ManifestWorks.
+func whyNotCleanedUp(works []workv1.ManifestWork) string {
+	name := constants.PreDeleteHookWorkName(contract.AddonName)
+	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool { return work.Name == name })
+	if at < 0 {
+		return fmt.Sprintf("there is no ManifestWork %s that would bring it there", name)
+	}
+	status := works[at].Status
+	for _, manifest := range status.ResourceStatus.Manifests {
+		if why := refusal(manifest.Conditions, workv1.ManifestApplied); why != "" {
+			return "the spoke refused it: " + why
+		}
+	}
+	if why := refusal(status.Conditions, workv1.WorkApplied); why != "" {
+		return "the spoke refused it: " + why
+	}
+	if !apimeta.IsStatusConditionTrue(status.Conditions, workv1.WorkApplied) {
+		return fmt.Sprintf("the spoke's work agent has not applied ManifestWork %s", name)
+	}
+	return "it is there but does not complete; its pods and events on the spoke say why"
+}
+
+// refusal is the message of a condition that is False, or "". It comes from the spoke.
+func refusal(conditions []metav1.Condition, conditionType string) string {
+	condition := apimeta.FindStatusCondition(conditions, conditionType)
+	if condition == nil || condition.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return kube.Shorten(cmp.Or(condition.Message, condition.Reason), maxReasonBytes)
 }

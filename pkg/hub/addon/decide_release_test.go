@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 const hookFinalizer = "addon.open-cluster-management.io/addon-pre-delete"
@@ -27,25 +28,60 @@ func TestDecideOnTheAddon(t *testing.T) {
 	}
 	neverSeen := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(time.Hour)}}
 	const timeout = 5 * time.Minute
+	const atDeletion = 25 * time.Minute // that much later the Job times out
 
 	tests := map[string]struct {
 		addon   *addonv1beta1.ManagedClusterAddOn
 		cluster *clusterv1.ManagedCluster
+		began   time.Duration // ago; zero is long ago
 		want    release
 	}{
 		"not being removed": {
 			addon:   &addonv1beta1.ManagedClusterAddOn{},
 			cluster: cluster(metav1.ConditionUnknown, time.Hour),
 		},
-		"the spoke is there: it cleans up, however long": {
-			addon:   deleted(time.Hour),
+		"the spoke is there: its Job gets half an hour": {
+			addon:   deleted(20 * time.Minute),
 			cluster: cluster(metav1.ConditionTrue, 2*time.Hour),
+			want:    release{wait: 10 * time.Minute},
+		},
+		"the Job has not succeeded a moment before its time is over": {
+			addon:   deleted(30*time.Minute - time.Second),
+			cluster: cluster(metav1.ConditionTrue, 2*time.Hour),
+			want:    release{wait: time.Second},
+		},
+		"the Job has not succeeded in its time": {
+			addon:   deleted(30 * time.Minute),
+			cluster: cluster(metav1.ConditionTrue, 2*time.Hour),
+			want:    release{addon: true, stuck: true},
+		},
+		"no manager ran for most of that time: the Job gets all of it": {
+			addon:   deleted(24 * time.Hour),
+			cluster: cluster(metav1.ConditionTrue, 48*time.Hour),
+			began:   10 * time.Minute,
+			want:    release{wait: 20 * time.Minute},
+		},
+		"no manager ran since the spoke is gone: it is unreachable all the same": {
+			addon:   deleted(24 * time.Hour),
+			cluster: cluster(metav1.ConditionUnknown, 24*time.Hour),
+			began:   time.Second,
+			want:    release{addon: true},
+		},
+		"a spoke that comes and goes does not hold it up for ever": {
+			addon:   deleted(30 * time.Minute),
+			cluster: cluster(metav1.ConditionUnknown, time.Minute),
+			want:    release{addon: true, stuck: true},
+		},
+		"a spoke that comes and goes: whichever is first": {
+			addon:   deleted(28 * time.Minute),
+			cluster: cluster(metav1.ConditionUnknown, time.Minute),
+			want:    release{wait: 2 * time.Minute},
 		},
 		"removed just now from a spoke long gone: it gets the whole timeout": {
 			addon: deleted(0), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{wait: timeout},
 		},
 		"the spoke went away during the clean-up: it gets the whole timeout": {
-			addon:   deleted(time.Hour),
+			addon:   deleted(atDeletion),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{wait: 4 * time.Minute},
 		},
@@ -83,8 +119,79 @@ func TestDecideOnTheAddon(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(test.addon, test.cluster, timeout, now); got != test.want {
+			var began time.Time
+			if test.began > 0 {
+				began = now.Add(-test.began)
+			}
+			l := limits{unreachable: timeout, job: 30 * time.Minute}
+			if got := decide(test.addon, test.cluster, l, began, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTheJobsTimeIsNeverTheShorterOne(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	deleted := metav1.NewTime(now.Add(-time.Hour))
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}
+	reachable := &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
+		{Type: "ManagedClusterConditionAvailable", Status: metav1.ConditionTrue},
+	}}}
+	got := decide(addon, reachable, limits{unreachable: 2 * time.Hour, job: time.Minute}, time.Time{}, now)
+	if want := (release{wait: time.Hour}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestWhyNotCleanedUp(t *testing.T) {
+	work := func(name string, applied metav1.ConditionStatus, message string, manifests ...string) workv1.ManifestWork {
+		w := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if applied != "" {
+			w.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: applied, Message: message}}
+		}
+		for _, refusal := range manifests {
+			condition := metav1.Condition{Type: "Applied", Status: "True"}
+			if refusal != "" {
+				condition.Status, condition.Message = "False", refusal
+			}
+			w.Status.ResourceStatus.Manifests = append(w.Status.ResourceStatus.Manifests,
+				workv1.ManifestCondition{Conditions: []metav1.Condition{condition}})
+		}
+		return w
+	}
+	const hook, deploy = "addon-cluster-inventory-pre-delete", "addon-cluster-inventory-deploy-0"
+	tests := map[string]struct {
+		works []workv1.ManifestWork
+		want  string
+	}{
+		"no manager could create it": {
+			works: []workv1.ManifestWork{work(deploy, "False", "something else")},
+			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete that would bring it there",
+		},
+		"the work agent does not run": {
+			works: []workv1.ManifestWork{work(hook, "", "")},
+			want:  "the spoke's work agent has not applied ManifestWork addon-cluster-inventory-pre-delete",
+		},
+		"a quota refuses the Job": {
+			works: []workv1.ManifestWork{
+				work(deploy, "True", ""), work(hook, "False", "failed to apply", "", "exceeded quota: jobs\n\x1b[31m"),
+			},
+			want: `the spoke refused it: exceeded quota: jobs\n\x1b[31m`,
+		},
+		"refused, without a word on which manifest": {
+			works: []workv1.ManifestWork{work(hook, "False", "failed to apply")},
+			want:  "the spoke refused it: failed to apply",
+		},
+		"its image cannot be pulled": {
+			works: []workv1.ManifestWork{work(hook, "True", "", "")},
+			want:  "it is there but does not complete; its pods and events on the spoke say why",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := whyNotCleanedUp(test.works); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -134,22 +241,30 @@ func TestDecideOnTheWorks(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(test.addon, test.cluster, timeout, now); got != test.want {
+			l := limits{unreachable: timeout, job: time.Hour}
+			if got := decide(test.addon, test.cluster, l, time.Time{}, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestLeftBehindFitsAnEvent(t *testing.T) {
-	message := leftBehind(strings.Repeat("c", 63), 5*time.Minute)
-	if len(message) > 1024 {
-		t.Errorf("%d bytes, more than an event's note may have", len(message))
-	}
-	command := "kubectl delete clusterclaims -l app.kubernetes.io/managed-by=cluster-inventory-addon"
-	for _, part := range []string{"5m0s", command} {
-		if !strings.Contains(message, part) {
-			t.Errorf("%q does not say %q", message, part)
+func TestWhatIsLeftBehindFitsAnEvent(t *testing.T) {
+	cluster := strings.Repeat("c", 63)
+	refused := metav1.Condition{Type: "Applied", Status: "False", Message: strings.Repeat("no ", 10000)}
+	why := whyNotCleanedUp([]workv1.ManifestWork{{
+		ObjectMeta: metav1.ObjectMeta{Name: "addon-cluster-inventory-pre-delete"},
+		Status:     workv1.ManifestWorkStatus{Conditions: []metav1.Condition{refused}},
+	}})
+	for _, message := range []string{leftBehind(cluster, 5*time.Minute), notCleanedUp(cluster, 5*time.Minute, why)} {
+		if len(message) > 1024 {
+			t.Errorf("%d bytes, more than an event's note may have", len(message))
+		}
+		command := "kubectl delete clusterclaims -l app.kubernetes.io/managed-by=cluster-inventory-addon"
+		for _, part := range []string{"5m0s", command} {
+			if !strings.Contains(message, part) {
+				t.Errorf("%q does not say %q", message, part)
+			}
 		}
 	}
 }

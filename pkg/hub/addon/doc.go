@@ -13,9 +13,9 @@
 // as decide_approval.go judges them.
 //
 // However, addon-framework waits forever for the clean-up Job, even if the spoke never
-// comes back. Likewise a cluster that is deleted from the hub waits for this addon's
+// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from the hub waits for this addon's
 // ManifestWorks, which only the spoke's work agent releases. The controller
-// hub.cleanup-timeout ends both waits (decide_release.go).
+// hub.cleanup-timeout ends these waits (decide_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and

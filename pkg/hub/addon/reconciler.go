@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,8 @@ const reasonCleanupAbandoned = "CleanupAbandoned"
 const worksRetry = 5 * time.Second
 
 // Reconciler releases addons and clusters whose deletion waits for a spoke that does
-// not come back. Its requests are names of clusters.
+// not come back, or for a clean-up Job that does not succeed. Its requests are names of
+// clusters.
 type Reconciler struct {
 	Client client.Client
 
@@ -40,8 +42,12 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 
-	// Timeout is how long a spoke may be unreachable.
-	Timeout time.Duration
+	limits limits
+
+	// began is when the first request came, which is right after this manager became
+	// the leader.
+	began     time.Time
+	beginning sync.Once
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -57,11 +63,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	todo := decide(addon, cluster, r.Timeout, r.Clock.Now())
+	now := r.Clock.Now()
+	r.beginning.Do(func() { r.began = now })
+	todo := decide(addon, cluster, r.limits, r.began, now)
 	result := reconcile.Result{RequeueAfter: todo.wait}
 	var failed []error
 	if todo.addon {
-		failed = append(failed, r.releaseAddon(ctx, addon, cluster))
+		failed = append(failed, r.releaseAddon(ctx, addon, cluster, todo.stuck))
 	}
 	if todo.works {
 		again, err := r.releaseWorks(ctx, cluster.Name)
@@ -75,19 +83,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // releaseAddon removes the framework's finalizer from the addon and emits events. It
-// leaves a later addon of the same name alone, and one without the finalizer.
+// leaves a later addon of the same name alone, and one without the finalizer. stuck says
+// that the clean-up Job took too long.
 func (r *Reconciler) releaseAddon(
-	ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+	ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, stuck bool,
 ) error {
 	addon := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), addon)
 	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
 		return client.IgnoreNotFound(err)
 	}
+	message := leftBehind(addon.Namespace, r.limits.unreachable)
+	if stuck {
+		// Read first: the works go with the addon.
+		works, err := r.works(ctx, addon.Namespace)
+		if err != nil {
+			return err
+		}
+		message = notCleanedUp(addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(works))
+	}
 	if err := r.patch(ctx, releasedAddon(addon), addon); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	message := leftBehind(addon.Namespace, r.Timeout)
 	log.FromContext(ctx).Info(message)
 	r.Recorder.Eventf(addon, nil, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
 	if cluster != nil {
@@ -99,12 +116,11 @@ func (r *Reconciler) releaseAddon(
 // releaseWorks removes the work agent's finalizer from this addon's deleted
 // ManifestWorks. If some are not deleted yet, it returns how soon to check again.
 func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Duration, error) {
-	works := &workv1.ManifestWorkList{}
-	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
-	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
-		return 0, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
+	works, err := r.works(ctx, cluster)
+	if err != nil {
+		return 0, err
 	}
-	held, more := heldWorks(works.Items)
+	held, more := heldWorks(works)
 	for _, work := range held {
 		if err := r.patch(ctx, releasedWork(work), work); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("releasing ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
@@ -115,6 +131,16 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 		return worksRetry, nil
 	}
 	return 0, nil
+}
+
+// works reads this addon's ManifestWorks of a cluster.
+func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
+	works := &workv1.ManifestWorkList{}
+	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
+	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
+	}
+	return works.Items, nil
 }
 
 func (r *Reconciler) patch(ctx context.Context, changed, before client.Object) error {

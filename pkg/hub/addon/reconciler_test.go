@@ -44,7 +44,10 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
 		told:  events.NewFakeRecorder(10),
 		addon: addon,
 	}
-	r.Reconciler = &Reconciler{Client: w, Live: w, Recorder: r.told, Clock: r.clock, Timeout: 5 * time.Minute}
+	r.Reconciler = &Reconciler{
+		Client: w, Live: w, Recorder: r.told, Clock: r.clock,
+		limits: limits{unreachable: 5 * time.Minute, job: 30 * time.Minute},
+	}
 	return r
 }
 
@@ -97,10 +100,49 @@ func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {
 	}
 }
 
-func TestReconcileWaitsForASpokeThatIsThere(t *testing.T) {
+func TestReconcileGivesTheJobOnASpokeThatIsThereItsTime(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue)
-	r.clock.SetTime(time.Now().Add(24 * time.Hour))
+	began := r.clock.Now()
+	result, err := r.reconcile()
+	if err != nil || result.RequeueAfter <= 29*time.Minute || result.RequeueAfter > 30*time.Minute+time.Second {
+		t.Fatalf("at first: %+v, %v; want to come back when the Job's time is over", result, err)
+	}
+	r.clock.SetTime(began.Add(29 * time.Minute))
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if writes := r.wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
+		t.Errorf("writes %v or %d events before the Job's time is over", writes, len(r.told.Events))
+	}
+
+	r.work(r.addon.Namespace, "addon-cluster-inventory-pre-delete", "cluster-inventory")
+	r.clock.SetTime(began.Add(31 * time.Minute))
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Fatalf("after its time: %+v, %v", result, err)
+	}
+	if got := r.finalizers(); !slices.Equal(got, []string{foreignFinalizer}) {
+		t.Errorf("finalizers %v, want the foreign one alone", got)
+	}
+	for _, about := range []string{"addon", "cluster"} {
+		select {
+		case told := <-r.told.Events:
+			for _, part := range []string{
+				"Warning CleanupAbandoned", "within 30m0s", "has not applied ManifestWork", "ClusterClaims",
+			} {
+				if !strings.Contains(told, part) {
+					t.Errorf("the event about the %s does not say %q: %q", about, part, told)
+				}
+			}
+		default:
+			t.Errorf("no event about the %s", about)
+		}
+	}
+}
+
+func TestReconcileGivesTheJobItsTimeAfterAStart(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionTrue)
+	r.clock.SetTime(time.Now().Add(24 * time.Hour)) // no manager ran all day
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 30*time.Minute {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	if got := r.finalizers(); !slices.Contains(got, hookFinalizer) {

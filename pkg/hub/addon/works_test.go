@@ -30,7 +30,8 @@ func (w *world) work(cluster, name, addon string) *workv1.ManifestWork {
 func newReconciler(w *world, now time.Time) (*Reconciler, *testingclock.FakePassiveClock) {
 	clock := testingclock.NewFakePassiveClock(now)
 	return &Reconciler{
-		Client: w, Live: w, Recorder: events.NewFakeRecorder(10), Clock: clock, Timeout: 5 * time.Minute,
+		Client: w, Live: w, Recorder: events.NewFakeRecorder(10), Clock: clock,
+		limits: limits{unreachable: 5 * time.Minute, job: time.Hour},
 	}, clock
 }
 

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,7 +92,22 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	s.lacks(s.team, s.cluster, "reader")
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")
+	// A role that is replaced within a moment changes nothing.
+	s.settle()
+	s.wire.Reset()
 	s.MustDelete(role)
+	s.wire.Quiet(s.T, quietly, "while the syncer's role is replaced")
+	s.MustCreate(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}})
+	s.wire.Quiet(s.T, quietly, "after the syncer's role was replaced")
+	s.MustDelete(role)
+	s.Eventually("the syncer's role is gone for long enough", func() string {
+		// Stepped repeatedly, since its deletion may not have been seen yet.
+		s.syncerTime.Step(time.Second)
+		if s.world.copied(s.team, s.cluster, "reader") == nil {
+			return "there is no copy"
+		}
+		return ""
+	})
 	s.copied()
 	s.settled()
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -149,7 +150,8 @@ type world struct {
 	rule *rule
 	opts Options
 
-	syncer upstream.Override // what the administrator says of upstream's syncer
+	syncer     upstream.Override // what the administrator says of upstream's syncer
+	syncerTime *testingclock.FakeClock
 
 	stop  func()
 	creds *Credentials
@@ -165,8 +167,9 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	administrator := ocmtest.New(t, srv.Config(t))
 	w := &world{
 		Hub: administrator, srv: srv, wire: &apitest.Wire{},
-		rule: &rule{answers: map[types.NamespacedName]selection.Result{}, listed: administrator},
-		stop: func() {},
+		rule:       &rule{answers: map[types.NamespacedName]selection.Result{}, listed: administrator},
+		syncerTime: testingclock.NewFakeClock(time.Now()),
+		stop:       func() {},
 	}
 	w.Patience = patience
 	w.opts = Options{
@@ -200,7 +203,7 @@ func (w *world) start() {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer); err != nil {
+	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime); err != nil {
 		w.T.Fatal(err)
 	}
 	creds, err := Add(ctx, mgr, w.opts)

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -39,7 +40,7 @@ func newStepper(t *testing.T) *stepper {
 	s.opts.Clock, s.opts.laneWait = s.time, time.Hour // a step ends when all is done
 	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(t.Context())
-	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff)
+	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
 	apitest.Must(t, err)
 	s.opts.UpstreamSyncer = syncer
 	creds, err := Add(ctx, mgr, s.opts)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAClusterIsReachedDirectlyWhenTheAdministratorSaysHow(t *testing.T) {
-	w := newReachedWorld(t)
+	w, now := newTimedWorld(t)
 	published := w.ca.PEM()
 	const notPublished = `Access provider "direct" is not published: `
 	spoke := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
@@ -28,7 +28,7 @@ func TestAClusterIsReachedDirectlyWhenTheAdministratorSaysHow(t *testing.T) {
 	w.MustCreate(proxyAddon(w.c2.Name))
 	w.reached(w.c2, throughProxy(published, w.c2.Name), direct)
 	w.MustDelete(proxyAddon(w.c2.Name))
-	w.reached(w.c2, direct)
+	w.reachedLater(now, w.c2, direct)
 
 	twice := directConfigMap("twice", map[string]string{w.c2.Name: text, w.c1.Name: "fromManagedCluster: true"})
 	w.MustCreate(twice)

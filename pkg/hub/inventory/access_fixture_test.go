@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -128,7 +130,7 @@ type accessWorld struct {
 	ca, next *certtest.Pair
 	secret   *corev1.Secret
 
-	markers int
+	markers *int // so far, of all subtests
 }
 
 // in returns the same world for a subtest.
@@ -142,7 +144,7 @@ func (w *accessWorld) in(t *testing.T) *accessWorld {
 // certificate of cluster-proxy is issued by ca. Nothing is left of it after the test.
 func newAccessWorld(t *testing.T) *accessWorld {
 	t.Helper()
-	w := &accessWorld{world: newWorld(t, wiredHub.Config(t)), wire: &apitest.Wire{}, stop: func() {}}
+	w := &accessWorld{world: newWorld(t, wiredHub.Config(t)), wire: &apitest.Wire{}, stop: func() {}, markers: new(int)}
 	t.Cleanup(w.clear)
 	for _, name := range []string{proxyNamespace, managerNamespace} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -155,7 +157,7 @@ func newAccessWorld(t *testing.T) *accessWorld {
 	w.ca = certtest.NewCA(t, "ca", time.Now().Add(time.Hour))
 	w.next = certtest.NewCA(t, "next", time.Now().Add(time.Hour).AddDate(1, 0, 0))
 	w.secret = servingSecret(w.leaf(w.ca), []byte(servingKey))
-	w.MustCreate(configuration("cluster-proxy"), configuration("another"), userService(), w.secret)
+	w.MustCreate(configuration("cluster-proxy"), configuration("another"), userService(), w.secret, proxyManager("false"))
 
 	w.set = w.ExclusiveSet("s")
 	w.ns = w.Namespace("team", nil)
@@ -174,6 +176,19 @@ func newReachedWorld(t *testing.T) *accessWorld {
 	w.start(nil)
 	w.settle(w.ca.PEM())
 	return w
+}
+
+// newTimedWorld is a newReachedWorld whose time passes only when a test says so. Its
+// manager has run for long enough to know what was missing at the start.
+func newTimedWorld(t *testing.T) (*accessWorld, *testingclock.FakeClock) {
+	t.Helper()
+	w, now := newAccessWorld(t), testingclock.NewFakeClock(time.Now())
+	w.start(now)
+	w.settle(w.ca.PEM())
+	now.Step(time.Minute)
+	w.marker()
+	w.forget()
+	return w, now
 }
 
 // newRotatedWorld is a newReachedWorld after cluster-proxy's certificate was
@@ -220,18 +235,21 @@ func (w *accessWorld) clear() {
 
 // start runs the inventory with access providers until w.stop is called, or the test
 // ends. The clock is the real one if nil.
-func (w *accessWorld) start(clock clock.WithTicker) {
+func (w *accessWorld) start(now clock.WithTicker) {
 	w.T.Helper()
+	if now == nil {
+		now = clock.RealClock{}
+	}
 	t := w.T.(*testing.T)
 	w.stop = startWith(t, w.wire.Tap(w.user), cacheOptions(), func(mgr manager.Manager) Options {
-		gate, err := upstream.AddProxyGate(mgr, proxyNamespace)
+		gate, err := upstream.AddProxyGate(mgr, proxyNamespace, now)
 		apitest.Must(t, err)
 		providers, err := access.Add(mgr, access.Options{
 			Namespace: managerNamespace,
 			ClusterProxy: access.ClusterProxyOptions{
 				Enabled: true, Namespace: proxyNamespace, Configuration: "cluster-proxy", Gate: gate,
 			},
-			Clock: clock,
+			Clock: now,
 		})
 		apitest.Must(t, err)
 		return Options{Guard: &switchGuard{}, Access: providers}
@@ -290,12 +308,24 @@ func (w *accessWorld) remembers(ca []byte) {
 	})
 }
 
+// reachedLater is reached of what only time brings.
+func (w *accessWorld) reachedLater(
+	now *testingclock.FakeClock, c *clusterv1.ManagedCluster, want ...inventoryv1alpha1.AccessProvider,
+) {
+	w.T.Helper()
+	w.Eventually("the access providers of "+c.Name+" after a while", func() string {
+		// Stepped repeatedly, since the manager may only now be setting its timer.
+		now.Step(time.Second)
+		return cmp.Diff(want, w.Profile(w.ns, c.Name).Status.AccessProviders, cmpopts.EquateEmpty())
+	})
+}
+
 // marker waits for a change to a cluster that no test changes otherwise: what was
 // going to be written because of earlier changes has been written then.
 func (w *accessWorld) marker() {
 	w.T.Helper()
-	w.markers++
-	value := strconv.Itoa(w.markers)
+	*w.markers++
+	value := strconv.Itoa(*w.markers)
 	apitest.EditStatus(w, w.marked, func(c *clusterv1.ManagedCluster) {
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("marker", value)}
 	})
@@ -354,6 +384,24 @@ func configuration(name string) *unstructured.Unstructured {
 			"userServer":     map[string]any{},
 		},
 	}}
+}
+
+// proxyManager is cluster-proxy's manager, with its gate for access providers as it
+// says.
+func proxyManager(gate string) *appsv1.Deployment {
+	labels := map[string]string{"a": "b"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-addon-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "manager", Image: "m", Args: []string{"--feature-gates=ClusterProfileAccessProvider=" + gate},
+				}}},
+			},
+		},
+	}
 }
 
 func userService() *corev1.Service {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +56,7 @@ func TestAProfileIsBornWithItsProviderInTwoWrites(t *testing.T) {
 }
 
 func TestAClusterGetsClusterProxyAndLosesIt(t *testing.T) {
-	w := newReachedWorld(t)
+	w, now := newTimedWorld(t)
 	w.MustCreate(proxyAddon(w.c2.Name))
 	w.reached(w.c2, throughProxy(w.ca.PEM(), w.c2.Name))
 	w.wrote("PATCH clusterprofiles/status")
@@ -66,16 +65,17 @@ func TestAClusterGetsClusterProxyAndLosesIt(t *testing.T) {
 		a.Finalizers = []string{"example.com/test"}
 	})
 	w.MustDelete(proxyAddon(w.c2.Name))
-	w.reached(w.c2)
+	w.reachedLater(now, w.c2)
 	apitest.Edit(w, proxyAddon(w.c2.Name), func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil })
 	w.marker()
 	w.wrote("PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 }
 
 // TestWithoutItsGroundsTheProviderIsWithdrawn takes away, one at a time, what
-// cluster-proxy's access provider rests on.
+// cluster-proxy's access provider rests on: at once where it is changed, after a
+// while where it is gone.
 func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
-	w := newReachedWorld(t)
+	w, now := newTimedWorld(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			wiredHub.Install(t, apitest.ManagedProxyConfiguration())
@@ -83,6 +83,7 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 	})
 	for name, ground := range map[string]struct {
 		take, give func(w *accessWorld)
+		gone       bool
 		message    string
 	}{
 		"the certificate": {
@@ -90,9 +91,16 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 			give:    func(w *accessWorld) { w.setChain(w.leaf(w.ca)) },
 			message: "Secret proxy/cluster-proxy-user-serving-cert has no certificate in tls.crt",
 		},
+		"the Secret": {
+			take:    func(w *accessWorld) { w.MustDelete(servingSecret(nil, nil)) },
+			give:    func(w *accessWorld) { w.MustCreate(servingSecret(w.leaf(w.ca), []byte(servingKey))) },
+			gone:    true,
+			message: "Secret proxy/cluster-proxy-user-serving-cert is missing",
+		},
 		"the Service": {
 			take:    func(w *accessWorld) { w.MustDelete(userService()) },
 			give:    func(w *accessWorld) { w.MustCreate(userService()) },
+			gone:    true,
 			message: "Service proxy/cluster-proxy-addon-user is missing",
 		},
 		"the user server's configuration": {
@@ -111,6 +119,7 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 		"the one configuration of two": {
 			take: func(w *accessWorld) { w.MustDelete(configuration("cluster-proxy")) },
 			give: func(w *accessWorld) { w.MustCreate(configuration("cluster-proxy")) },
+			gone: true,
 			message: `there is no ManagedProxyConfiguration "cluster-proxy", only others (another), ` +
 				"which are not looked at",
 		},
@@ -125,13 +134,21 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 				wiredHub.Install(w.T, apitest.ManagedProxyConfiguration())
 				w.MustCreate(configuration("cluster-proxy"), configuration("another"))
 			},
+			gone:    true,
 			message: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
 		},
 	} {
 		t.Run("without "+name, func(t *testing.T) {
 			w := w.in(t)
+			w.forget()
 			ground.take(w)
+			if ground.gone {
+				w.marker()
+				w.wrote("PATCH clusterprofiles/status") // the marker
+				w.reachedLater(now, w.c1)
+			}
 			w.reached(w.c1)
+			w.wrote("PATCH clusterprofiles/status")
 			w.unavailable(w.c1, `Access provider "open-cluster-management" is not published: `+ground.message+".")
 			w.allInPlace(w.c2)
 			ground.give(w)
@@ -169,20 +186,11 @@ func TestOthersEntriesStayAsTheyAreBehindOurs(t *testing.T) {
 
 func TestWhileClusterProxyWritesItsEntriesTheyAreItsOwn(t *testing.T) {
 	w := newReachedWorld(t)
-	labels := map[string]string{"a": "b"}
-	upstream := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: proxyNamespace, Name: "cluster-proxy-addon-manager"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "manager", Image: "m", Args: []string{"--feature-gates=ClusterProfileAccessProvider=true"},
-				}}},
-			},
-		},
+	upstream := proxyManager("false")
+	turn := func(gate string) {
+		apitest.Edit(w, upstream, func(d *appsv1.Deployment) { d.Spec = proxyManager(gate).Spec })
 	}
-	w.MustCreate(upstream)
+	turn("true")
 	w.unavailable(w.c1, `Access provider "open-cluster-management" is left as it is: cluster-proxy writes it itself, `+
 		"because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; "+
 		"turn that off to let this addon write it.")
@@ -197,9 +205,7 @@ func TestWhileClusterProxyWritesItsEntriesTheyAreItsOwn(t *testing.T) {
 	w.wrote("PATCH clusterprofiles/status")
 	w.reached(w.c1, theirs)
 
-	apitest.Edit(w, upstream, func(d *appsv1.Deployment) {
-		d.Spec.Template.Spec.Containers[0].Args = []string{"--feature-gates=ClusterProfileAccessProvider=false"}
-	})
+	turn("false")
 	w.reached(w.c1, throughProxy(w.ca.PEM(), w.c1.Name))
 	w.reached(w.c2)
 	w.allInPlace(w.c1)

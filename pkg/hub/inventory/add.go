@@ -58,6 +58,10 @@ type Options struct {
 	// must be restricted to the objects that matter.
 	GuardObjects []client.Object
 
+	// GuardChanges, if not nil, has changed called when the guard's verdict may have
+	// changed although none of GuardObjects did.
+	GuardChanges func(changed func())
+
 	// LabelAllow are patterns, as of path.Match, of the ManagedCluster label keys
 	// that are copied to profiles. Keys with a meaning for this addon are never
 	// copied.
@@ -99,7 +103,8 @@ type Guard interface {
 }
 
 // GuardVerdict is a guard's answer. If it does not allow writing, Reason and
-// Message become those of the condition ProfilesSynced.
+// Message become those of the condition ProfilesSynced. Without a reason the
+// condition stays: it cannot be told yet whether writing is allowed.
 type GuardVerdict struct {
 	Allowed bool
 	Reason  string
@@ -121,8 +126,9 @@ type inventory struct {
 	routes selection.Routes
 	ctx    context.Context // for reads from caches, which do not wait
 
-	// accessTrigger feeds the pairs of clusters whose access has changed.
-	accessTrigger kube.Trigger
+	// accessTrigger feeds the pairs of clusters whose access has changed,
+	// guardTrigger every pair when the guard has changed its mind.
+	accessTrigger, guardTrigger kube.Trigger
 }
 
 // Add registers the controllers and returns what knows the condition ProfilesSynced.
@@ -146,6 +152,9 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
 		i.followAccess(ctx)
+	}
+	if opts.GuardChanges != nil {
+		opts.GuardChanges(func() { i.enqueueEverything(ctx) })
 	}
 	if err := i.addStart(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", StartControllerName, err)
@@ -189,6 +198,7 @@ func (i *inventory) addPairs() error {
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}
+	b = b.WatchesRawSource(&i.guardTrigger)
 	if i.opts.Access != nil {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
@@ -202,6 +212,17 @@ func (i *inventory) queue() fair.Options {
 		Workers:  i.opts.Workers,
 		PerGroup: i.opts.WorkersPerNamespace,
 		Priority: func(req reconcile.Request) int { return i.pairs.priority(i.ctx, req) },
+	}
+}
+
+// enqueueEverything enqueues every pair and every condition.
+func (i *inventory) enqueueEverything(ctx context.Context) {
+	i.pairs.outcomes.enqueueStatus("")
+	if !i.opts.Rule.Ready() {
+		return // no pair has been looked at yet
+	}
+	for _, request := range i.routes.AllPairs(ctx, nil) {
+		i.guardTrigger.Enqueue(request.NamespacedName)
 	}
 }
 

@@ -66,6 +66,9 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 	if err != nil {
 		return nil, err
 	}
+	if !verdict.Allowed && verdict.Reason == "" {
+		return nil, nil // not known yet
+	}
 	if !verdict.Allowed {
 		return blocked(verdict.Reason, verdict.Message), nil
 	}

@@ -3,13 +3,13 @@ package uninstall
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // maxNames is how many clusters a progress message names.
@@ -20,16 +20,91 @@ type observed struct {
 	// definition is nil if it does not exist any more.
 	definition *addonv1beta1.ClusterManagementAddOn
 
-	// addons are the ManagedClusterAddOns of this addon, one per cluster.
-	addons []addonv1beta1.ManagedClusterAddOn
+	addons addonSummary
 
-	// profiles are the marked profiles that are not being deleted.
-	profiles []metav1.PartialObjectMetadata
+	// profiles counts the marked profiles that are not being deleted. It matters
+	// only without addons.
+	profiles int
 
 	// grants are the namespaces in which the manager still has a RoleBinding for
-	// reading tokens or maintaining copies.
-	grants []string
+	// reading tokens or maintaining copies. They matter only without profiles.
+	grants names
 }
+
+// addonSummary is what the next step depends on of this addon's
+// ManagedClusterAddOns, of which a hub may have more than fit into the hook's memory.
+type addonSummary struct {
+	// clusters are those that have the addon.
+	clusters names
+
+	// deleting counts those on which it is being deleted.
+	deleting int
+
+	// unconfirmed are the clusters of addons not being deleted on which the manager
+	// has not yet reported that it keeps the profiles, or that the hub cannot have any.
+	unconfirmed names
+
+	// held is true if the manager leaves profiles of any cluster alone because of
+	// OCM's own ClusterProfile gate.
+	held bool
+}
+
+// add includes one more addon, with its condition ProfilesSynced.
+func (s *addonSummary) add(addon *addonv1beta1.ManagedClusterAddOn) {
+	held := heldByUpstream(addon)
+	s.addName(addon)
+	s.held = s.held || held
+	if addon.DeletionTimestamp.IsZero() && !held && !confirmed(addon) {
+		s.unconfirmed.add(addon.Namespace)
+	}
+}
+
+// addName includes one more addon of which only metadata is known.
+func (s *addonSummary) addName(addon metav1.Object) {
+	s.clusters.add(addon.GetNamespace())
+	if !addon.GetDeletionTimestamp().IsZero() {
+		s.deleting++
+	}
+}
+
+// names counts names and keeps the first few of them.
+type names struct {
+	count int
+	first []string // sorted
+	last  string
+}
+
+// add includes one more name. One that is given twice must be given in a row.
+func (n *names) add(name string) {
+	if n.count > 0 && n.last == name {
+		return
+	}
+	n.count++
+	n.last = name
+	at, _ := slices.BinarySearch(n.first, name)
+	n.first = slices.Insert(n.first, at, name)
+	n.first = n.first[:min(len(n.first), maxNames)]
+}
+
+// String lists the names as kube.ListNames does.
+func (n names) String() string {
+	list := strings.Join(n.first, ", ")
+	if more := n.count - len(n.first); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// action is what a step does with objects that it finds once more, page by page.
+type action int
+
+const (
+	// nothing is done but waiting.
+	nothing action = iota
+	deleteAddons
+	deleteProfiles
+	unmarkProfiles
+)
 
 // step is what to do now. The zero step means that nothing is left to do.
 type step struct {
@@ -38,9 +113,7 @@ type step struct {
 	declare bool
 	keep    bool
 
-	deleteAddons   []addonv1beta1.ManagedClusterAddOn
-	deleteProfiles []metav1.PartialObjectMetadata
-	unmarkProfiles []metav1.PartialObjectMetadata
+	action action
 
 	// waitingFor says what is not done yet, for a progress message.
 	waitingFor string
@@ -50,25 +123,26 @@ func (s step) done() bool { return s.waitingFor == "" }
 
 // next returns the next step.
 func next(o observed, keepProfiles bool) step {
-	keep := keepProfiles || saysKeep(o.definition) || slices.ContainsFunc(o.addons, heldByUpstream)
+	keep := keepProfiles || saysKeep(o.definition) || o.addons.held
+	clusters := o.addons.clusters
 	switch {
 	case o.definition != nil && (!isManual(o.definition) || saysKeep(o.definition) != keep):
 		return step{declare: true, keep: keep, waitingFor: "the install strategy to become Manual"}
-	case keep && len(unconfirmed(o.addons)) > 0:
-		return step{waitingFor: "the manager to confirm that it keeps the profiles of " + names(unconfirmed(o.addons))}
-	case len(o.addons) > 0:
-		return step{deleteAddons: notDeleting(o.addons), waitingFor: "the addon to be removed from " + names(o.addons)}
-	case len(o.profiles) == 0 && len(o.grants) > 0:
+	case keep && o.addons.unconfirmed.count > 0:
+		return step{waitingFor: "the manager to confirm that it keeps the profiles of " + o.addons.unconfirmed.String()}
+	case clusters.count > o.addons.deleting:
+		return step{action: deleteAddons, waitingFor: "the addon to be removed from " + clusters.String()}
+	case clusters.count > 0:
+		return step{waitingFor: "the addon to be removed from " + clusters.String()}
+	case o.profiles == 0 && o.grants.count > 0:
 		return step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in " +
-			kube.ListNames(o.grants, maxNames)}
-	case len(o.profiles) == 0:
+			o.grants.String()}
+	case o.profiles == 0:
 		return step{}
 	case keep:
-		waitingFor := fmt.Sprintf("%d ClusterProfiles to be released", len(o.profiles))
-		return step{unmarkProfiles: o.profiles, waitingFor: waitingFor}
+		return step{action: unmarkProfiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to be released", o.profiles)}
 	default:
-		waitingFor := fmt.Sprintf("%d ClusterProfiles to be deleted", len(o.profiles))
-		return step{deleteProfiles: o.profiles, waitingFor: waitingFor}
+		return step{action: deleteProfiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to be deleted", o.profiles)}
 	}
 }
 
@@ -83,43 +157,22 @@ func saysKeep(definition *addonv1beta1.ClusterManagementAddOn) bool {
 
 // heldByUpstream reports whether the manager leaves the cluster's profiles alone
 // because of OCM's own ClusterProfile gate.
-func heldByUpstream(addon addonv1beta1.ManagedClusterAddOn) bool {
+func heldByUpstream(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	reason := profilesReason(addon)
 	return reason == contract.ReasonUpstreamGateOn || reason == contract.ReasonUpstreamGateUnknown
 }
 
-// unconfirmed returns the addons not being deleted on which the manager has not
-// yet reported that it keeps the profiles, or that the hub cannot have any.
-func unconfirmed(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
-	return slices.DeleteFunc(notDeleting(addons), func(addon addonv1beta1.ManagedClusterAddOn) bool {
-		switch profilesReason(addon) {
-		case contract.ReasonProfilesKept, contract.ReasonProfileAPIMissing:
-			return true
-		default:
-			return heldByUpstream(addon)
-		}
-	})
+// confirmed reports whether the manager has said that it keeps the cluster's profiles,
+// or that the hub cannot have any.
+func confirmed(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	reason := profilesReason(addon)
+	return reason == contract.ReasonProfilesKept || reason == contract.ReasonProfileAPIMissing
 }
 
-func profilesReason(addon addonv1beta1.ManagedClusterAddOn) string {
+func profilesReason(addon *addonv1beta1.ManagedClusterAddOn) string {
 	condition := apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionProfilesSynced)
 	if condition == nil {
 		return ""
 	}
 	return condition.Reason
-}
-
-func notDeleting(addons []addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ManagedClusterAddOn {
-	return slices.DeleteFunc(slices.Clone(addons), func(addon addonv1beta1.ManagedClusterAddOn) bool {
-		return !addon.DeletionTimestamp.IsZero()
-	})
-}
-
-func names(addons []addonv1beta1.ManagedClusterAddOn) string {
-	clusters := make([]string, 0, len(addons))
-	for _, addon := range addons {
-		clusters = append(clusters, addon.Namespace)
-	}
-	slices.Sort(clusters)
-	return kube.ListNames(clusters, maxNames)
 }

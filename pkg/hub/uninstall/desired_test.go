@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,8 +32,20 @@ func TestNext(t *testing.T) {
 		a.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		return a
 	}
-	type addons = []addonv1beta1.ManagedClusterAddOn
-	profiles := []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}}
+	addons := func(list ...addonv1beta1.ManagedClusterAddOn) addonSummary {
+		summary := addonSummary{}
+		for i := range list {
+			summary.add(&list[i])
+		}
+		return summary
+	}
+	in := func(namespaces ...string) names {
+		var list names
+		for _, namespace := range namespaces {
+			list.add(namespace)
+		}
+		return list
+	}
 
 	const toManual = "the install strategy to become Manual"
 	tests := map[string]struct {
@@ -43,8 +56,8 @@ func TestNext(t *testing.T) {
 		"placements still install: first they must stop": {
 			seen: observed{
 				definition: definition("Placements", "false"),
-				addons:     addons{addon("c1", "Synced")},
-				profiles:   profiles,
+				addons:     addons(addon("c1", "Synced")),
+				profiles:   1,
 			},
 			want: step{declare: true, waitingFor: toManual},
 		},
@@ -53,14 +66,14 @@ func TestNext(t *testing.T) {
 			want: step{declare: true, waitingFor: toManual},
 		},
 		"profiles are to stay: the manager must be told": {
-			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "Synced")}},
+			seen: observed{definition: definition("Manual", "false"), addons: addons(addon("c1", "Synced"))},
 			keep: true,
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"profiles are to stay: no addon goes before the manager has answered for every one": {
 			seen: observed{
 				definition: definition("Manual", "true"),
-				addons:     addons{addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")},
+				addons:     addons(addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")),
 			},
 			keep: true,
 			want: step{waitingFor: "the manager to confirm that it keeps the profiles of c2, c3"},
@@ -68,71 +81,75 @@ func TestNext(t *testing.T) {
 		"profiles are to stay and the manager has answered: the addons go": {
 			seen: observed{
 				definition: definition("Manual", "true"),
-				addons:     addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")},
+				addons:     addons(addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")),
 			},
 			keep: true,
 			want: step{
-				deleteAddons: addons{addon("c1", "ProfilesKept"), addon("c2", "ClusterProfileAPIMissing")},
-				waitingFor:   "the addon to be removed from c1, c2",
+				action:     deleteAddons,
+				waitingFor: "the addon to be removed from c1, c2",
 			},
 		},
 		"an addon being deleted need not be answered for, and is not deleted twice": {
 			seen: observed{
 				definition: definition("Manual", "true"),
-				addons:     addons{deleting(addon("c1", "Synced")), addon("c2", "ProfilesKept")},
+				addons:     addons(deleting(addon("c1", "Synced")), addon("c2", "ProfilesKept")),
 			},
 			keep: true,
-			want: step{deleteAddons: addons{addon("c2", "ProfilesKept")}, waitingFor: "the addon to be removed from c1, c2"},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1, c2"},
 		},
 		"the manager leaves profiles to upstream: they are kept unasked": {
 			seen: observed{
 				definition: definition("Manual", "false"),
-				addons:     addons{addon("c1", "UpstreamGateOn")},
-				profiles:   profiles,
+				addons:     addons(addon("c1", "UpstreamGateOn")),
+				profiles:   1,
 			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"the manager cannot tell whose profiles are: they are kept unasked": {
 			seen: observed{
 				definition: definition("Manual", "false"),
-				addons:     addons{addon("c1", "UpstreamGateUnknown")},
-				profiles:   profiles,
+				addons:     addons(addon("c1", "UpstreamGateUnknown")),
+				profiles:   1,
 			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
 		"an earlier attempt decided to keep: the next one keeps": {
-			seen: observed{definition: definition("Manual", "true"), profiles: profiles},
-			want: step{unmarkProfiles: profiles, waitingFor: "1 ClusterProfiles to be released"},
+			seen: observed{definition: definition("Manual", "true"), profiles: 1},
+			want: step{action: unmarkProfiles, waitingFor: "1 ClusterProfiles to be released"},
 		},
 		"kept, and none is marked any more: done": {
 			seen: observed{definition: definition("Manual", "true")},
 			keep: true,
 			want: step{},
 		},
+		"all addons are being deleted: they are waited for": {
+			seen: observed{definition: definition("Manual", "false"), addons: addons(deleting(addon("c1", "Synced")))},
+			want: step{waitingFor: "the addon to be removed from c1"},
+		},
 		"profiles are not to stay: no answer is waited for": {
-			seen: observed{definition: definition("Manual", "false"), addons: addons{addon("c1", "")}, profiles: profiles},
-			want: step{deleteAddons: addons{addon("c1", "")}, waitingFor: "the addon to be removed from c1"},
+			seen: observed{definition: definition("Manual", "false"), addons: addons(addon("c1", "")), profiles: 1},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1"},
 		},
 		"addons are gone: profiles that are left go": {
-			seen: observed{definition: definition("Manual", "false"), profiles: profiles},
-			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to be deleted"},
+			seen: observed{definition: definition("Manual", "false"), profiles: 1},
+			want: step{action: deleteProfiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "false"), grants: []string{"c1", "team-a"}},
+			seen: observed{definition: definition("Manual", "false"), grants: in("c1", "team-a")},
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in c1, team-a"},
 		},
 		"profiles stay, and the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "true"), grants: []string{"team-a"}},
+			seen: observed{definition: definition("Manual", "true"), grants: in("team-a")},
 			keep: true,
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
 		"profiles are left, and rights: the profiles go first": {
-			seen: observed{definition: definition("Manual", "false"), profiles: profiles, grants: []string{"team-a"}},
-			want: step{deleteProfiles: profiles, waitingFor: "1 ClusterProfiles to be deleted"},
+			seen: observed{definition: definition("Manual", "false"), profiles: 1, grants: in("team-a")},
+			want: step{action: deleteProfiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"no definition any more: the rest is removed all the same": {
-			seen: observed{addons: addons{addon("c1", "Synced")}},
-			want: step{deleteAddons: addons{addon("c1", "Synced")}, waitingFor: "the addon to be removed from c1"},
+			seen: observed{addons: addons(addon("c1", "Synced"))},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1"},
 		},
 		"nothing is there: done": {
 			seen: observed{definition: definition("Manual", "false")},
@@ -146,5 +163,24 @@ func TestNext(t *testing.T) {
 				t.Errorf("next step (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestNamesAreCountedAndTheFirstAreKept(t *testing.T) {
+	var list names
+	if got := list.String(); got != "" {
+		t.Errorf("none: %q", got)
+	}
+	for i := range 10_000 {
+		name := fmt.Sprintf("c%04d", (i*7)%10_000) // each once, in another order
+		list.add(name)
+		list.add(name)
+	}
+	want := "c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, c0009 and 9990 more"
+	if got := list.String(); got != want {
+		t.Errorf("got %q", got)
+	}
+	if len(list.first) != 10 || cap(list.first) > 100 {
+		t.Errorf("%d names are kept, with room for %d", len(list.first), cap(list.first))
 	}
 }

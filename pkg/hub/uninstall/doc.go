@@ -26,6 +26,9 @@
 // Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
 // could not determine it: they may belong to OCM's controller by now.
 //
+// A hub may have more clusters and profiles than fit into the hook's memory: they are
+// counted page by page, deleted page by page, and none is kept.
+//
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
 // patch, delete; rolebindings list.

@@ -1,22 +1,21 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,12 +24,17 @@ import (
 )
 
 const (
-	// pollInterval is how often the hub is observed.
+	// pollInterval is the least pause between two observations of the hub. On a large
+	// hub they take longer, and so do the pauses.
 	pollInterval = time.Second
 
 	// pageSize is how many objects one list request returns. The objects of
 	// thousands of clusters in one response would not fit into the hook's memory.
 	pageSize = 250
+
+	// workers is how many objects are deleted or changed at a time. Each waits for the
+	// API server nearly all the time, which may wait for a conversion webhook.
+	workers = 16
 )
 
 // Options configures the uninstallation.
@@ -68,6 +72,12 @@ type uninstaller struct {
 
 	// idle counts how many times in a row nothing was left to do.
 	idle int
+
+	// held is true if any addon that was seen said that upstream's gate is on.
+	held bool
+
+	// allDeleting is true if all addons were being deleted when they were last seen.
+	allDeleting bool
 }
 
 func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
@@ -75,25 +85,28 @@ func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
 	defer cancel()
 
 	var lastErr error
-	err := wait.PollUntilContextCancel(ctx, u.every, true, func(ctx context.Context) (bool, error) {
+	for {
+		began := time.Now()
 		done, err := u.takeStep(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case done, isFinal(err):
+			return err
+		case ctx.Err() == nil:
 			lastErr = err
-		}
-		if isFinal(err) {
-			return false, err
 		}
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Retrying")
-		} else {
-			lastErr = nil
 		}
-		return done, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.progress), lastErr)
+		select {
+		case <-time.After(max(u.every, time.Since(began))):
+			continue
+		case <-ctx.Done():
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.progress), lastErr)
+		}
+		return ctx.Err()
 	}
-	return err
 }
 
 // takeStep takes the next step. It returns true when it found nothing to do twice
@@ -137,128 +150,123 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if o.addons, err = u.observeAddons(ctx); err != nil {
 		return observed{}, fmt.Errorf("listing ManagedClusterAddOns %s: %w", contract.AddonName, err)
 	}
-	if o.profiles, err = u.observeProfiles(ctx); err != nil {
-		return observed{}, err
+	if o.addons.clusters.count > 0 {
+		return o, nil
 	}
-	o.grants, err = u.observeGrants(ctx)
-	return o, err
+	if o.profiles, err = u.observeProfiles(ctx); err != nil {
+		return observed{}, fmt.Errorf("listing ClusterProfiles: %w", err)
+	}
+	if o.profiles > 0 {
+		return o, nil
+	}
+	if o.grants, err = u.observeGrants(ctx); err != nil {
+		return observed{}, fmt.Errorf("listing RoleBindings: %w", err)
+	}
+	return o, nil
+}
+
+// observeAddons summarizes the addons. Their content, which takes much more memory
+// and work than their metadata, is read only while it can matter: the hook has seen
+// them all, and every one that is left is being deleted.
+func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
+	if u.allDeleting {
+		summary := addonSummary{held: u.held}
+		err := u.eachMetadata(ctx, addonKind, ourAddons(), func(page []metav1.PartialObjectMetadata) error {
+			for i := range page {
+				summary.addName(&page[i])
+			}
+			return nil
+		})
+		if err != nil || summary.deleting == summary.clusters.count {
+			return summary, err
+		}
+	}
+	summary := addonSummary{held: u.held}
+	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
+	err := eachPage(ctx, u, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) error {
+		for i := range page.Items {
+			summary.add(&page.Items[i])
+		}
+		return nil
+	}, ourAddons())
+	if err != nil {
+		return addonSummary{}, err
+	}
+	u.held = summary.held
+	u.allDeleting = summary.deleting == summary.clusters.count
+	return summary, nil
+}
+
+// observeProfiles counts the marked profiles that are not being deleted. One that
+// only waits for somebody's finalizer is not waited for. A hub without the API has
+// no profiles.
+func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
+	count := 0
+	err := u.eachMetadata(ctx, profileKind, ourProfiles(), func(page []metav1.PartialObjectMetadata) error {
+		count += len(standing(page))
+		return nil
+	})
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	return count, err
 }
 
 // observeGrants returns the namespaces of the manager's own RoleBindings. The
 // manager deletes them after everything else that copying tokens has left.
-func (u *uninstaller) observeGrants(ctx context.Context) ([]string, error) {
-	var namespaces []string
-	newPage := func() *metav1.PartialObjectMetadataList {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBindingList"))
-		return page
-	}
-	err := eachPage(ctx, u, newPage, func(page *metav1.PartialObjectMetadataList) {
-		for _, binding := range page.Items {
+func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
+	var namespaces names
+	err := u.eachMetadata(ctx, bindingKind, ourGrants(), func(page []metav1.PartialObjectMetadata) error {
+		for _, binding := range page {
 			if binding.Name == contract.TokenSourceRole || binding.Name == contract.TokenTargetRole {
-				namespaces = append(namespaces, binding.Namespace)
+				namespaces.add(binding.Namespace)
 			}
 		}
-	}, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"})
-	if err != nil {
-		return nil, fmt.Errorf("listing RoleBindings: %w", err)
-	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces), nil
-}
-
-// observeAddons returns the addon of every cluster, reduced to what the next step
-// depends on.
-func (u *uninstaller) observeAddons(ctx context.Context) ([]addonv1beta1.ManagedClusterAddOn, error) {
-	var addons []addonv1beta1.ManagedClusterAddOn
-	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
-	err := eachPage(ctx, u, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) {
-		for i := range page.Items {
-			addons = append(addons, trimAddon(&page.Items[i]))
-		}
-	}, client.MatchingFields{metav1.ObjectNameField: contract.AddonName})
-	return addons, err
-}
-
-func trimAddon(full *addonv1beta1.ManagedClusterAddOn) addonv1beta1.ManagedClusterAddOn {
-	addon := addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Namespace: full.Namespace, Name: full.Name, UID: full.UID, DeletionTimestamp: full.DeletionTimestamp,
-	}}
-	condition := apimeta.FindStatusCondition(full.Status.Conditions, contract.ConditionProfilesSynced)
-	if condition != nil {
-		addon.Status.Conditions = []metav1.Condition{*condition}
-	}
-	return addon
-}
-
-// eachPage lists objects page by page, each into a new list: decoding into a used
-// one would merge the pages.
-func eachPage[L client.ObjectList](
-	ctx context.Context, u *uninstaller, newPage func() L, take func(L), opts ...client.ListOption,
-) error {
-	for token := ""; ; {
-		page := newPage()
-		paged := append(slices.Clone(opts), client.Limit(u.pageSize), client.Continue(token))
-		if err := u.client.List(ctx, page, paged...); err != nil {
-			return err
-		}
-		take(page)
-		if token = page.GetContinue(); token == "" {
-			return nil
-		}
-	}
-}
-
-// observeProfiles returns the marked profiles that are not being deleted. One that
-// only waits for somebody's finalizer is not waited for. A hub without the API has
-// no profiles.
-func (u *uninstaller) observeProfiles(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-	var profiles []metav1.PartialObjectMetadata
-	newPage := func() *metav1.PartialObjectMetadataList {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
-		return page
-	}
-	err := eachPage(ctx, u, newPage, func(page *metav1.PartialObjectMetadataList) {
-		for _, profile := range page.Items {
-			if profile.DeletionTimestamp.IsZero() {
-				profile.ManagedFields = nil
-				profiles = append(profiles, profile)
-			}
-		}
-	}, client.MatchingLabels{
-		contract.LabelManagedBy:      contract.ManagedBy,
-		contract.LabelClusterManager: contract.ClusterManagerName,
+		return nil
 	})
-	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing ClusterProfiles: %w", err)
-	}
-	return profiles, nil
+	return namespaces, err
+}
+
+// standing returns the objects that are not being deleted, in the memory of objects.
+func standing(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
+		return !object.DeletionTimestamp.IsZero()
+	})
 }
 
 func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
-	if s.declare {
+	remove := func(object *metav1.PartialObjectMetadata) error { return u.remove(ctx, object) }
+	unmark := func(profile *metav1.PartialObjectMetadata) error { return u.unmark(ctx, profile) }
+	switch {
+	case s.declare:
 		return u.declare(ctx, o.definition, s.keep)
+	case s.action == deleteAddons:
+		return u.act(ctx, addonKind, ourAddons(), remove)
+	case s.action == deleteProfiles:
+		return u.act(ctx, profileKind, ourProfiles(), remove)
+	case s.action == unmarkProfiles:
+		return u.act(ctx, profileKind, ourProfiles(), unmark)
+	default:
+		return nil
 	}
-	for i := range s.deleteAddons {
-		if err := u.remove(ctx, &s.deleteAddons[i]); err != nil {
+}
+
+// act does something with every selected object that is not being deleted. What
+// failed is tried again at the next step; the first failure is returned.
+func (u *uninstaller) act(
+	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
+	do func(*metav1.PartialObjectMetadata) error,
+) error {
+	var first error
+	err := u.eachMetadata(ctx, kind, selected, func(page []metav1.PartialObjectMetadata) error {
+		err := forEach(standing(page), do)
+		if isFinal(err) || ctx.Err() != nil {
 			return err
 		}
-	}
-	for i := range s.deleteProfiles {
-		if err := u.remove(ctx, &s.deleteProfiles[i]); err != nil {
-			return err
-		}
-	}
-	for i := range s.unmarkProfiles {
-		if err := u.unmark(ctx, &s.unmarkProfiles[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+		first = cmp.Or(first, err)
+		return nil
+	})
+	return cmp.Or(err, first)
 }
 
 func (u *uninstaller) declare(ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn, keep bool) error {
@@ -270,7 +278,7 @@ func (u *uninstaller) declare(ctx context.Context, definition *addonv1beta1.Clus
 
 // remove deletes an object by its UID, so that never another object of the same
 // name is deleted.
-func (u *uninstaller) remove(ctx context.Context, object client.Object) error {
+func (u *uninstaller) remove(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	uid := object.GetUID()
 	err := u.client.Delete(ctx, object, client.Preconditions{UID: &uid})
 	if apierrors.IsConflict(err) {

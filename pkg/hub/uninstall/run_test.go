@@ -1,12 +1,18 @@
 package uninstall
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +25,6 @@ import (
 )
 
 var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
-
-func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
@@ -235,41 +239,188 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
-// TestUninstallHoldsLittle: the hook's memory is limited, and a hub may have
+// TestUninstallReadsPageByPage: the hook's memory is limited, and a hub may have
 // thousands of clusters.
-func TestUninstallHoldsLittle(t *testing.T) {
+func TestUninstallReadsPageByPage(t *testing.T) {
 	f := newFixture(t)
-	for _, cluster := range f.clusters {
-		f.keepsProfiles(cluster)
-	}
-	f.wire.Reset()
-	o, err := f.uninstaller(false).observe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.free()
+	apitest.Must(t, f.uninstaller(false).run(t.Context(), time.Minute))
+	f.gone()
+	pages := map[string]int{}
 	for _, call := range f.wire.Calls() {
-		if (call.Resource == "managedclusteraddons" || call.Resource == "clusterprofiles") && call.Query.Get("limit") != "1" {
-			t.Errorf("%s %s?%s is not for one page", call.Method, call.Path, call.Query.Encode())
+		if call.Method != http.MethodGet || strings.HasPrefix(call.Resource, "clustermanagementaddons") {
+			continue
+		}
+		if call.Query.Get("limit") != "1" && strings.HasPrefix(call.Path, "/apis/") && call.Resource != call.Path {
+			t.Errorf("%s?%s is not for one page", call.Path, call.Query.Encode())
+		}
+		if call.Query.Has("continue") {
+			pages[call.Resource]++
 		}
 	}
-	if len(o.addons) != 2 || len(o.profiles) != 2 {
-		t.Errorf("%d addons and %d profiles, want two of each", len(o.addons), len(o.profiles))
-	}
-	for _, addon := range o.addons {
-		whole := f.addon(addon.Namespace)
-		want := addonv1beta1.ManagedClusterAddOn{
-			ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID},
-			Status:     addonv1beta1.ManagedClusterAddOnStatus{Conditions: whole.Status.Conditions},
-		}
-		if diff := cmp.Diff(want, addon); diff != "" {
-			t.Errorf("addon (-want +got):\n%s", diff)
+	for _, resource := range []string{"managedclusteraddons", "clusterprofiles"} {
+		if pages[resource] == 0 {
+			t.Errorf("no second page of %s was read", resource)
 		}
 	}
-	for _, profile := range o.profiles {
-		if len(profile.ManagedFields) > 0 {
-			t.Errorf("profile %s/%s is held with its managed fields", profile.Namespace, profile.Name)
-		}
+}
+
+// free removes what the addons wait for when they are deleted.
+func (f *fixture) free() {
+	f.T.Helper()
+	for _, cluster := range f.clusters {
+		f.release(f.addon(cluster))
 	}
+}
+
+// gone checks that nothing of the addon is left, and everything else is.
+func (f *fixture) gone() {
+	f.T.Helper()
+	for _, cluster := range f.clusters {
+		if f.Find(ocmtest.Addon(cluster)) {
+			f.T.Errorf("the addon of %s is left", cluster)
+		}
+		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
+	}
+}
+
+// roundTripper is a function that is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// through is the uninstaller with a client whose requests go through what wrap returns.
+func (f *fixture) through(u *uninstaller, wrap func(next http.RoundTripper) http.RoundTripper) *uninstaller {
+	cfg := f.wire.Tap(hub.Config(f.T))
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return wrap(next) })
+	u.client = apitest.NewClient(f.T, cfg, f.Scheme())
+	return u
+}
+
+// On a large hub a pass takes longer than the API server remembers its beginning. It
+// then offers to go on in the present.
+func TestUninstallGoesOnWhenAListExpires(t *testing.T) {
+	for name, offers := range map[string]bool{"with the rest of it": true, "from its beginning": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.free()
+			var mu sync.Mutex
+			expired := map[string]int{}
+			u := f.through(f.uninstaller(false), func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					kind := path.Base(r.URL.Path)
+					rest := inThePresent(t, r.URL.Query().Get("continue"))
+					if rest == "" || expired[kind] >= 2 {
+						return next.RoundTrip(r)
+					}
+					expired[kind]++
+					if !offers {
+						rest = ""
+					}
+					body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,` +
+						`"metadata":{"continue":"` + rest + `"}}`
+					return &http.Response{
+						StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: io.NopCloser(strings.NewReader(body)), Request: r,
+					}, nil
+				})
+			})
+			apitest.Must(t, u.run(t.Context(), time.Minute))
+			f.gone()
+			if expired["managedclusteraddons"] != 2 || expired["clusterprofiles"] != 2 {
+				t.Errorf("expired %v, want two of each", expired)
+			}
+		})
+	}
+}
+
+// inThePresent returns the token with which the API server goes on where another one
+// ends, but in the present state; "" if the token is empty or of that kind.
+func inThePresent(t *testing.T, token string) string {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	apitest.Must(t, err)
+	var content map[string]any
+	if token == "" || json.Unmarshal(text, &content) != nil || content["rv"] == float64(-1) {
+		return ""
+	}
+	content["rv"] = -1
+	text, err = json.Marshal(content)
+	apitest.Must(t, err)
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Deleting ten thousand addons one after the other takes an hour where a conversion
+// webhook answers slowly. All at once is too much for it.
+func TestUninstallDeletesSeveralAtATime(t *testing.T) {
+	f := newFixture(t)
+	for i := range 2 * workers {
+		f.create(profile(f.clusters[0], fmt.Sprintf("more-%d", i), "cluster-inventory-addon", "open-cluster-management"))
+	}
+	f.free()
+	var mu sync.Mutex
+	running, most := 0, 0
+	full := make(chan struct{})
+	u := f.uninstaller(false)
+	u.pageSize = 3 * workers
+	f.through(u, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodDelete || path.Base(path.Dir(r.URL.Path)) != "clusterprofiles" {
+				return next.RoundTrip(r)
+			}
+			mu.Lock()
+			running++
+			if most = max(most, running); running == workers && !isClosed(full) {
+				close(full)
+			}
+			mu.Unlock()
+			<-full // the first wait until there are as many as there may be
+			response, err := next.RoundTrip(r)
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return response, err
+		})
+	})
+	apitest.Must(t, u.run(t.Context(), time.Minute))
+	f.gone()
+	if most != workers {
+		t.Errorf("%d at a time, want %d", most, workers)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// A webhook that refuses to delete one object keeps no other from being deleted.
+func TestUninstallDeletesWhatItCan(t *testing.T) {
+	f := newFixture(t)
+	f.free()
+	first, second := f.clusters[0], f.clusters[1]
+	f.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodDelete && call.Mentions(first) {
+			return apitest.Fault{Status: 500, Reason: "InternalError", Message: "refused"}
+		}
+		return apitest.Fault{}
+	})
+	u := f.uninstaller(false)
+	f.step(u)
+	if _, err := u.takeStep(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	if f.Find(ocmtest.Addon(second)) {
+		t.Error("the other addon was not deleted")
+	}
+	f.wire.Fail(nil)
+	apitest.Must(t, u.run(t.Context(), time.Minute))
+	f.gone()
 }
 
 func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
@@ -287,9 +438,7 @@ func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
 
 func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	f := newFixture(t)
-	for _, cluster := range f.clusters {
-		f.release(f.addon(cluster))
-	}
+	f.free()
 	// Each write fails once; the next step finds it missing.
 	failed := map[string]bool{}
 	f.wire.Fail(func(call apitest.Call) apitest.Fault {

@@ -29,7 +29,8 @@ type Verdict struct {
 	Allowed bool
 
 	// Reason is contract.ReasonUpstreamGateOn or
-	// contract.ReasonUpstreamGateUnknown when writing is not allowed.
+	// contract.ReasonUpstreamGateUnknown when writing is not allowed. It is empty
+	// while that cannot be told yet, which ends by itself.
 	Reason string
 
 	// Message says what was seen and what to do.
@@ -42,8 +43,9 @@ const (
 )
 
 // judgeRegistration judges by the registration controller's ClusterRole; role is
-// nil if there is none of that name.
-func judgeRegistration(name string, role *rbacv1.ClusterRole, override Override) Verdict {
+// nil if there is none of that name. known is false while its absence does not count
+// yet. The administrator's word does not wait for that: it is meant for its absence.
+func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
 	switch {
 	case role != nil && writesProfiles(role.Rules):
 		return Verdict{
@@ -54,6 +56,8 @@ func judgeRegistration(name string, role *rbacv1.ClusterRole, override Override)
 		}
 	case role != nil && len(role.Rules) > 0, override == OverrideOff:
 		return Verdict{Allowed: true}
+	case !known:
+		return Verdict{}
 	default:
 		return Verdict{
 			Reason: contract.ReasonUpstreamGateUnknown,

@@ -55,7 +55,7 @@ func TestJudgeRegistration(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := judgeRegistration("registration", test.role, test.override)
+			got := judgeRegistration("registration", test.role, true, test.override)
 			if got.Allowed != (test.reason == "") || got.Reason != test.reason {
 				t.Errorf("got %+v, want reason %q", got, test.reason)
 			}

@@ -15,7 +15,8 @@
 //     on.
 //
 // What each piece of evidence means is decided in decide.go. "Cannot tell" counts
-// as on, unless the administrator overrides it.
+// as on, unless the administrator overrides it. Evidence that is gone counts as it
+// was for kube.AbsenceCounts, because it may just be replaced.
 //
 // It writes nothing. The first ClusterRole is read from the manager's cache; the
 // other objects are followed separately, because their informers must not hold up

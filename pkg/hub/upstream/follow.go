@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,14 +10,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// followed is one object that is watched by name on the elected leader, with those
-// who want to know of its changes. It is a manager.LeaderElectionRunnable.
+// followed is one object that is watched by name on the elected leader. It is a
+// manager.LeaderElectionRunnable.
 type followed struct {
+	lasting
 	key      string // as kube.Follower.Get takes it
 	follower *kube.Follower
-
-	mu         sync.Mutex
-	subscribed []func()
 }
 
 // add makes the manager follow the object of a namespace (none if empty) and name.
@@ -33,7 +30,7 @@ func (f *followed) add(mgr manager.Manager, namespace, name string, follow kube.
 		f.key = namespace + "/" + name
 		follow.Select = append(follow.Select, client.InNamespace(namespace))
 	}
-	follow.Changed = func(_, _ client.Object) { f.notify() }
+	follow.Changed = f.changed
 	follow.SkipInitial = true
 	follow.Synced = f.notify
 	follow.Failed = func(error) { f.notify() }
@@ -43,26 +40,26 @@ func (f *followed) add(mgr manager.Manager, namespace, name string, follow kube.
 
 // Start implements manager.Runnable.
 func (f *followed) Start(ctx context.Context) error {
-	f.follower.Run(ctx)
-	return nil
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		f.follower.Run(ctx)
+	}()
+	err := f.lasting.Start(ctx)
+	<-following
+	return err
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (f *followed) NeedLeaderElection() bool { return true }
-
-// Subscribe has changed called whenever the answers may have changed. It must
-// return at once.
-func (f *followed) Subscribe(changed func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.subscribed = append(f.subscribed, changed)
-}
-
-func (f *followed) notify() {
-	f.mu.Lock()
-	subscribed := f.subscribed
-	f.mu.Unlock()
-	for _, changed := range subscribed {
-		changed()
+// changed notifies of what is there. That the object is gone is told when it counts.
+func (f *followed) changed(_, after client.Object) {
+	if after == nil || after.GetDeletionTimestamp() != nil {
+		f.object()
+		return
 	}
+	f.notify()
 }
+
+// object returns the object as it counts, which may be gone by now; nil if it is
+// absent. known is false while that cannot be told. It must not be called before
+// the follower knows.
+func (f *followed) object() (obj client.Object, known bool) { return f.settle(f.follower.Get(f.key)) }

@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -19,8 +21,8 @@ type ProxyGate struct{ followed }
 
 // AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
 // in cluster-proxy's namespace.
-func AddProxyGate(mgr manager.Manager, namespace string) (*ProxyGate, error) {
-	g := &ProxyGate{}
+func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
+	g := &ProxyGate{followed{lasting: lasting{clock: clock}}}
 	return g, g.add(mgr, namespace, proxyDeployment, kube.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: trimDeployment,
 	})
@@ -30,16 +32,24 @@ func AddProxyGate(mgr manager.Manager, namespace string) (*ProxyGate, error) {
 // access provider: why it is left alone, because the gate is on or because it
 // cannot be told whether it is. It is empty when the gate is off.
 func (g *ProxyGate) Verdict() (on bool, problem string) {
-	return judgeProxy(g.key, g.commandLine(), g.follower.Unknown())
+	unknown := g.follower.Unknown()
+	if unknown != "" {
+		return judgeProxy(g.key, nil, unknown)
+	}
+	deployment, known := g.object()
+	if !known {
+		unknown = kube.NotFoundYet
+	}
+	return judgeProxy(g.key, commandLine(deployment), unknown)
 }
 
 // Stable reports whether the answer is known, or stays unknown unless somebody
 // acts.
 func (g *ProxyGate) Stable() bool { return g.follower.Stable() }
 
-func (g *ProxyGate) commandLine() []string {
+func commandLine(obj client.Object) []string {
 	var args []string
-	if deployment, ok := g.follower.Get(g.key).(*appsv1.Deployment); ok && deployment.DeletionTimestamp == nil {
+	if deployment, ok := obj.(*appsv1.Deployment); ok {
 		for _, container := range deployment.Spec.Template.Spec.Containers {
 			args = slices.Concat(args, container.Command, container.Args)
 		}

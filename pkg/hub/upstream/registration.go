@@ -5,8 +5,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -18,23 +20,40 @@ const DefaultRegistrationClusterRole = "open-cluster-management:cluster-manager-
 
 // RegistrationGate tells whether this addon may write ClusterProfiles now.
 type RegistrationGate struct {
-	// Reader reads ClusterRoles from a cache that holds the one named ClusterRole.
-	Reader client.Reader
+	lasting
+	reader      client.Reader
+	clusterRole string
+	override    Override
+}
 
-	// ClusterRole is the name of the registration controller's ClusterRole.
-	ClusterRole string
+// AddRegistrationGate makes a gate of the registration controller's ClusterRole, of
+// that name. The manager's cache must hold it, as CacheOptions says.
+func AddRegistrationGate(
+	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock,
+) (*RegistrationGate, error) {
+	g := newRegistrationGate(mgr.GetCache(), clusterRole, override, clock)
+	return g, mgr.Add(g)
+}
 
-	// Override is what the administrator says.
-	Override Override
+func newRegistrationGate(
+	reader client.Reader, clusterRole string, override Override, clock clock.Clock,
+) *RegistrationGate {
+	return &RegistrationGate{lasting: lasting{clock: clock}, reader: reader, clusterRole: clusterRole, override: override}
 }
 
 // Verdict reads the cache. On an error profiles must not be written.
 func (g *RegistrationGate) Verdict(ctx context.Context) (Verdict, error) {
-	role, err := kube.Get(ctx, g.Reader, client.ObjectKey{Name: g.ClusterRole}, &rbacv1.ClusterRole{})
+	role, err := kube.Get(ctx, g.reader, client.ObjectKey{Name: g.clusterRole}, &rbacv1.ClusterRole{})
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judgeRegistration(g.ClusterRole, role, g.Override), nil
+	var found client.Object
+	if role != nil {
+		found = role
+	}
+	counts, known := g.settle(found)
+	role, _ = counts.(*rbacv1.ClusterRole)
+	return judgeRegistration(g.clusterRole, role, known, g.override), nil
 }
 
 // CacheOptions restricts the manager's cache of ClusterRoles to the registration

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -19,9 +20,11 @@ type Syncer struct {
 }
 
 // AddSyncer makes the manager follow the syncer's ClusterRole, unless the
-// administrator says that the syncer is off.
-func AddSyncer(mgr manager.Manager, override Override) (*Syncer, error) {
-	s := &Syncer{override: override}
+// administrator says that the syncer is off. That the ClusterRole is missing from the
+// first counts at once: most hubs are like that, and withdrawals would wait for it
+// after every start.
+func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Syncer, error) {
+	s := &Syncer{followed: followed{lasting: lasting{clock: clock, absentFirst: true}}, override: override}
 	if override == OverrideOff {
 		return s, nil
 	}
@@ -34,4 +37,10 @@ func AddSyncer(mgr manager.Manager, override Override) (*Syncer, error) {
 func (s *Syncer) Known() bool { return s.follower.Unknown() == "" }
 
 // On reports whether the syncer is on. It is meaningful only once Known is true.
-func (s *Syncer) On() bool { return judgeSyncer(s.follower.Get(s.key) != nil, s.override) }
+func (s *Syncer) On() bool {
+	if s.override == OverrideOff || !s.Known() {
+		return judgeSyncer(false, s.override)
+	}
+	role, _ := s.object()
+	return judgeSyncer(role != nil, s.override)
+}

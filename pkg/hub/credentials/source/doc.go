@@ -10,7 +10,7 @@
 // new is read once more two seconds later: another may have been made within the
 // same second. Every token is also read every four to six minutes, which finds
 // Secrets that were changed or deleted without a word in the status. A Secret that
-// is missing is read again after a few seconds before it counts as gone, because
+// is missing is read again after ten seconds before it counts as gone, because
 // its agent recreates it.
 //
 // RBAC: managedserviceaccounts list and watch, cluster-wide; secrets get in the

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 	// missingLook is when a missing Secret is looked for once more before its copies
 	// are withdrawn: its agent, which may be far away, recreates a deleted Secret.
 	// The token itself is still valid meanwhile.
-	missingLook = 5 * time.Second
+	missingLook = kube.AbsenceCounts
 
 	// justNow is how old a new token may be, by the spoke's clock.
 	justNow = time.Minute
@@ -96,7 +98,8 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 }
 
 // recordMissing keeps the finding that the Secret is missing. The previous finding
-// by the same reference stays in force until the Secret was missing for a while.
+// by the same reference stays in force until the Secret was missing for a while. If
+// there is none, as after a start, copies stay as they are for as long.
 func (s *findings) recordMissing(account types.NamespacedName, f Finding, now time.Time) Finding {
 	if before, ok := s.waitForMissing(account, f.reference, now); ok {
 		return before
@@ -110,7 +113,10 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.found[account]
-	if !known || before.reference != ref || before.Problem != "" {
+	if !known {
+		before = Finding{reference: ref, Expires: now.Add(2 * missingLook)} // of an unknown token
+	}
+	if before.reference != ref || before.Problem != "" {
 		return Finding{}, false
 	}
 	if !before.missing || now.Before(before.at) {

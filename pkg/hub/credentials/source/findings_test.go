@@ -50,6 +50,26 @@ func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
 		t.Errorf("in the end: %+v", got)
 	}
 
+	// The same goes for a Secret that nobody has read before.
+	other := types.NamespacedName{Namespace: "cluster1", Name: "other"}
+	for _, after := range []time.Duration{0, missingLook - 1} {
+		now := began.Add(after)
+		if got := s.recordMissing(other, gone, now).At(now); got.Problem != "" || !got.Next.Equal(began.Add(missingLook)) {
+			t.Errorf("never read, after %s: %+v", after, got)
+		}
+	}
+	if got := s.recordMissing(other, gone, began.Add(missingLook)); got.Problem != gone.Problem {
+		t.Errorf("never read, in the end: %+v", got)
+	}
+
+	// But not if the account says that the token is another one.
+	rotated := gone
+	rotated.reference.refreshed = midnight.Add(time.Hour)
+	s.record(anAccount, found("a"), began.Add(time.Minute))
+	if got := s.recordMissing(anAccount, rotated, began.Add(2*time.Minute)); got.Problem != gone.Problem {
+		t.Errorf("of another token: %+v", got)
+	}
+
 	// It is back, and goes again: that is another while.
 	s.record(anAccount, found("b"), began.Add(time.Minute))
 	if got := s.recordMissing(anAccount, gone, began.Add(time.Hour)); got.Problem != "" {

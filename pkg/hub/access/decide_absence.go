@@ -1,0 +1,82 @@
+package access
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// isPassing reports whether a problem ends by itself within moments, so that it is
+// not worth a word.
+func isPassing(problem string) bool {
+	return strings.HasSuffix(problem, kube.NotReadYet) || strings.HasSuffix(problem, kube.NotFoundYet)
+}
+
+// absences hold back the absence of what all clusters share until it counts.
+type absences struct {
+	configurations kube.Held[*[]configuration]
+	service        kube.Held[*corev1.Service]
+	secret         kube.Held[*corev1.Secret]
+}
+
+// settle returns what counts of the facts, and how long until that may change by
+// itself; zero means never. The ConfigMap that remembers the CA is not held back:
+// whoever deletes it wants the old CA forgotten at once.
+func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time) (proxyFacts, time.Duration) {
+	facts, wait := a.settleConfigurations(o, facts, now)
+	if o.URL == "" {
+		facts.service = settleObject(&a.service, facts.service, now, &wait)
+	}
+	if len(o.CABundle) == 0 {
+		facts.secret = settleObject(&a.secret, facts.secret, now, &wait)
+	}
+	return facts, wait
+}
+
+// settleConfigurations holds back that the one configuration that matters is gone,
+// alone or with its API. A new API is followed anew, so that what was in the old one
+// is not known for a moment, and then missing until somebody restores it.
+func (a *absences) settleConfigurations(
+	o ClusterProxyOptions, facts proxyFacts, now time.Time,
+) (proxyFacts, time.Duration) {
+	var last *[]configuration
+	var wait time.Duration
+	if facts.unknown != "" {
+		last = a.configurations.Unknown()
+		if !isPassing(facts.unknown) {
+			return facts, 0
+		}
+	} else {
+		var found *[]configuration
+		isTheOne := func(c configuration) bool { return c.name == o.Configuration }
+		if facts.served && slices.ContainsFunc(facts.configurations, isTheOne) {
+			found = &facts.configurations
+		}
+		last, wait = a.configurations.Settle(found, now)
+	}
+	switch {
+	case last != nil:
+		facts.unknown, facts.served, facts.configurations = "", true, *last
+	case wait > 0:
+		facts.unknown = kube.NotFoundYet
+	}
+	return facts, wait
+}
+
+// settleObject holds back the absence of one object, and shortens wait to when it
+// counts.
+func settleObject[T any](held *kube.Held[*T], f found[T], now time.Time, wait *time.Duration) found[T] {
+	if f.unknown != "" {
+		return f
+	}
+	last, left := held.Settle(f.object, now)
+	*wait = kube.Sooner(*wait, left)
+	if last == nil && left > 0 {
+		return found[T]{unknown: kube.NotFoundYet}
+	}
+	return found[T]{object: last}
+}

@@ -1,0 +1,111 @@
+package access
+
+import (
+	"sync"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// absenceGrain is how exactly the absence of addons is timed: when many clusters
+// lose theirs one after the other, that many are looked at together.
+const absenceGrain = time.Second
+
+// proxied knows which clusters have cluster-proxy's addon. A cluster that loses it
+// counts as having it for kube.AbsenceCounts. A cluster that lacks it from the first
+// may have lost it a moment before: for as long after the start it is not known. It
+// is safe for concurrent use.
+type proxied struct {
+	mu sync.Mutex
+
+	has  map[string]struct{}
+	lost map[string]time.Time // since when; forgotten when that counts
+
+	// began is when the addons were first known; zero before.
+	began time.Time
+	// settled is true when a cluster that never had the addon counts as such.
+	settled bool
+	// asked are the clusters of which nothing could be told before.
+	asked map[string]struct{}
+}
+
+func newProxied() *proxied {
+	return &proxied{has: map[string]struct{}{}, lost: map[string]time.Time{}, asked: map[string]struct{}{}}
+}
+
+// came says that clusters have the addon. It reports whether that is news.
+func (p *proxied) came(clusters ...string) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cluster := range clusters {
+		_, had := p.has[cluster]
+		_, lost := p.lost[cluster]
+		p.has[cluster] = struct{}{}
+		delete(p.lost, cluster)
+		delete(p.asked, cluster)
+		news = news || !had && !lost
+	}
+	return news
+}
+
+// went says that a cluster does not have the addon any more. It reports whether
+// settle must be called for that: it is the first of those whose absence does not
+// count yet.
+func (p *proxied) went(cluster string, now time.Time) (first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.has, cluster)
+	if _, lost := p.lost[cluster]; !lost {
+		p.lost[cluster] = now
+	}
+	return len(p.lost) == 1
+}
+
+// of reports whether a cluster counts as having the addon; known is false when that
+// cannot be told yet. cached says whether the cache has it now, which changes a
+// moment before came or went is called.
+func (p *proxied) of(cluster string, cached bool) (has, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, had := p.has[cluster]
+	_, lost := p.lost[cluster]
+	switch {
+	case cached || had || lost:
+		return true, true
+	case !p.settled:
+		p.asked[cluster] = struct{}{}
+		return false, false
+	default:
+		return false, true
+	}
+}
+
+// settle returns the clusters whose absence counts from now on, and how long until
+// there may be others; zero means that none are waiting. known says whether the
+// addons are.
+func (p *proxied) settle(known bool, now time.Time) (without []string, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known && p.began.IsZero() {
+		p.began = now
+	}
+	if !p.began.IsZero() && !p.settled {
+		if wait = p.began.Add(kube.AbsenceCounts).Sub(now); wait <= 0 {
+			p.settled, wait = true, 0
+			for cluster := range p.asked {
+				without = append(without, cluster)
+			}
+			p.asked = map[string]struct{}{}
+		}
+	}
+	for cluster, since := range p.lost {
+		left := since.Add(kube.AbsenceCounts).Sub(now)
+		if left <= 0 {
+			delete(p.lost, cluster)
+			without = append(without, cluster)
+			continue
+		}
+		wait = kube.Sooner(wait, max(left, absenceGrain))
+	}
+	return without, wait
+}

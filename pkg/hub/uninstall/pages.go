@@ -1,0 +1,118 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Kinds of which only metadata is read.
+var (
+	addonKind   = schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
+	profileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+)
+
+func ourAddons() client.ListOption {
+	return client.MatchingFields{metav1.ObjectNameField: contract.AddonName}
+}
+
+func ourProfiles() client.ListOption {
+	return client.MatchingLabels{
+		contract.LabelManagedBy:      contract.ManagedBy,
+		contract.LabelClusterManager: contract.ClusterManagerName,
+	}
+}
+
+func ourGrants() client.ListOption {
+	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
+}
+
+// eachMetadata calls take with the metadata of the selected objects, page by page.
+func (u *uninstaller) eachMetadata(
+	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
+	take func([]metav1.PartialObjectMetadata) error,
+) error {
+	return eachPage(ctx, u, func() *metav1.PartialObjectMetadataList { return kube.PartialList(kind) },
+		func(page *metav1.PartialObjectMetadataList) error { return take(page.Items) }, selected)
+}
+
+// eachPage lists objects page by page, each into a new list: decoding into a used one
+// would merge the pages. A list that takes longer than the API server remembers its
+// state goes on in the present one: what comes meanwhile may be missed, and is found
+// when the hub is observed again.
+func eachPage[L client.ObjectList](
+	ctx context.Context, u *uninstaller, newPage func() L, take func(L) error, selected client.ListOption,
+) error {
+	for token := ""; ; {
+		page := newPage()
+		err := u.client.List(ctx, page, selected, client.Limit(u.pageSize), client.Continue(token))
+		if next := remainder(err); next != "" && next != token {
+			token = next
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(page); err != nil {
+			return err
+		}
+		if token = page.GetContinue(); token == "" {
+			return nil
+		}
+	}
+}
+
+// remainder returns the token with which the API server goes on although the state
+// that the list began with is forgotten; "" if the error is another one.
+func remainder(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
+// forEach calls do for every object, for several at a time, and returns the first
+// error. One that fails does not keep the others from their turn, unless trying them
+// is pointless.
+func forEach(objects []metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error) error {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	failure := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return first
+	}
+	slots := make(chan struct{}, workers)
+	for i := range objects {
+		if isFinal(failure()) {
+			break
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := do(&objects[i]); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil || isFinal(err) {
+					first = err
+				}
+			}
+		})
+	}
+	group.Wait()
+	return first
+}
