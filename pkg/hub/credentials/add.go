@@ -72,8 +72,8 @@ const (
 // from caches.
 type Rule interface {
 	// Selected applies the rule to a pair: the namespace, and as its name the
-	// cluster.
-	Selected(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
+	// cluster. withdrawing says that a No would take something away.
+	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
 	// Namespaces returns where there is a ClusterProfile of a cluster's name.
 	Namespaces(ctx context.Context, cluster string) ([]string, error)

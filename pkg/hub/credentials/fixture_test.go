@@ -96,7 +96,7 @@ type rule struct {
 	listed  client.Reader
 }
 
-func (r *rule) Selected(_ context.Context, pair types.NamespacedName) (selection.Result, error) {
+func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if answer, ok := r.answers[pair]; ok {

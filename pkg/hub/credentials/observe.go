@@ -71,7 +71,7 @@ func (r *observer) observeTarget(
 	ctx context.Context, key types.NamespacedName, rivals []rival, t *observedTarget, now time.Time,
 ) (err error) {
 	pair := types.NamespacedName{Namespace: t.namespace, Name: key.Namespace}
-	if t.selection, err = r.rule.Selected(ctx, pair); err != nil {
+	if t.selection, err = r.rule.Selected(ctx, pair, t.copy.Present); err != nil {
 		return err
 	}
 	profile, err := r.profile(ctx, pair)
@@ -132,7 +132,9 @@ func (r *observer) claims(ctx context.Context, account rival, namespace string) 
 	if _, ok := account.wanted.in[namespace]; !ok {
 		return false, nil
 	}
-	selected, err := r.rule.Selected(ctx, types.NamespacedName{Namespace: namespace, Name: account.key.Namespace})
+	// A copy of the account may be there, which others must not take the place of.
+	pair := types.NamespacedName{Namespace: namespace, Name: account.key.Namespace}
+	selected, err := r.rule.Selected(ctx, pair, true)
 	return selected.Answer != selection.No, err
 }
 

@@ -610,10 +610,11 @@ func TestPlacementsNarrow(t *testing.T) {
 		s.later(700 * time.Millisecond)
 		waits(t, s, 300*time.Millisecond)
 		s.later(200 * time.Millisecond)
+		// What happens to another cluster does not prolong it.
 		s.Decide(placement, decision, "yet another")
-		waits(t, s, time.Second)
+		waits(t, s, 100*time.Millisecond)
 		s.came(inPlace, "")
-		s.later(time.Second)
+		s.later(100 * time.Millisecond)
 		s.mustStep(del)
 		s.came(withheld, "is not chosen by a Placement")
 		s.settled()

@@ -56,13 +56,7 @@ type observedPlacement struct {
 	// cluster.
 	decides bool
 
-	// decisions is how many clusters all slices name.
-	decisions int
-
-	// slices and newest (a resource version) tell one state of the slices from
-	// another.
-	slices int
-	newest string
+	tally tally
 }
 
 // decide applies the rule: a profile exists for a cluster of the inventory in a
@@ -230,7 +224,7 @@ func undecidedReason(p observedPlacement) string {
 		return "has not been scheduled"
 	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
 		return "is misconfigured"
-	case p.decisions != int(selected):
+	case p.tally.decisions != int(selected):
 		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", selected)
 	default:
 		return ""

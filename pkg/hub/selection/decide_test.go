@@ -72,7 +72,7 @@ func chooser(name string, decides bool, n int, changes ...func(*observedPlacemen
 				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
 			},
 		},
-		decides: decides, decisions: n, slices: 1, newest: "5",
+		decides: decides, tally: tally{decisions: n, slices: 1, newest: "5"},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 	misconfigured := func(p *observedPlacement) {
 		p.placement.Status.Conditions = append(p.placement.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
-	incomplete := func(p *observedPlacement) { p.decisions-- }
+	incomplete := func(p *observedPlacement) { p.tally.decisions-- }
 	const (
 		notChosen = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 		unbound   = "is in no ManagedClusterSet that is bound and published here"

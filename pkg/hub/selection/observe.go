@@ -49,9 +49,10 @@ func Kinds() []schema.GroupVersionKind {
 }
 
 // observe reads what the rule needs to know of a pair. It reads caches only.
-func observe(ctx context.Context, reader client.Reader, pair types.NamespacedName) (Observation, error) {
+func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observation, error) {
 	var o Observation
 	var err error
+	reader := r.cache
 	for _, crd := range sourceCRDs {
 		served, err := kube.IsServed(ctx, reader, crd)
 		if err != nil {
@@ -82,7 +83,7 @@ func observe(ctx context.Context, reader client.Reader, pair types.NamespacedNam
 	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
 		return o, err
 	}
-	o.placements, err = observePlacements(ctx, reader, pair)
+	o.placements, err = r.observePlacements(ctx, pair)
 	return o, err
 }
 
@@ -105,17 +106,15 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 	return bindings, nil
 }
 
-func observePlacements(
-	ctx context.Context, reader client.Reader, pair types.NamespacedName,
-) ([]observedPlacement, error) {
+func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]observedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
-	if err := reader.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
+	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
 	placements := make([]observedPlacement, 0, len(list.Items))
 	for i := range list.Items {
-		placement, err := observePlacement(ctx, reader, &list.Items[i], pair.Name)
+		placement, err := r.observePlacement(ctx, &list.Items[i], pair.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -127,37 +126,28 @@ func observePlacements(
 	return placements, nil
 }
 
-func observePlacement(
-	ctx context.Context, reader client.Reader, placement *clusterv1beta1.Placement, cluster string,
+func (r *Rule) observePlacement(
+	ctx context.Context, placement *clusterv1beta1.Placement, cluster string,
 ) (observedPlacement, error) {
 	o := observedPlacement{placement: placement}
-	decisions := func(index, value string) (*clusterv1beta1.PlacementDecisionList, error) {
+	decisions := func(index, value string) ([]clusterv1beta1.PlacementDecision, error) {
 		list := &clusterv1beta1.PlacementDecisionList{}
 		here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
-		if err := reader.List(ctx, list, here, matching, kube.Uncopied); err != nil {
+		if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
 			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 		}
-		return list, nil
+		return list.Items, nil
 	}
 	named, err := decisions(IndexDecisionByCluster, decisionKey(placement.Name, cluster))
 	if err != nil {
 		return o, err
 	}
-	o.decides = len(named.Items) > 0
-	all, err := decisions(IndexDecisionByPlacement, placement.Name)
-	if err != nil {
-		return o, err
-	}
-	o.slices = len(all.Items)
-	for i := range all.Items {
-		for _, decision := range all.Items[i].Status.Decisions {
-			if decision.ClusterName != "" {
-				o.decisions++
-			}
-		}
-		o.newest = later(o.newest, all.Items[i].ResourceVersion)
-	}
-	return o, nil
+	o.decides = len(named) > 0
+	o.tally, err = r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
+		all, err := decisions(IndexDecisionByPlacement, placement.Name)
+		return tallyOf(all), err
+	})
+	return o, err
 }
 
 // later returns the later of two resource versions. Of two that cannot be compared

@@ -40,12 +40,13 @@ type Remembered interface {
 type Routes struct {
 	reader     client.Reader
 	settling   *settling
+	tallies    *tallies
 	remembered Remembered
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered Remembered) Routes {
-	return Routes{reader: r.cache, settling: r.settling, remembered: remembered}
+	return Routes{reader: r.cache, settling: r.settling, tallies: r.tallies, remembered: remembered}
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads but
@@ -56,6 +57,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
+	r.tallies.watch()
 	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	return b.
 		Watches(&clusterv1.ManagedCluster{}, route(r.pairsForCluster), when(clusterMatters)).
@@ -172,6 +174,7 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 	}
 	if placement == nil || !publishes(placement) {
 		r.settling.forget(key)
+		r.tallies.drop(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)
 	return found.requests(ctx, err)
@@ -196,7 +199,8 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	if !ok || placementOf(decision) == "" {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: decision.Namespace, Name: placementOf(decision)}
+	key := placementKey(decision)
+	r.tallies.drop(key)
 	found := pairs{}
 	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil || !publishes(placement) {
@@ -204,6 +208,11 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	}
 	for _, cluster := range decidedClusters(decision) {
 		found.add(decision.Namespace, cluster)
+	}
+	// What this slice names, or named until now, has not been absent before. Whoever
+	// looks at the pair may come too late to see a short return.
+	for pair := range found {
+		r.settling.present(pair)
 	}
 	if r.settling.takeAwaited(key) {
 		err = r.addNamespace(ctx, found, decision.Namespace)

@@ -34,6 +34,7 @@ type Rule struct {
 	cache    Cache
 	clock    clock.PassiveClock
 	settling *settling
+	tallies  *tallies
 	changes  *changeTracker
 
 	indexed int // how many indexes Prepare has added
@@ -42,7 +43,10 @@ type Rule struct {
 
 // New returns a rule that answers Unknown until it is prepared.
 func New(cache Cache, clock clock.PassiveClock) *Rule {
-	return &Rule{cache: cache, clock: clock, settling: newSettling(), changes: newChangeTracker()}
+	return &Rule{
+		cache: cache, clock: clock,
+		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(),
+	}
 }
 
 // Prepare makes the cache hold and index what the rule reads, which the hub must
@@ -72,28 +76,35 @@ func (r *Rule) Prepare(ctx context.Context) error {
 func (r *Rule) Ready() bool { return r.ready.Load() }
 
 // Observe reads a pair, the namespace and as its name the cluster, and applies the
-// rule to it. A No with Result.ByPlacement must not be acted on before Settle has
-// returned 0.
+// rule to it. Settle must be asked before anything is done because of the result.
 func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
-	o, err := observe(ctx, r.cache, pair)
+	o, err := r.observe(ctx, pair)
 	if err != nil {
 		return Observation{}, Result{}, err
 	}
-	return o, decide(o), nil
+	result := decide(o)
+	if result.Answer == Yes || result.Answer == No && !result.ByPlacement {
+		r.settling.present(pair)
+	}
+	return o, result, nil
 }
 
-// Settle returns how long to wait before acting on a result, because the decisions
-// of the namespace's Placements have only just changed; 0 means not at all.
-// withdrawing says that acting on a No would take something away. Once Settle has
-// returned 0 for an Unknown that rests on Placements, the routes lead back to the
-// pair when one of these changes.
+// Settle returns how long to wait before acting on a result, because the cluster has
+// only just disappeared from the decisions of the namespace's Placements, or these
+// are being written; 0 means not at all. withdrawing says that acting on a No would
+// take something away. Once Settle has returned 0 for an Unknown that rests on
+// Placements, the routes lead back to the pair when one of these changes.
+//
+// Only a controller that watches the routes may call it: that it works tells that
+// all of them have begun.
 func (r *Rule) Settle(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result, withdrawing bool,
 ) (time.Duration, error) {
+	r.tallies.follow()
 	left := r.settling.see(o.placements, r.clock.Now())
 	switch {
 	case result.ByPlacement && withdrawing:
-		return left, nil
+		return r.settling.absence(pair, r.clock.Now()), nil
 	case len(result.Undecided) == 0:
 		return 0, nil
 	case left > 0:
@@ -104,7 +115,7 @@ func (r *Rule) Settle(
 	}
 	// An event that came between the observation and await found nobody waiting, so
 	// look again.
-	again, err := observePlacements(ctx, r.cache, pair)
+	again, err := r.observePlacements(ctx, pair)
 	return r.settling.see(again, r.clock.Now()), err
 }
 
@@ -119,9 +130,10 @@ func (r *Rule) Track(pair types.NamespacedName, answer Answer, profile *inventor
 // at once.
 func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
 
-// Selected applies the rule to a pair as the caches are. An absence from
-// Placements' decisions is Unknown until it has lasted.
-func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result, error) {
+// Selected applies the rule to a pair as the caches are. withdrawing says that a No
+// would take something away: then an absence from Placements' decisions is Unknown
+// until it has lasted.
+func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (Result, error) {
 	if !r.Ready() {
 		return Result{Why: "has not been looked at yet", Again: notReady}, nil
 	}
@@ -132,8 +144,8 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result,
 	if !o.ProfileAPI {
 		return Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD}, nil
 	}
-	if result.ByPlacement {
-		if left := r.settling.see(o.placements, r.clock.Now()); left > 0 {
+	if result.ByPlacement && withdrawing {
+		if left := r.settling.absence(pair, r.clock.Now()); left > 0 {
 			result.Answer, result.Again = Unknown, left
 		}
 	}

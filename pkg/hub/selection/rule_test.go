@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -50,7 +51,7 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 // selected compares what the rule says.
 func (s *scene) selected(want Result) {
 	s.t.Helper()
-	got, err := s.Selected(s.t.Context(), s.pair)
+	got, err := s.Selected(s.t.Context(), s.pair, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -103,14 +104,24 @@ func TestSelected(t *testing.T) {
 		})
 	}
 
+	const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 	t.Run("an absence from decisions must last", func(t *testing.T) {
 		s := newScene(t, chooser("p", false, 0).placement)
-		const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 		s.selected(Result{Why: why, Again: time.Second})
 		s.later(700 * time.Millisecond)
 		s.selected(Result{Why: why, Again: 300 * time.Millisecond})
 		s.later(300 * time.Millisecond)
 		s.selected(Result{Answer: No, Why: why})
+	})
+	t.Run("an absence that takes nothing away counts at once, and is not remembered", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, 0).placement)
+		got, err := s.Selected(t.Context(), s.pair, false)
+		if err != nil || got.Answer != No || got.Again != 0 {
+			t.Errorf("selected: %+v, %v; want a No at once", got, err)
+		}
+		if len(s.settling.absent) != 0 {
+			t.Errorf("remembered: %v", s.settling.absent)
+		}
 	})
 }
 
@@ -156,6 +167,52 @@ func TestSettle(t *testing.T) {
 		s.settles(false, 0)
 		s.later(time.Second)
 		s.settles(true, 0)
+	})
+	t.Run("what happens to others does not prolong an absence", func(t *testing.T) {
+		p, churning := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		s := newScene(t, p, churning)
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		// OCM writes the slice before the Placement's status.
+		churning.Status.Decisions = append(churning.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "d"})
+		s.update(churning)
+		s.settles(true, time.Second) // incomplete
+		p.Status.NumberOfSelectedClusters = 2
+		s.update(p)
+		s.settles(true, 400*time.Millisecond)
+		s.later(400 * time.Millisecond)
+		s.settles(true, 0)
+	})
+	t.Run("who returns and leaves again is absent anew", func(t *testing.T) {
+		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		s := newScene(t, p, decision)
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		decision.Status.Decisions[0].ClusterName = "c"
+		s.update(decision)
+		s.settles(false, 0)
+		decision.Status.Decisions[0].ClusterName = "another"
+		s.update(decision)
+		s.settles(true, time.Second)
+	})
+	t.Run("a return that only the routes saw ends an absence", func(t *testing.T) {
+		p := chooser("p", false, 1).placement
+		s := newScene(t, p, slice("p-1", "p", others...))
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		s.Routes(memory{}).pairsForDecision(t.Context(), slice("p-1", "p", "c"))
+		s.settles(true, time.Second)
+	})
+	t.Run("the absence of a pair that is gone is forgotten", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, 1).placement, slice("p-1", "p", others...))
+		s.settles(true, time.Second)
+		if err := s.cache.Delete(t.Context(), ocmtest.Addon("c")); err != nil {
+			t.Fatal(err)
+		}
+		s.settles(true, 0)
+		if len(s.settling.absent) != 0 {
+			t.Errorf("remembered: %v", s.settling.absent)
+		}
 	})
 	t.Run("an undecided Placement is waited for, then awaited", func(t *testing.T) {
 		p := chooser("p", false, 2).placement

@@ -7,17 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settleTime is how long a Placement's decisions must stay the same before the
-// absence of a cluster from them means anything. OCM writes the slices of a
-// decision one by one, so a cluster that moves from one slice to another is in
-// none for a moment.
+// settleTime is how long a cluster must have been absent from the decisions of
+// Placements before that means anything. OCM writes the slices of a decision one by
+// one, so a cluster that moves from one slice to another is in none for a moment.
+//
+// It is also how long a Placement without complete decisions must have stayed the
+// same before that is reported: until then OCM is still writing.
 const settleTime = time.Second
 
 // settling remembers how long the decisions of each publishing Placement have been
-// the same.
+// the same, and since when pairs have been absent from complete decisions. What
+// happens to other clusters does not prolong the absence of one.
 type settling struct {
 	mu   sync.Mutex
-	seen map[types.NamespacedName]sighting
+	seen map[types.NamespacedName]sighting // by Placement
+
+	// absent holds, by pair, when it was first seen absent. There are entries only
+	// for absent pairs from which somebody would take something away, and only as
+	// long as they are absent.
+	absent map[types.NamespacedName]time.Time
 }
 
 type sighting struct {
@@ -29,23 +37,19 @@ type sighting struct {
 // placementState tells one state of a Placement's decisions from another.
 type placementState struct {
 	uid       types.UID
-	slices    int
-	newest    string
-	decisions int
+	tally     tally
 	selected  int32
 	undecided string
 }
 
 func newSettling() *settling {
-	return &settling{seen: map[types.NamespacedName]sighting{}}
+	return &settling{seen: map[types.NamespacedName]sighting{}, absent: map[types.NamespacedName]time.Time{}}
 }
 
 func stateOf(p observedPlacement) placementState {
 	return placementState{
 		uid:       p.placement.UID,
-		slices:    p.slices,
-		newest:    p.newest,
-		decisions: p.decisions,
+		tally:     p.tally,
 		selected:  p.placement.Status.NumberOfSelectedClusters,
 		undecided: undecidedReason(p),
 	}
@@ -65,9 +69,35 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 			before = sighting{state: state, since: now, awaited: ok && before.awaited}
 			s.seen[key] = before
 		}
-		left = max(left, before.since.Add(settleTime).Sub(now))
+		left = max(left, timeLeft(before.since, now))
 	}
 	return left
+}
+
+// timeLeft returns how long it takes until something has lasted for settleTime. A
+// clock that is set back makes nobody wait for longer.
+func timeLeft(since, now time.Time) time.Duration {
+	return min(max(since.Add(settleTime).Sub(now), 0), settleTime)
+}
+
+// absence takes note that a pair is absent from complete decisions, and returns how
+// long it takes until that has lasted for settleTime: 0 when it has.
+func (s *settling) absence(pair types.NamespacedName, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, ok := s.absent[pair]
+	if !ok {
+		since = now
+		s.absent[pair] = now
+	}
+	return timeLeft(since, now)
+}
+
+// present ends the absence of a pair.
+func (s *settling) present(pair types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.absent, pair)
 }
 
 // await records that pairs of the namespace wait for a Placement to be decided.
