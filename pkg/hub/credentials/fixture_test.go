@@ -27,6 +27,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // hubWithoutAccounts does not serve ManagedServiceAccounts.
@@ -38,8 +39,10 @@ var (
 func TestMain(m *testing.M) { apitest.Main(m, hub, hubWithoutAccounts) }
 
 const (
-	// patience is how long a test waits for what must happen.
-	patience = time.Minute
+	// patience is how long a test waits for what must happen. While the CRD of accounts
+	// is new, a manager that finds copies of an earlier one waits for a minute before it
+	// believes that an account is missing.
+	patience = time.Minute + kube.RestoreTime
 
 	// quietly is how long nothing must happen.
 	quietly = time.Second
@@ -74,7 +77,7 @@ func managerRights() []client.Object {
 		role("test-manager",
 			rule("authentication.open-cluster-management.io", "managedserviceaccounts", "list", "watch"),
 			rule("multicluster.x-k8s.io", "clusterprofiles", "list", "watch"),
-			rule("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch"),
+			rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
 			rule("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch", "create", "patch"),

@@ -29,6 +29,7 @@ type observer struct {
 	reader        client.Reader // ClusterProfiles
 	rule          Rule
 	syncer        UpstreamSyncer
+	definitions   *kube.Definitions
 	draining      bool
 	requireTarget bool
 }
@@ -37,6 +38,9 @@ type observer struct {
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
 	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On()}
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
+		return o, err
+	}
+	if err := r.observeDefinition(ctx, &o); err != nil {
 		return o, err
 	}
 	if o.account != nil {
@@ -64,6 +68,31 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 		o.targets = append(o.targets, t)
 	}
 	return o, nil
+}
+
+// observeDefinition doubts, where there are copies, that an account was deleted or has
+// lost its token: it may have vanished with its CRD, and may be about to be restored.
+func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
+	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
+		return nil
+	}
+	standing, err := r.definitions.Standing(ctx, r.reader, source.AccountCRD)
+	if err != nil {
+		return err
+	}
+	o.restoring = standing != kube.Served
+	if !o.restoring && isIncomplete(o.account) {
+		doubtful, err := r.definitions.Confirm(ctx, source.AccountCRD)
+		if err != nil {
+			return err
+		}
+		o.restoring = doubtful != ""
+	}
+	if o.restoring {
+		o.again = kube.Sooner(o.again, r.definitions.Left(source.AccountCRD))
+		o.known = !isIncomplete(o.account)
+	}
+	return nil
 }
 
 // observeTarget completes what is known of one namespace.

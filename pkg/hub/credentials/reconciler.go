@@ -124,7 +124,12 @@ func join(effects ...effect) effect {
 
 // claim claims the grants that the account needs, before any is used and again
 // after copies were withdrawn.
+//
+// What an account needs is not known while it may be about to be restored.
 func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
+	if o.restoring && !o.known {
+		return
+	}
 	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
 	for _, grant := range r.grants.Claim(o.key, needed) {
 		r.released(grant)

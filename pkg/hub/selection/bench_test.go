@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -36,7 +37,7 @@ func BenchmarkPair(b *testing.B) {
 				if err != nil || result.Answer != Yes {
 					b.Fatalf("observed %+v, %v", result, err)
 				}
-				if wait, err := rule.Settle(b.Context(), pair, o, result, false); err != nil || wait != 0 {
+				if _, wait, err := rule.Settle(b.Context(), pair, o, result, false); err != nil || wait != 0 {
 					b.Fatalf("settle = %s, %v", wait, err)
 				}
 			}
@@ -78,7 +79,7 @@ func aFleet(b *testing.B, clusters int) *Rule {
 			names = nil
 		}
 	}
-	rule := New(startCache(b, objs...), clock.RealClock{})
+	rule := New(startCache(b, objs...), nil, clock.RealClock{})
 	apitest.Must(b, rule.Prepare(b.Context()))
 	rule.tallies.watch()
 	return rule
@@ -107,11 +108,13 @@ func startCache(b *testing.B, objs ...client.Object) cache.Cache {
 			_ toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 		) toolscache.SharedIndexInformer {
 			still := &toolscache.ListWatch{
-				ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 					list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 					return list, meta.SetList(list, byKind[kindOf(obj)])
 				},
-				WatchFunc:       func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+					return watch.NewFake(), nil
+				},
 				DisableChunking: true,
 			}
 			return toolscache.NewSharedIndexInformer(stillLists{still}, obj, resync, indexers)

@@ -23,18 +23,37 @@ import (
 // ProfileCRD is the name of the CRD without which there are no profiles.
 const ProfileCRD = "clusterprofiles.multicluster.x-k8s.io"
 
-// sourceCRDs are those without which an empty cache says nothing.
-var sourceCRDs = []string{
-	"managedclusters.cluster.open-cluster-management.io",
-	"managedclustersets.cluster.open-cluster-management.io",
-	"managedclustersetbindings.cluster.open-cluster-management.io",
-	"placements.cluster.open-cluster-management.io",
-	"placementdecisions.cluster.open-cluster-management.io",
-	"managedclusteraddons.addon.open-cluster-management.io",
+// CRDs of what the rule rests on.
+const (
+	clusterCRD   = "managedclusters.cluster.open-cluster-management.io"
+	setCRD       = "managedclustersets.cluster.open-cluster-management.io"
+	bindingCRD   = "managedclustersetbindings.cluster.open-cluster-management.io"
+	placementCRD = "placements.cluster.open-cluster-management.io"
+	decisionCRD  = "placementdecisions.cluster.open-cluster-management.io"
+	addonCRD     = "managedclusteraddons.addon.open-cluster-management.io"
+)
+
+// sources are the kinds without which an empty cache says nothing, by their CRD.
+var sources = []struct {
+	crd    string
+	object client.Object
+}{
+	{clusterCRD, &clusterv1.ManagedCluster{}},
+	{setCRD, &clusterv1beta2.ManagedClusterSet{}},
+	{bindingCRD, &clusterv1beta2.ManagedClusterSetBinding{}},
+	{placementCRD, &clusterv1beta1.Placement{}},
+	{decisionCRD, &clusterv1beta1.PlacementDecision{}},
+	{addonCRD, &addonv1beta1.ManagedClusterAddOn{}},
 }
 
 // CRDs names the CRDs of everything the rule reads.
-func CRDs() []string { return append(slices.Clone(sourceCRDs), ProfileCRD) }
+func CRDs() []string {
+	names := []string{ProfileCRD}
+	for _, source := range sources {
+		names = append(names, source.crd)
+	}
+	return names
+}
 
 // Kinds are the kinds that must be served before the rule can be prepared.
 func Kinds() []schema.GroupVersionKind {
@@ -53,16 +72,7 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 	var o Observation
 	var err error
 	reader := r.cache
-	for _, crd := range sourceCRDs {
-		served, err := kube.IsServed(ctx, reader, crd)
-		if err != nil {
-			return o, err
-		}
-		if !served {
-			o.Unserved = append(o.Unserved, crd)
-		}
-	}
-	if o.ProfileAPI, err = kube.IsServed(ctx, reader, ProfileCRD); err != nil {
+	if err := r.observeDefinitions(ctx, &o); err != nil {
 		return o, err
 	}
 	if o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{}); err != nil {
@@ -84,7 +94,30 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 		return o, err
 	}
 	o.placements, err = r.observePlacements(ctx, pair)
+	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
 	return o, err
+}
+
+// observeDefinitions reads what the caches are worth.
+func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
+	for _, source := range sources {
+		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
+		if err != nil {
+			return err
+		}
+		switch standing {
+		case kube.Unserved:
+			o.Unserved = append(o.Unserved, source.crd)
+		case kube.Restoring:
+			o.restoring = append(o.restoring, source.crd)
+		case kube.Young:
+			o.young = append(o.young, source.crd)
+		case kube.Served:
+		}
+	}
+	profiles, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
+	o.ProfileAPI = profiles != kube.Unserved
+	return err
 }
 
 func observeBindings(ctx context.Context, reader client.Reader, namespace string) ([]observedBinding, error) {

@@ -50,15 +50,14 @@ func (r *Rule) Routes(remembered Remembered) Routes {
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads but
-// ClusterProfiles, which the controller itself must watch. contentChanged tells
-// which changes of a ManagedCluster matter besides those that the rule reads.
+// ClusterProfiles, which the controller itself must watch, and CRDs, which
+// Rule.WatchDefinitions watches. contentChanged tells which changes of a ManagedCluster matter besides those that the rule reads.
 func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
 	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
 	r.tallies.watch()
-	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	return b.
 		Watches(&clusterv1.ManagedCluster{}, route(r.pairsForCluster), when(clusterMatters)).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
@@ -67,8 +66,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		Watches(&clusterv1beta1.Placement{}, route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
 		Watches(&clusterv1beta1.Placement{}, route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
 		Watches(&clusterv1beta1.PlacementDecision{}, route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(namespaceMatters)).
-		WatchesMetadata(kube.Partial(kube.CRDKind), route(r.AllPairs), when(crdMatters))
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), route(r.pairsForNamespace), when(namespaceMatters))
 }
 
 func route(find handler.MapFunc) handler.EventHandler {
@@ -159,7 +157,15 @@ func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconc
 // pairsForNamespace leads from a Namespace to all of its pairs.
 func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
-	err := r.addNamespace(ctx, found, obj.GetName())
+	key := client.ObjectKeyFromObject(obj)
+	namespace, err := kube.Get(ctx, r.reader, key, kube.Partial(kube.NamespaceKind))
+	if err != nil {
+		return found.requests(ctx, err)
+	}
+	if namespace == nil {
+		r.settling.widen(key.Name)
+	}
+	err = r.addNamespace(ctx, found, key.Name)
 	return found.requests(ctx, err)
 }
 
@@ -172,8 +178,12 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 	if err != nil {
 		return found.requests(ctx, err)
 	}
-	if placement == nil || !publishes(placement) {
-		r.settling.forget(key)
+	switch {
+	case placement == nil:
+		r.settling.vanished(key)
+		r.tallies.drop(key)
+	case !publishes(placement):
+		r.settling.unpublished(key)
 		r.tallies.drop(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)

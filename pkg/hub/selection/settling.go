@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // settleTime is how long a cluster must have been absent from the decisions of
@@ -21,6 +23,10 @@ const settleTime = time.Second
 type settling struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]sighting // by Placement
+
+	// narrowed holds, by namespace, the Placements that were seen publishing and not
+	// seen to cease, though they may have vanished with their CRD.
+	narrowed kube.SetIndex[string, string]
 
 	// absent holds, by pair, when it was first seen absent. There are entries only
 	// for absent pairs from which somebody would take something away, and only as
@@ -43,7 +49,11 @@ type placementState struct {
 }
 
 func newSettling() *settling {
-	return &settling{seen: map[types.NamespacedName]sighting{}, absent: map[types.NamespacedName]time.Time{}}
+	return &settling{
+		seen:     map[types.NamespacedName]sighting{},
+		narrowed: kube.SetIndex[string, string]{},
+		absent:   map[types.NamespacedName]time.Time{},
+	}
 }
 
 func stateOf(p observedPlacement) placementState {
@@ -63,6 +73,7 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	var left time.Duration
 	for _, p := range placements {
 		key := types.NamespacedName{Namespace: p.placement.Namespace, Name: p.placement.Name}
+		s.narrowed.Insert(key.Namespace, key.Name)
 		state := stateOf(p)
 		before, ok := s.seen[key]
 		if !ok || before.state != state {
@@ -122,9 +133,33 @@ func (s *settling) takeAwaited(placement types.NamespacedName) bool {
 	return true
 }
 
-// forget drops a Placement that is gone.
-func (s *settling) forget(placement types.NamespacedName) {
+// vanished drops a Placement that is not there, for whatever reason.
+func (s *settling) vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+}
+
+// unpublished drops a Placement that does not publish any more.
+func (s *settling) unpublished(placement types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, placement)
+	s.narrowed.Delete(placement.Namespace, placement.Name)
+}
+
+// isNarrowed reports whether Placements of a namespace were seen publishing and not
+// seen to cease.
+func (s *settling) isNarrowed(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.narrowed[namespace]) > 0
+}
+
+// widen records that no Placement of a namespace publishes: all were deleted on
+// purpose, or with the namespace.
+func (s *settling) widen(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.narrowed, namespace)
 }

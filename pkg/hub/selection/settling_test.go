@@ -45,7 +45,7 @@ func TestSettling(t *testing.T) {
 		t.Error("who waited was told")
 	}
 	s.await(key)
-	s.forget(key)
+	s.vanished(key)
 	if s.takeAwaited(key) {
 		t.Error("nobody waits for a Placement that is gone")
 	}
