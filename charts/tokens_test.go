@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -33,6 +36,9 @@ type copying struct {
 func newCopying(t *testing.T) *copying {
 	t.Helper()
 	c := &copying{installed: install(t), user: server.User(t, hubtest.User)}
+	// While the CRDs of a hub with profiles are new, a manager that starts waits for a
+	// minute before it believes that something is missing.
+	c.Patience = 2 * time.Minute
 	set := c.ExclusiveSet("set")
 	c.CleanUp(set)
 	c.set = set.Name
@@ -154,6 +160,28 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.start("--credentials-require-target=false")
 	c.eventually(true, c.copyIn(team))
 	c.eventually(false, c.copyIn(unbound))
+
+	// Somebody deletes the CRD of the set bindings, and restores it with them.
+	profile, held := ocmtest.OurProfile(team, c.cluster), c.copyIn(team)
+	c.MustGet(profile)
+	c.MustGet(held)
+	restore := c.Backup(&clusterv1beta2.ManagedClusterSetBindingList{})
+	server.Reinstall(c.World, "managedclustersetbindings.cluster.open-cluster-management.io", apitest.Hub())
+	restore()
+	c.token = c.Rotate(c.account)
+	c.Eventually("the copy follows", func() string {
+		now := c.copyIn(team)
+		if !c.Find(now) || string(now.Data["token"]) != c.token {
+			return "it has another token"
+		}
+		if now.UID != held.UID {
+			t.Fatal("the copy was deleted and made anew")
+		}
+		return ""
+	})
+	if now := ocmtest.OurProfile(team, c.cluster); !c.Find(now) || now.UID != profile.UID {
+		t.Error("the profile was deleted")
+	}
 
 	// The administrator drains.
 	c.start("--credentials-mode=draining")

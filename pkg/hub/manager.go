@@ -101,7 +101,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the gate of OCM's own profiles: %w", err)
 	}
-	rule := selection.New(mgr.GetCache(), clock.RealClock{})
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
 		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate},

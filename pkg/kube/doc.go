@@ -3,6 +3,7 @@
 // a condition list that others write too, waiting until the cache has seen the
 // controller's own writes, a source of requests that other code fills (Trigger),
 // starting something once its APIs are served (LateStart), following a few objects
-// outside the manager's cache (Follower), and keeping the bodies of requests out of
+// outside the manager's cache (Follower), telling objects that vanished with their CRD
+// from deleted ones (Definitions), and keeping the bodies of requests out of
 // logs. It knows nothing about Open Cluster Management or the inventory.
 package kube

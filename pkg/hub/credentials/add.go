@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,6 +39,9 @@ const (
 	// GrantsControllerName removes RoleBindings that are not needed any more.
 	GrantsControllerName = "hub.credentials-rights"
 
+	// DefinitionsControllerName follows the CRD of ManagedServiceAccounts.
+	DefinitionsControllerName = "hub.credentials-definitions"
+
 	// StartControllerName reads the ManagedServiceAccounts once the hub serves them.
 	StartControllerName = "hub.credentials-start"
 )
@@ -62,8 +66,8 @@ const (
 // from caches.
 type Rule interface {
 	// Selected applies the rule to a pair: the namespace, and as its name the
-	// cluster.
-	Selected(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
+	// cluster. withdrawing says that a No would take something away.
+	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
 	// Namespaces returns where there is a ClusterProfile of a cluster's name.
 	Namespaces(ctx context.Context, cluster string) ([]string, error)
@@ -127,7 +131,10 @@ type Credentials struct {
 	mgr  manager.Manager
 	opts Options
 
-	accounts  *source.Accounts
+	accounts    *source.Accounts
+	definitions *kube.Definitions
+	following   bool // whether the definitions are followed
+
 	tokens    *source.Tokens
 	ledger    *target.Ledger
 	followers *target.Followers
@@ -192,6 +199,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		mgr:            mgr,
 		opts:           opts,
 		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
+		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Clock),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		accountTrigger: &kube.Trigger{},
@@ -287,6 +295,9 @@ func (c *Credentials) start(ctx context.Context) error {
 		}
 		log.FromContext(ctx).Info("Following ManagedServiceAccounts")
 	}
+	if err := c.followDefinition(ctx); err != nil {
+		return err
+	}
 	for _, account := range c.ledger.Accounts() {
 		c.enqueueAccount(account)
 	}
@@ -295,6 +306,27 @@ func (c *Credentials) start(ctx context.Context) error {
 	}
 	c.enqueueStatus("")
 	return nil
+}
+
+// followDefinition follows the CRD of the accounts. When what accounts lack begins to
+// mean something, or ceases to, all of them are looked at.
+func (c *Credentials) followDefinition(ctx context.Context) error {
+	if c.following {
+		return nil
+	}
+	bindings := &rbacv1.RoleBindingList{}
+	if err := c.mgr.GetCache().List(ctx, bindings, kube.Uncopied); err != nil {
+		return fmt.Errorf("listing RoleBindings that tell of copies: %w", err)
+	}
+	tellsOfCopies := func(binding rbacv1.RoleBinding) bool { return binding.Name == contract.TokenTargetRole }
+	fresh := !slices.ContainsFunc(bindings.Items, tellsOfCopies)
+	accounts := kube.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
+	if err := c.definitions.Follow(ctx, c.mgr.GetCache(), fresh, accounts); err != nil {
+		return err
+	}
+	err := c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) { c.enqueueEverything() })
+	c.following = err == nil
+	return err
 }
 
 // allReconciled reports whether it is known which RoleBindings are needed. Where
@@ -337,6 +369,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			reader:        c.mgr.GetCache(),
 			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
+			definitions:   c.definitions,
 			draining:      c.opts.Mode == ModeDraining,
 			requireTarget: c.opts.RequireTarget,
 		},

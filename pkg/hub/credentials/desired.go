@@ -29,6 +29,10 @@ type observed struct {
 	known   bool
 	account *authv1beta1.ManagedServiceAccount // nil when there is none that is labelled
 
+	// restoring is true when accounts may be incomplete, because their CRD was deleted
+	// or created anew: nothing is withdrawn for what an account lacks.
+	restoring bool
+
 	// silent is true when the account names no namespaces and need not: then nobody
 	// expects a copy where the cluster is not published.
 	silent bool
@@ -80,6 +84,12 @@ type observedProfile struct {
 	// why there can be no copy beside the profile that is there, to complete a
 	// sentence that begins with the cluster.
 	why string
+}
+
+// isIncomplete reports whether an account, nil if there is none, lacks what its copies
+// rest on.
+func isIncomplete(account *authv1beta1.ManagedServiceAccount) bool {
+	return account == nil || account.DeletionTimestamp != nil || account.Status.TokenSecretRef == nil
 }
 
 // judgeProfile judges a pair's profile; nil means that there is none.
@@ -214,11 +224,15 @@ type plan struct {
 	token     tokenUse
 	finding   source.Finding // unless the token is to be read
 	problems  []problem
+
+	// restoring is true when the account, and with it its token, may just be about to be
+	// restored: a token that cannot be used is no reason to withdraw a copy.
+	restoring bool
 }
 
 // decide plans what to do about an account.
 func decide(o observed) plan {
-	p := plan{problems: generalProblems(o)}
+	p := plan{problems: generalProblems(o), restoring: o.restoring}
 	if o.uncounted > 0 {
 		where := fmt.Sprintf("%d more namespaces", o.uncounted)
 		text := fmt.Sprintf("only the first %d that its annotation names count", contract.MaxTargets)
@@ -316,7 +330,9 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 		switch {
 		case !d.needsCopy():
 		case found.Problem != "":
-			f.withdraw = append(f.withdraw, d.namespace)
+			if !p.restoring {
+				f.withdraw = append(f.withdraw, d.namespace)
+			}
 		case !d.copy.Holds(found.Digest, d.owner):
 			f.write = append(f.write, d)
 		}

@@ -22,7 +22,8 @@
 //
 // A definite no withdraws the copy at once. What cannot be told, such as an API
 // server's error or a Placement that has not decided, creates nothing and deletes
-// nothing.
+// nothing. An account that vanishes with its CRD, or comes back without its status a
+// minute or less after the CRD did, is no reason to withdraw anything either.
 //
 // # Packages
 //
@@ -45,6 +46,7 @@
 //     accounts that have copies, then first copies. What is done in one target
 //     namespace waits for no other (lanes.go).
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
+//   - hub.credentials-definitions: looks at all accounts when their CRD goes or comes.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // A failed account is retried after 20 ms, then at doubling intervals up to a minute, or
@@ -57,7 +59,7 @@
 //	cluster-wide:
 //	authentication.open-cluster-management.io  managedserviceaccounts  list, watch
 //	multicluster.x-k8s.io               clusterprofiles          list, watch
-//	apiextensions.k8s.io                customresourcedefinitions  list, watch
+//	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
 //	rbac.authorization.k8s.io           clusterroles             bind         (the two)
 //	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch; delete (of the two names)
 //

@@ -28,6 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // hubWithoutAccounts does not serve ManagedServiceAccounts.
@@ -39,8 +40,10 @@ var (
 func TestMain(m *testing.M) { apitest.Main(m, hub, hubWithoutAccounts) }
 
 const (
-	// patience is how long a test waits for what must happen.
-	patience = time.Minute
+	// patience is how long a test waits for what must happen. While the CRD of accounts
+	// is new, a manager that finds copies of an earlier one waits for a minute before it
+	// believes that an account is missing.
+	patience = time.Minute + kube.RestoreTime
 
 	// quietly is how long nothing must happen.
 	quietly = time.Second
@@ -75,7 +78,7 @@ func managerRights() []client.Object {
 		role("test-manager",
 			rule("authentication.open-cluster-management.io", "managedserviceaccounts", "list", "watch"),
 			rule("multicluster.x-k8s.io", "clusterprofiles", "list", "watch"),
-			rule("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch"),
+			rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
 			rule("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch", "create", "patch"),
@@ -98,7 +101,7 @@ type rule struct {
 	listed  client.Reader
 }
 
-func (r *rule) Selected(_ context.Context, pair types.NamespacedName) (selection.Result, error) {
+func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if answer, ok := r.answers[pair]; ok {

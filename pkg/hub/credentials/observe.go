@@ -21,7 +21,7 @@ import (
 )
 
 // observer reads what decides about an account. It reads caches and this process's
-// memory only.
+// memory, and live the CRDs of what a withdrawal rests on.
 type observer struct {
 	accounts      *source.Accounts
 	tokens        *source.Tokens
@@ -29,14 +29,30 @@ type observer struct {
 	reader        client.Reader // ClusterProfiles
 	rule          Rule
 	syncer        UpstreamSyncer
+	definitions   *kube.Definitions
 	draining      bool
 	requireTarget bool
+
+	// unconfirmed leaves the reading of CRDs out: nothing is done because of what is
+	// observed.
+	unconfirmed bool
+}
+
+// glance observes without waiting for the API server, which is enough to tell how
+// urgent an account is.
+func (r *observer) glance(ctx context.Context, key types.NamespacedName, now time.Time) (observed, error) {
+	quick := *r
+	quick.unconfirmed = true
+	return quick.observe(ctx, key, now)
 }
 
 // observe looks at one account and everything that its copies depend on.
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
 	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On()}
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
+		return o, err
+	}
+	if err := r.observeDefinition(ctx, &o); err != nil {
 		return o, err
 	}
 	if o.account != nil {
@@ -66,12 +82,37 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 	return o, nil
 }
 
+// observeDefinition doubts, where there are copies, that an account was deleted or has
+// lost its token: it may have vanished with its CRD, and may be about to be restored.
+func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
+	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
+		return nil
+	}
+	standing, err := r.definitions.Standing(ctx, r.reader, source.AccountCRD)
+	if err != nil {
+		return err
+	}
+	o.restoring = standing != kube.Served
+	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) {
+		doubtful, err := r.definitions.Confirm(ctx, source.AccountCRD)
+		if err != nil {
+			return err
+		}
+		o.restoring = doubtful != ""
+	}
+	if o.restoring {
+		o.again = kube.Sooner(o.again, r.definitions.Left(source.AccountCRD))
+		o.known = !isIncomplete(o.account)
+	}
+	return nil
+}
+
 // observeTarget completes what is known of one namespace.
 func (r *observer) observeTarget(
 	ctx context.Context, key types.NamespacedName, rivals []rival, t *observedTarget, now time.Time,
 ) (err error) {
 	pair := types.NamespacedName{Namespace: t.namespace, Name: key.Namespace}
-	if t.selection, err = r.rule.Selected(ctx, pair); err != nil {
+	if t.selection, err = r.rule.Selected(ctx, pair, t.copy.Present && !r.unconfirmed); err != nil {
 		return err
 	}
 	profile, err := r.profile(ctx, pair)
@@ -132,7 +173,9 @@ func (r *observer) claims(ctx context.Context, account rival, namespace string) 
 	if _, ok := account.wanted.in[namespace]; !ok {
 		return false, nil
 	}
-	selected, err := r.rule.Selected(ctx, types.NamespacedName{Namespace: namespace, Name: account.key.Namespace})
+	// A copy of the account may be there, which others must not take the place of.
+	pair := types.NamespacedName{Namespace: namespace, Name: account.key.Namespace}
+	selected, err := r.rule.Selected(ctx, pair, !r.unconfirmed)
 	return selected.Answer != selection.No, err
 }
 

@@ -98,7 +98,7 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 		return kube.PriorityLow
 	}
 	now := r.clock.Now()
-	o, err := r.observer.observe(ctx, req.NamespacedName, now)
+	o, err := r.observer.glance(ctx, req.NamespacedName, now)
 	if err == nil && decide(o).takesAway(now) {
 		return kube.PriorityHigh
 	}
@@ -141,7 +141,12 @@ func join(effects ...effect) effect {
 
 // claim claims the grants that the account needs, before any is used and again
 // after copies were withdrawn.
+//
+// What an account needs is not known while it may be about to be restored.
 func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
+	if o.restoring && !o.known {
+		return
+	}
 	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
 	for _, namespace := range r.lanes.namespacesOf(o.key) {
 		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {

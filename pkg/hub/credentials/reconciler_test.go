@@ -112,7 +112,7 @@ var stories = map[string]story{
 		writes: []string{deleteBinding, deleteSecret},
 	},
 	"time passes the token's expiry": {
-		act: func(v *still) { v.time.by.Store(int64(2 * time.Hour)) }, done: (*still).gone,
+		act: func(v *still) { v.time.Set(2 * time.Hour) }, done: (*still).gone,
 		writes: withdrawal,
 	},
 	"the namespace no longer selects the cluster": {
@@ -204,7 +204,7 @@ func (s *stepper) tell(name string, what story) *still {
 		v.converge(v.there)
 		v.watched()
 	}
-	s.T.Cleanup(func() { s.time.by.Store(0) })
+	s.T.Cleanup(func() { s.time.Set(0) })
 	what.act(v)
 	v.caughtUp()
 	return v
@@ -327,7 +327,7 @@ func TestATokenThatExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 			v.caughtUp()
 			v.converge(v.there)
 			v.watched()
-			v.time.by.Store(int64(24 * time.Hour))
+			v.time.Set(24 * time.Hour)
 			v.converge(func() string {
 				if v.copied(v.team, v.cluster, "reader") != nil {
 					return "the copy is there"
@@ -338,7 +338,7 @@ func TestATokenThatExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
 				t.Errorf("looked at again after %s, error %v", result.RequeueAfter, err)
 			}
-			v.time.by.Store(0)
+			v.time.Set(0)
 			v.converge(v.there)
 			v.quietNow()
 		})
@@ -398,7 +398,7 @@ func (v *still) unseen() {
 	namespace.Spec.Finalizers = nil // as the namespace controller does when nothing is left
 	apitest.Must(v.T, v.SubResource("finalize").Update(v.T.Context(), namespace))
 	v.EventuallyGone(namespace)
-	v.time.by.Store(int64(time.Minute)) // what was made is not awaited any more
+	v.time.Set(time.Minute) // what was made is not awaited any more
 	v.Eventually("the cache has lost the RoleBinding", func() string {
 		if err := v.mgr.GetCache().Get(v.T.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("RoleBinding: %v", err)
@@ -420,7 +420,7 @@ func TestACopyThatIsNotAcceptedIsNotTriedAgainAsIfItWere(t *testing.T) {
 				return apitest.Fault{}
 			})
 			apitest.Must(t, v.round()) // an error would be tried again soon
-			v.time.by.Store(int64(time.Minute))
+			v.time.Set(time.Minute)
 			result, err := v.step()
 			if err != nil || result.RequeueAfter < time.Minute {
 				t.Errorf("reconcile = %+v, %v; want a look later", result, err)
@@ -460,7 +460,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 				t.Errorf("conditions were written: %v: %+v", got, v.condition(v.cluster))
 			}
 			// One that lasts is reported.
-			v.time.by.Store(int64(time.Minute))
+			v.time.Set(time.Minute)
 			if err := v.round(); err == nil {
 				t.Error("the failure is not tried again")
 			}

@@ -2,7 +2,6 @@ package credentials
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,16 +186,9 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 	})
 }
 
-// ahead is a clock that may be put forward. Time passes by it as it does.
-type ahead struct{ by atomic.Int64 }
-
-func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
-
-func (a *ahead) Since(t time.Time) time.Duration { return a.Now().Sub(t) }
-
 func TestATokenThatExpiresIsTakenBack(t *testing.T) {
 	const validity = 10 * time.Minute
-	s, now := newScene(t), &ahead{}
+	s, now := newScene(t), &apitest.Clock{}
 	s.opts.Clock = now
 	s.start()
 	expires := now.Now().Add(validity)
@@ -204,7 +196,7 @@ func TestATokenThatExpiresIsTakenBack(t *testing.T) {
 	s.StoreToken(s.account, s.token, ocmtest.CA())
 	s.ReportToken(s.account, "reader", expires.Add(time.Hour))
 	s.copied()
-	now.by.Store(int64(validity - time.Second))
+	now.Set(validity - time.Second)
 	s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 	s.lacks(s.team, s.cluster, "reader")
 	s.mentions(s.cluster, "InvalidSource", "has expired")

@@ -34,7 +34,7 @@ func (c *Credentials) enqueueUnselected(pair types.NamespacedName) {
 	if len(accounts) == 0 {
 		return
 	}
-	if result, err := c.opts.Rule.Selected(c.added, pair); err == nil && result.Answer == selection.Yes {
+	if result, err := c.opts.Rule.Selected(c.added, pair, false); err == nil && result.Answer == selection.Yes {
 		return
 	}
 	for _, account := range accounts {

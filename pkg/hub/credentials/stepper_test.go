@@ -31,12 +31,12 @@ import (
 type stepper struct {
 	*world
 	copies, grants reconcile.Reconciler
-	time           *ahead
+	time           *apitest.Clock
 }
 
 func newStepper(t *testing.T) *stepper {
 	t.Helper()
-	s := &stepper{world: newWorld(t), time: &ahead{}}
+	s := &stepper{world: newWorld(t), time: &apitest.Clock{}}
 	s.opts.Clock, s.opts.laneWait = s.time, time.Hour // a step ends when all is done
 	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -34,11 +34,18 @@ const (
 	// ReportControllerName creates the events that say what is withheld.
 	ReportControllerName = "hub.inventory-report"
 
+	// DefinitionsControllerName follows the CRDs of what profiles are computed from.
+	DefinitionsControllerName = "hub.inventory-definitions"
+
 	// StartControllerName starts ControllerName once the hub serves what it needs.
 	StartControllerName = "hub.inventory-start"
 )
 
 const (
+	// definitionsDelay lets CRDs that go or come at the same time have each pair looked
+	// at once.
+	definitionsDelay = 100 * time.Millisecond
+
 	// Failed events are tried again after retryFirst, then at doubling intervals up
 	// to retryMost: a quota that was raised sends no event.
 	retryFirst = 20 * time.Millisecond
@@ -129,6 +136,10 @@ type inventory struct {
 	// accessTrigger feeds the pairs of clusters whose access has changed,
 	// guardTrigger every pair when the guard has changed its mind.
 	accessTrigger, guardTrigger kube.Trigger
+
+	// definitionsTrigger feeds all pairs when a kind is served again, or is not. Kinds
+	// that go or come together have each pair looked at once.
+	definitionsTrigger kube.Trigger
 }
 
 // Add registers the controllers and returns what knows the condition ProfilesSynced.
@@ -148,6 +159,8 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		pairs:  pairs,
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
+
+		definitionsTrigger: kube.Trigger{Delay: definitionsDelay},
 	}
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
@@ -182,6 +195,9 @@ func (i *inventory) start(ctx context.Context) error {
 	if err := i.addPairs(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
+	if err := i.opts.Rule.WatchDefinitions(i.mgr, DefinitionsControllerName, i.enqueueAll); err != nil {
+		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
+	}
 	// All conditions have waited for this. Those of clusters without pairs wait for
 	// nothing else.
 	i.pairs.outcomes.enqueueStatus("")
@@ -202,7 +218,14 @@ func (i *inventory) addPairs() error {
 	if i.opts.Access != nil {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
-	return b.Complete(i.pairs)
+	return b.WatchesRawSource(&i.definitionsTrigger).Complete(i.pairs)
+}
+
+// enqueueAll enqueues every pair.
+func (i *inventory) enqueueAll(ctx context.Context) {
+	for _, request := range i.routes.AllPairs(ctx, nil) {
+		i.definitionsTrigger.Enqueue(request.NamespacedName)
+	}
 }
 
 // queue says how pairs are queued, so that no namespace holds up another and no

@@ -66,6 +66,17 @@ func priorityOf(next step, exists, wasInPlace bool) int {
 	}
 }
 
+// trustedAccess returns what to believe of how a cluster is reached. While objects may
+// be about to be restored, the one that a missing provider would be made of may be among
+// them: an entry that is there stays.
+func trustedAccess(says access.Decision, restoring bool) access.Decision {
+	if restoring {
+		says.Proxy.Known = says.Proxy.Known && says.Proxy.Provider != nil
+		says.Direct.Known = says.Direct.Known && says.Direct.Provider != nil
+	}
+	return says
+}
+
 func isTerminating(namespace *metav1.PartialObjectMetadata) bool {
 	return namespace != nil && namespace.DeletionTimestamp != nil
 }

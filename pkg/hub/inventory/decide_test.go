@@ -11,6 +11,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -92,6 +93,26 @@ func TestPriorityOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := priorityOf(test.next, test.exists, test.wasInPlace); got != test.want {
 				t.Errorf("priority = %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTrustedAccess(t *testing.T) {
+	provider := &inventoryv1alpha1.AccessProvider{Name: "p"}
+	present, absent := access.ProviderState{Known: true, Provider: provider}, access.ProviderState{Known: true}
+	for name, test := range map[string]struct {
+		says      access.Decision
+		restoring bool
+		want      access.Decision
+	}{
+		"what is missing is missing":               {says: access.Decision{Proxy: absent, Direct: absent}, want: access.Decision{Proxy: absent, Direct: absent}},
+		"what is missing may be about to be there": {says: access.Decision{Proxy: absent, Direct: absent}, restoring: true, want: access.Decision{}},
+		"what is there counts":                     {says: access.Decision{Proxy: present, Direct: absent}, restoring: true, want: access.Decision{Proxy: present}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, trustedAccess(test.says, test.restoring)); diff != "" {
+				t.Errorf("access (-want +got):\n%s", diff)
 			}
 		})
 	}

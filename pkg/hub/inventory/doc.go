@@ -26,6 +26,8 @@
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, at most one in half a minute
 //     about each object.
+//   - hub.inventory-definitions: looks at all pairs when the CRD of something they are
+//     computed from goes or comes.
 //   - hub.inventory-start: starts the first.
 //
 // Pairs are reconciled when something they depend on changes; again after a failed

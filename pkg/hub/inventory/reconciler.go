@@ -69,8 +69,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
 	}
-	withdrawing := nextStep(o, selected.Answer) == remove
-	if wait, err := r.rule.Settle(ctx, pair, observation, selected, withdrawing); wait > 0 || err != nil {
+	next := nextStep(o, selected.Answer)
+	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, next == create || next == remove)
+	if wait > 0 || err != nil {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	r.rule.Track(pair, selected.Answer, o.Profile)
@@ -90,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// While an API is not served, what is known about access to clusters is
 	// unreliable as well.
 	if r.access != nil && len(o.Unserved) == 0 {
-		o.access = r.access.Of(pair.Name)
+		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
 	problems, err := r.act(ctx, &o, selected.Answer)
 	if apierrors.IsAlreadyExists(err) {
@@ -99,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
 	r.record(pair, o, selected, problems, err)
-	if kube.IsPermanent(err) && !withdrawing {
+	if kube.IsPermanent(err) && next != remove {
 		log.FromContext(ctx).Info("The API server does not accept the ClusterProfile",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
 		return reconcile.Result{RequeueAfter: permanentEvery}, nil

@@ -61,8 +61,13 @@ func (r *indexedReader) IndexField(_ context.Context, _ client.Object, name stri
 }
 
 func (r *indexedReader) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return nil, nil
+	return syncedInformer{}, nil
 }
+
+// syncedInformer has always come as far as one asks.
+type syncedInformer struct{ cache.Informer }
+
+func (syncedInformer) LastSyncResourceVersion() string { return "" }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
 	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); ok && r.stale != nil {
@@ -143,13 +148,14 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		world: w,
 		wire:  wire,
 		cache: &indexedReader{Reader: w.Client},
-		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC)),
+		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-kube.RestoreTime)),
 		guard: &switchGuard{},
 	}
-	s.rule = selection.New(s.cache, s.time)
+	s.rule = selection.New(s.cache, w.Client, s.time)
 	if err := s.rule.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	s.later(kube.RestoreTime) // the CRDs of this hub are new
 	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
 	s.ns = w.Namespace("team", nil)
 	s.members = w.ExclusiveSet("set")
@@ -613,10 +619,11 @@ func TestPlacementsNarrow(t *testing.T) {
 		s.later(700 * time.Millisecond)
 		waits(t, s, 300*time.Millisecond)
 		s.later(200 * time.Millisecond)
+		// What happens to another cluster does not prolong it.
 		s.Decide(placement, decision, "yet another")
-		waits(t, s, time.Second)
+		waits(t, s, 100*time.Millisecond)
 		s.came(inPlace, "")
-		s.later(time.Second)
+		s.later(100 * time.Millisecond)
 		s.mustStep(del)
 		s.came(withheld, "is not chosen by a Placement")
 		s.settled()
@@ -662,7 +669,7 @@ func TestPlacementsNarrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
-		left, err := s.rule.Settle(t.Context(), s.pair, o, selected, false)
+		_, left, err := s.rule.Settle(t.Context(), s.pair, o, selected, false)
 		if err != nil || left != time.Second {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
 		}

@@ -55,7 +55,7 @@ func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
 
-	r.source.rule = selection.New(r.cache, r.time)
+	r.source.rule = selection.New(r.cache, r.cache, r.time)
 	r.reads(nil) // the pairs' controller does not run yet
 	r.source.rule = r.rule
 	r.reads(nil) // no pair has been looked at

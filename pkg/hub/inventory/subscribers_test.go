@@ -14,7 +14,7 @@ import (
 // selects checks what the rule answers others about the pair.
 func (s *stepper) selects(want selection.Answer, why string, again time.Duration) {
 	s.T.Helper()
-	got, err := s.rule.Selected(s.T.Context(), s.pair)
+	got, err := s.rule.Selected(s.T.Context(), s.pair, true)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,10 @@ type Observation struct {
 	// their caches hold says nothing.
 	Unserved []string
 
+	// restoring names the CRDs that were deleted and created anew a short while ago,
+	// young those that may have been: what their caches lack says nothing.
+	restoring, young []string
+
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool
 
@@ -35,6 +40,10 @@ type Observation struct {
 
 	bindings   []observedBinding   // of the namespace, by name
 	placements []observedPlacement // of the namespace, labelled for publishing, by name
+
+	// lostPlacements is true when there are no such Placements any more, and it is
+	// not known yet that somebody deleted them.
+	lostPlacements bool
 }
 
 // InInventory reports whether the cluster is in the inventory, whatever the
@@ -43,6 +52,10 @@ func (o Observation) InInventory() bool {
 	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
 	return answer == Yes
 }
+
+// Restoring reports whether the CRD of something the rule reads was created anew a
+// short while ago, or may have been, so that objects may be about to be restored.
+func (o Observation) Restoring() bool { return len(o.restoring) > 0 || len(o.young) > 0 }
 
 type observedBinding struct {
 	binding *clusterv1beta2.ManagedClusterSetBinding
@@ -56,13 +69,7 @@ type observedPlacement struct {
 	// cluster.
 	decides bool
 
-	// decisions is how many clusters all slices name.
-	decisions int
-
-	// slices and newest (a resource version) tell one state of the slices from
-	// another.
-	slices int
-	newest string
+	tally tally
 }
 
 // decide applies the rule: a profile exists for a cluster of the inventory in a
@@ -77,29 +84,55 @@ func decide(o Observation) Result {
 	}
 	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
 	if inInventory == No {
-		r.Answer, r.Why = No, whyNot
-		return r
+		return r.deny(o, whyNot, clusterCRD, addonCRD)
 	}
+	// OCM unbinds a binding whose set is missing.
 	bound, whyUnbound := bindingsAnswer(o.bindings, o.Cluster)
 	if bound == No {
-		r.Answer, r.Why = No, whyUnbound
-		return r
+		return r.deny(o, whyUnbound, bindingCRD, setCRD, clusterCRD)
 	}
+	// OCM decides among the clusters that are there, of the sets that are bound.
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
-		r.Answer, r.Why = No, whyUnplaced
 		r.ByPlacement = len(o.placements) > 0
-		return r
+		return r.deny(o, whyUnplaced, placementCRD, decisionCRD, bindingCRD, setCRD, clusterCRD)
 	}
 	switch {
 	case bound == Unknown:
 		r.Why = whyUnbound
 	case placed == Unknown:
 		r.Why, r.Undecided = whyUnplaced, undecided
+	case len(o.placements) == 0 && slices.Contains(o.restoring, placementCRD):
+		r.Why = whyDoubtful(placementCRD)
 	default:
 		r.Answer = Yes
+		if o.lostPlacements {
+			r.Rests = []string{placementCRD}
+		}
 	}
 	return r
+}
+
+// deny makes the answer No, unless one of the CRDs it rests on was created anew a
+// short while ago.
+func (r Result) deny(o Observation, why string, crds ...string) Result {
+	for _, crd := range crds {
+		if slices.Contains(o.restoring, crd) || slices.Contains(o.young, crd) {
+			return r.doubt(crd)
+		}
+	}
+	r.Answer, r.Why, r.Rests = No, why, crds
+	return r
+}
+
+// doubt makes the answer Unknown because of a CRD.
+func (r Result) doubt(crd string) Result {
+	return Result{Why: whyDoubtful(crd), Bindings: r.Bindings, Member: r.Member}
+}
+
+func whyDoubtful(crd string) string {
+	const format = "is left as it is: the CustomResourceDefinition %s is going, gone or new, and what is missing may come back"
+	return fmt.Sprintf(format, crd)
 }
 
 // inventoryAnswer tells whether a cluster is in the inventory. A synced cache that
@@ -230,7 +263,7 @@ func undecidedReason(p observedPlacement) string {
 		return "has not been scheduled"
 	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
 		return "is misconfigured"
-	case p.decisions != int(selected):
+	case p.tally.decisions != int(selected):
 		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", selected)
 	default:
 		return ""

@@ -1,9 +1,12 @@
 package selection
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -72,7 +75,7 @@ func chooser(name string, decides bool, n int, changes ...func(*observedPlacemen
 				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
 			},
 		},
-		decides: decides, decisions: n, slices: 1, newest: "5",
+		decides: decides, tally: tally{decisions: n, slices: 1, newest: "5"},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -94,7 +97,7 @@ func TestDecide(t *testing.T) {
 	misconfigured := func(p *observedPlacement) {
 		p.placement.Status.Conditions = append(p.placement.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
-	incomplete := func(p *observedPlacement) { p.decisions-- }
+	incomplete := func(p *observedPlacement) { p.tally.decisions-- }
 	const (
 		notChosen = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 		unbound   = "is in no ManagedClusterSet that is bound and published here"
@@ -290,9 +293,74 @@ func TestDecide(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, decide(test.o)); diff != "" {
+			if diff := cmp.Diff(test.want, decide(test.o), cmpopts.IgnoreFields(Result{}, "Rests")); diff != "" {
 				t.Errorf("selection (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+func TestWhatIsMissingMayComeBack(t *testing.T) {
+	const (
+		clusters   = "managedclusters.cluster.open-cluster-management.io"
+		sets       = "managedclustersets.cluster.open-cluster-management.io"
+		bindings   = "managedclustersetbindings.cluster.open-cluster-management.io"
+		placements = "placements.cluster.open-cluster-management.io"
+		decisions  = "placementdecisions.cluster.open-cluster-management.io"
+		addons     = "managedclusteraddons.addon.open-cluster-management.io"
+	)
+	lost := func(o *Observation) { o.lostPlacements = true }
+	tests := map[string]struct {
+		change func(*Observation)
+		want   Answer
+		rests  []string
+	}{
+		"published":                   {change: func(*Observation) {}, want: Yes},
+		"no ManagedCluster":           {change: func(o *Observation) { o.Cluster = nil }, want: No, rests: []string{clusters, addons}},
+		"no addon":                    {change: func(o *Observation) { o.Addon = nil }, want: No, rests: []string{clusters, addons}},
+		"no binding":                  {change: func(o *Observation) { o.bindings = nil }, want: No, rests: []string{bindings, sets, clusters}},
+		"not chosen by a Placement":   {change: placed(chooser("p", false, 3)), want: No, rests: []string{placements, decisions, bindings, sets, clusters}},
+		"a Placement is required":     {change: requiring, want: No, rests: []string{placements, decisions, bindings, sets, clusters}},
+		"the last Placement has gone": {change: lost, want: Yes, rests: []string{placements}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := decide(situation(test.change))
+			if got.Answer != test.want {
+				t.Errorf("answer %d, want %d", got.Answer, test.want)
+			}
+			if diff := cmp.Diff(test.rests, got.Rests); diff != "" {
+				t.Errorf("rests (-want +got):\n%s", diff)
+			}
+			for _, crd := range []string{clusters, sets, bindings, placements, decisions, addons} {
+				want := test.want
+				if want == No && slices.Contains(test.rests, crd) {
+					want = Unknown
+				}
+				young := situation(test.change, func(o *Observation) { o.young = []string{crd} })
+				if got := decide(young); got.Answer != want {
+					t.Errorf("with %s new: answer %d, want %d", crd, got.Answer, want)
+				}
+				// Without Placements all clusters are published, so it must be certain that
+				// there are none.
+				if want == Yes && crd == placements {
+					want = Unknown
+				}
+				restoring := situation(test.change, func(o *Observation) { o.restoring = []string{crd} })
+				got := decide(restoring)
+				if got.Answer != want {
+					t.Errorf("with %s created anew: answer %d, want %d", crd, got.Answer, want)
+				}
+				if got.Answer == Unknown && !strings.Contains(got.Why, crd) {
+					t.Errorf("the reason does not name %s: %s", crd, got.Why)
+				}
+			}
+		})
+	}
+	t.Run("a Placement that is there counts", func(t *testing.T) {
+		o := situation(placed(chooser("p", true, 3)), func(o *Observation) { o.restoring = []string{placements} })
+		if got := decide(o); got.Answer != Yes {
+			t.Errorf("answer %d, want Yes", got.Answer)
+		}
+	})
 }

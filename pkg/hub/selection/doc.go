@@ -17,13 +17,28 @@
 // and only No may take anything away: a missing CRD or set, an invalid selector, a
 // binding that OCM has not judged and a Placement without complete decisions are
 // Unknown, for the pairs they concern and no others. A No that rests on Placements
-// alone must last a second, since their decisions are written slice by slice.
+// alone must last a second for the pair, since their decisions are written slice by
+// slice.
+//
+// # Objects that vanish with their CRD
+//
+// Who deletes a CRD deletes its objects first, one by one, and who restores it creates
+// the CRD first. Neither says anything about an object. So a CRD that is gone, on its
+// way out, or another than the cache was filled from counts as unserved; for a minute
+// after the cache has caught up with another, what is missing is Unknown, and what is
+// there counts (kube.Definitions). Since the cache of CRDs may be behind, Settle and
+// Selected read live those that a No rests on before anything is taken away, and that
+// of Placements before a profile is made because the last one of a namespace is gone.
+// After a start, a CRD younger than a minute counts as created anew, unless the hub
+// holds no profile of ours.
 //
 // # Parts
 //
 //   - decide.go is the rule, a pure function of an Observation.
 //   - Rule observes pairs in the manager's cache, settles Placements' decisions, and
-//     tells subscribers which pairs have changed, as its caller tracks them.
+//     tells subscribers which pairs have changed, as its caller tracks them. What it
+//     needs to know of all slices of a Placement is summed up once per change, so that
+//     the cost of a pair does not grow with the fleet.
 //   - Routes lead from events to the pairs they concern, through indexes.
 //
 // Reads come from the manager's cache, which must hold what CacheOptions and
@@ -37,5 +52,5 @@
 //	addon.open-cluster-management.io    managedclusteraddons       list, watch  (of the one name)
 //	multicluster.x-k8s.io               clusterprofiles            list, watch
 //	(core)                              namespaces                 list, watch
-//	apiextensions.k8s.io                customresourcedefinitions  list, watch
+//	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
 package selection

@@ -22,6 +22,7 @@ import (
 type fakeCache struct {
 	client.Client
 	missingCRD *string
+	anewCRD    *string // has another UID than at first
 }
 
 func newFakeCache(objs ...client.Object) fakeCache {
@@ -30,7 +31,7 @@ func newFakeCache(objs ...client.Object) fakeCache {
 	for _, index := range indexes {
 		b = b.WithIndex(index.object, index.name, index.extract)
 	}
-	return fakeCache{Client: b.Build(), missingCRD: new(string)}
+	return fakeCache{Client: b.Build(), missingCRD: new(string), anewCRD: new(string)}
 }
 
 func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -38,7 +39,10 @@ func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 		if key.Name == *c.missingCRD {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		}
-		crd.Name = key.Name
+		crd.Name, crd.UID = key.Name, "first"
+		if key.Name == *c.anewCRD {
+			crd.UID = "second"
+		}
 		return nil
 	}
 	return c.Client.Get(ctx, key, obj, opts...)
@@ -49,8 +53,13 @@ func (fakeCache) IndexField(context.Context, client.Object, string, client.Index
 }
 
 func (fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return nil, nil
+	return syncedInformer{}, nil
 }
+
+// syncedInformer has always come as far as one asks.
+type syncedInformer struct{ cache.Informer }
+
+func (syncedInformer) LastSyncResourceVersion() string { return "" }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -104,6 +105,11 @@ func indexProfileByName(obj client.Object) []string {
 
 func placementOf(decision client.Object) string {
 	return decision.GetLabels()[clusterv1beta1.PlacementLabel]
+}
+
+// placementKey is the Placement that a slice is of.
+func placementKey(decision client.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: placementOf(decision)}
 }
 
 func decisionKey(placement, cluster string) string {

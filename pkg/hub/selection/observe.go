@@ -23,18 +23,37 @@ import (
 // ProfileCRD is the name of the CRD without which there are no profiles.
 const ProfileCRD = "clusterprofiles.multicluster.x-k8s.io"
 
-// sourceCRDs are those without which an empty cache says nothing.
-var sourceCRDs = []string{
-	"managedclusters.cluster.open-cluster-management.io",
-	"managedclustersets.cluster.open-cluster-management.io",
-	"managedclustersetbindings.cluster.open-cluster-management.io",
-	"placements.cluster.open-cluster-management.io",
-	"placementdecisions.cluster.open-cluster-management.io",
-	"managedclusteraddons.addon.open-cluster-management.io",
+// CRDs of what the rule rests on.
+const (
+	clusterCRD   = "managedclusters.cluster.open-cluster-management.io"
+	setCRD       = "managedclustersets.cluster.open-cluster-management.io"
+	bindingCRD   = "managedclustersetbindings.cluster.open-cluster-management.io"
+	placementCRD = "placements.cluster.open-cluster-management.io"
+	decisionCRD  = "placementdecisions.cluster.open-cluster-management.io"
+	addonCRD     = "managedclusteraddons.addon.open-cluster-management.io"
+)
+
+// sources are the kinds without which an empty cache says nothing, by their CRD.
+var sources = []struct {
+	crd    string
+	object client.Object
+}{
+	{clusterCRD, &clusterv1.ManagedCluster{}},
+	{setCRD, &clusterv1beta2.ManagedClusterSet{}},
+	{bindingCRD, &clusterv1beta2.ManagedClusterSetBinding{}},
+	{placementCRD, &clusterv1beta1.Placement{}},
+	{decisionCRD, &clusterv1beta1.PlacementDecision{}},
+	{addonCRD, &addonv1beta1.ManagedClusterAddOn{}},
 }
 
 // CRDs names the CRDs of everything the rule reads.
-func CRDs() []string { return append(slices.Clone(sourceCRDs), ProfileCRD) }
+func CRDs() []string {
+	names := []string{ProfileCRD}
+	for _, source := range sources {
+		names = append(names, source.crd)
+	}
+	return names
+}
 
 // Kinds are the kinds that must be served before the rule can be prepared.
 func Kinds() []schema.GroupVersionKind {
@@ -49,19 +68,11 @@ func Kinds() []schema.GroupVersionKind {
 }
 
 // observe reads what the rule needs to know of a pair. It reads caches only.
-func observe(ctx context.Context, reader client.Reader, pair types.NamespacedName) (Observation, error) {
+func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observation, error) {
 	var o Observation
 	var err error
-	for _, crd := range sourceCRDs {
-		served, err := kube.IsServed(ctx, reader, crd)
-		if err != nil {
-			return o, err
-		}
-		if !served {
-			o.Unserved = append(o.Unserved, crd)
-		}
-	}
-	if o.ProfileAPI, err = kube.IsServed(ctx, reader, ProfileCRD); err != nil {
+	reader := r.cache
+	if err := r.observeDefinitions(ctx, &o); err != nil {
 		return o, err
 	}
 	if o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{}); err != nil {
@@ -82,8 +93,31 @@ func observe(ctx context.Context, reader client.Reader, pair types.NamespacedNam
 	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
 		return o, err
 	}
-	o.placements, err = observePlacements(ctx, reader, pair)
+	o.placements, err = r.observePlacements(ctx, pair)
+	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
 	return o, err
+}
+
+// observeDefinitions reads what the caches are worth.
+func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
+	for _, source := range sources {
+		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
+		if err != nil {
+			return err
+		}
+		switch standing {
+		case kube.Unserved:
+			o.Unserved = append(o.Unserved, source.crd)
+		case kube.Restoring:
+			o.restoring = append(o.restoring, source.crd)
+		case kube.Young:
+			o.young = append(o.young, source.crd)
+		case kube.Served:
+		}
+	}
+	profiles, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
+	o.ProfileAPI = profiles != kube.Unserved
+	return err
 }
 
 func observeBindings(ctx context.Context, reader client.Reader, namespace string) ([]observedBinding, error) {
@@ -105,17 +139,15 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 	return bindings, nil
 }
 
-func observePlacements(
-	ctx context.Context, reader client.Reader, pair types.NamespacedName,
-) ([]observedPlacement, error) {
+func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]observedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
-	if err := reader.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
+	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
 	placements := make([]observedPlacement, 0, len(list.Items))
 	for i := range list.Items {
-		placement, err := observePlacement(ctx, reader, &list.Items[i], pair.Name)
+		placement, err := r.observePlacement(ctx, &list.Items[i], pair.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -127,37 +159,28 @@ func observePlacements(
 	return placements, nil
 }
 
-func observePlacement(
-	ctx context.Context, reader client.Reader, placement *clusterv1beta1.Placement, cluster string,
+func (r *Rule) observePlacement(
+	ctx context.Context, placement *clusterv1beta1.Placement, cluster string,
 ) (observedPlacement, error) {
 	o := observedPlacement{placement: placement}
-	decisions := func(index, value string) (*clusterv1beta1.PlacementDecisionList, error) {
+	decisions := func(index, value string) ([]clusterv1beta1.PlacementDecision, error) {
 		list := &clusterv1beta1.PlacementDecisionList{}
 		here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
-		if err := reader.List(ctx, list, here, matching, kube.Uncopied); err != nil {
+		if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
 			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 		}
-		return list, nil
+		return list.Items, nil
 	}
 	named, err := decisions(IndexDecisionByCluster, decisionKey(placement.Name, cluster))
 	if err != nil {
 		return o, err
 	}
-	o.decides = len(named.Items) > 0
-	all, err := decisions(IndexDecisionByPlacement, placement.Name)
-	if err != nil {
-		return o, err
-	}
-	o.slices = len(all.Items)
-	for i := range all.Items {
-		for _, decision := range all.Items[i].Status.Decisions {
-			if decision.ClusterName != "" {
-				o.decisions++
-			}
-		}
-		o.newest = later(o.newest, all.Items[i].ResourceVersion)
-	}
-	return o, nil
+	o.decides = len(named) > 0
+	o.tally, err = r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
+		all, err := decisions(IndexDecisionByPlacement, placement.Name)
+		return tallyOf(all), err
+	})
+	return o, err
 }
 
 // later returns the later of two resource versions. Of two that cannot be compared

@@ -26,6 +26,11 @@ type Result struct {
 	// ask again.
 	Again time.Duration
 
+	// Rests names the CRDs whose objects' absence may be why the answer is No or Yes.
+	// Before it is acted on, Rule.Settle makes sure that these were not deleted with
+	// their CRD.
+	Rests []string
+
 	// Bindings names the namespace's set bindings whose set selects the cluster or
 	// may do so. Without any, nobody expects a profile.
 	Bindings []string

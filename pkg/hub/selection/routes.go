@@ -41,23 +41,26 @@ type Routes struct {
 	reader     client.Reader
 	settling   *settling
 	changes    *changeTracker
+	tallies    *tallies
 	remembered Remembered
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered Remembered) Routes {
-	return Routes{reader: r.cache, settling: r.settling, changes: r.changes, remembered: remembered}
+	return Routes{
+		reader: r.cache, settling: r.settling, changes: r.changes, tallies: r.tallies, remembered: remembered,
+	}
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads but
-// ClusterProfiles, which the controller itself must watch. contentChanged tells
-// which changes of a ManagedCluster matter besides those that the rule reads.
+// ClusterProfiles, which the controller itself must watch, and CRDs, which
+// Rule.WatchDefinitions watches. contentChanged tells which changes of a ManagedCluster matter besides those that the rule reads.
 func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
 	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
-	crdMatters := predicate.And(kube.Named(CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
+	r.tallies.watch()
 	return b.
 		Watches(&clusterv1.ManagedCluster{}, r.route(r.pairsForCluster), when(clusterMatters)).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, r.route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
@@ -66,8 +69,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
 		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.route(r.pairsForNamespace), when(namespaceMatters)).
-		WatchesMetadata(kube.Partial(kube.CRDKind), r.route(r.AllPairs), when(crdMatters))
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.route(r.pairsForNamespace), when(namespaceMatters))
 }
 
 func (r Routes) route(find handler.MapFunc) handler.EventHandler {
@@ -162,7 +164,15 @@ func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconc
 // pairsForNamespace leads from a Namespace to all of its pairs.
 func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
-	err := r.addNamespace(ctx, found, obj.GetName())
+	key := client.ObjectKeyFromObject(obj)
+	namespace, err := kube.Get(ctx, r.reader, key, kube.Partial(kube.NamespaceKind))
+	if err != nil {
+		return found.requests(ctx, err)
+	}
+	if namespace == nil {
+		r.settling.widen(key.Name)
+	}
+	err = r.addNamespace(ctx, found, key.Name)
 	return found.requests(ctx, err)
 }
 
@@ -175,8 +185,13 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 	if err != nil {
 		return found.requests(ctx, err)
 	}
-	if placement == nil || !publishes(placement) {
-		r.settling.forget(key)
+	switch {
+	case placement == nil:
+		r.settling.vanished(key)
+		r.tallies.drop(key)
+	case !publishes(placement):
+		r.settling.unpublished(key)
+		r.tallies.drop(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)
 	return found.requests(ctx, err)
@@ -201,7 +216,8 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	if !ok || placementOf(decision) == "" {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: decision.Namespace, Name: placementOf(decision)}
+	key := placementKey(decision)
+	r.tallies.drop(key)
 	found := pairs{}
 	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil || !publishes(placement) {
@@ -209,6 +225,11 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	}
 	for _, cluster := range decidedClusters(decision) {
 		found.add(decision.Namespace, cluster)
+	}
+	// What this slice names, or named until now, has not been absent before. Whoever
+	// looks at the pair may come too late to see a short return.
+	for pair := range found {
+		r.settling.present(pair)
 	}
 	if r.settling.takeAwaited(key) {
 		err = r.addNamespace(ctx, found, decision.Namespace)

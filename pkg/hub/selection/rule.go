@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -31,18 +33,24 @@ type Cache interface {
 // Rule applies the rule to what a cache holds. One serves everybody who acts on
 // it. It is safe for concurrent use.
 type Rule struct {
-	cache    Cache
-	clock    clock.PassiveClock
-	settling *settling
-	changes  *changeTracker
+	cache       Cache
+	clock       clock.PassiveClock
+	definitions *kube.Definitions
+	settling    *settling
+	tallies     *tallies
+	changes     *changeTracker
 
 	indexed int // how many indexes Prepare has added
 	ready   atomic.Bool
 }
 
-// New returns a rule that answers Unknown until it is prepared.
-func New(cache Cache, clock clock.PassiveClock) *Rule {
-	return &Rule{cache: cache, clock: clock, settling: newSettling(), changes: newChangeTracker()}
+// New returns a rule that answers Unknown until it is prepared. live reads the
+// metadata of CRDs past every cache.
+func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
+	return &Rule{
+		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, clock),
+		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(),
+	}
 }
 
 // Prepare makes the cache hold and index what the rule reads, which the hub must
@@ -64,48 +72,117 @@ func (r *Rule) Prepare(ctx context.Context) error {
 			return fmt.Errorf("caching %T: %w", obj, err)
 		}
 	}
+	if err := r.followDefinitions(ctx); err != nil {
+		return err
+	}
 	r.ready.Store(true)
 	return nil
+}
+
+// followDefinitions makes the rule know which CRDs its caches were filled from.
+func (r *Rule) followDefinitions(ctx context.Context) error {
+	informer, err := r.cache.GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
+	if err != nil {
+		return fmt.Errorf("caching ClusterProfiles: %w", err)
+	}
+	followed := []kube.Source{{CRD: ProfileCRD, Informer: informer, OwnWork: true}}
+	for _, source := range sources {
+		informer, err := r.cache.GetInformer(ctx, source.object)
+		if err != nil {
+			return fmt.Errorf("caching %T: %w", source.object, err)
+		}
+		followed = append(followed, kube.Source{CRD: source.crd, Informer: informer})
+	}
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	if err := r.cache.List(ctx, profiles, kube.Uncopied); err != nil {
+		return fmt.Errorf("listing ClusterProfiles: %w", err)
+	}
+	isMine := func(profile inventoryv1alpha1.ClusterProfile) bool { return IsMarked(&profile) }
+	fresh := !slices.ContainsFunc(profiles.Items, isMine)
+	return r.definitions.Follow(ctx, r.cache, fresh, followed...)
+}
+
+// WatchDefinitions registers the controller that follows the CRDs of what the rule
+// reads, once the rule is prepared. It calls changed when all pairs must be looked at
+// again: a kind has ceased to be served, is served again, or what it lacks begins to
+// mean something.
+func (r *Rule) WatchDefinitions(mgr manager.Manager, controller string, changed func(context.Context)) error {
+	return r.definitions.AddTo(mgr, controller, changed)
 }
 
 // Ready reports whether the rule is prepared.
 func (r *Rule) Ready() bool { return r.ready.Load() }
 
 // Observe reads a pair, the namespace and as its name the cluster, and applies the
-// rule to it. A No with Result.ByPlacement must not be acted on before Settle has
-// returned 0.
+// rule to it. Settle must be asked before anything is done because of the result.
 func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
-	o, err := observe(ctx, r.cache, pair)
+	o, err := r.observe(ctx, pair)
 	if err != nil {
 		return Observation{}, Result{}, err
 	}
-	return o, decide(o), nil
+	result := decide(o)
+	if result.Answer == Yes || result.Answer == No && !result.ByPlacement {
+		r.settling.present(pair)
+	}
+	return o, result, nil
 }
 
-// Settle returns how long to wait before acting on a result, because the decisions
-// of the namespace's Placements have only just changed; 0 means not at all.
-// withdrawing says that acting on a No would take something away. Once Settle has
-// returned 0 for an Unknown that rests on Placements, the routes lead back to the
-// pair when one of these changes.
+// Settle returns what a result is worth before it is acted on, and how long to wait
+// before: 0 means not at all. It makes one wait because the cluster has only just
+// disappeared from the decisions of the namespace's Placements, or these are being
+// written. acting says that the caller would create something because of a Yes or take
+// something away because of a No; then the result becomes Unknown if what is missing
+// may have been deleted with its CRD, which is read live.
+//
+// Once Settle has returned 0 for an Unknown that rests on Placements, the routes lead
+// back to the pair when one of these changes. Only a controller that watches the
+// routes may call it: that it works tells that all of them have begun.
 func (r *Rule) Settle(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, withdrawing bool,
-) (time.Duration, error) {
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
+) (Result, time.Duration, error) {
+	r.tallies.follow()
 	left := r.settling.see(o.placements, r.clock.Now())
+	if acting && result.Answer != Unknown {
+		if result.ByPlacement {
+			if left := r.settling.absence(pair, r.clock.Now()); left > 0 {
+				return result, left, nil
+			}
+		}
+		result, err := r.confirm(ctx, pair, result)
+		return result, 0, err
+	}
 	switch {
-	case result.ByPlacement && withdrawing:
-		return left, nil
 	case len(result.Undecided) == 0:
-		return 0, nil
+		return result, 0, nil
 	case left > 0:
-		return left, nil
+		return result, left, nil
 	}
 	for _, placement := range result.Undecided {
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 	}
 	// An event that came between the observation and await found nobody waiting, so
 	// look again.
-	again, err := observePlacements(ctx, r.cache, pair)
-	return r.settling.see(again, r.clock.Now()), err
+	again, err := r.observePlacements(ctx, pair)
+	return result, r.settling.see(again, r.clock.Now()), err
+}
+
+// confirm makes sure that what a result rests on was not deleted with its CRD. If it
+// may have been, the result becomes Unknown: an event of the CRD will lead to the
+// pair.
+func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Result) (Result, error) {
+	if len(result.Rests) == 0 {
+		return result, nil
+	}
+	doubtful, err := r.definitions.Confirm(ctx, result.Rests...)
+	switch {
+	case err != nil:
+		return result, err
+	case doubtful != "":
+		return result.doubt(doubtful), nil
+	case result.Answer == Yes:
+		r.settling.widen(pair.Namespace)
+	}
+	return result, nil
 }
 
 // Track tells subscribers about a pair if its answer, or the profile in its place
@@ -127,9 +204,10 @@ func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
 	r.changes.subscribeEarly(touched)
 }
 
-// Selected applies the rule to a pair as the caches are. An absence from
-// Placements' decisions is Unknown until it has lasted.
-func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result, error) {
+// Selected applies the rule to a pair as the caches are. withdrawing says that a No
+// would take something away: then it becomes Unknown while Settle would make a
+// withdrawal wait, or doubt it.
+func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (Result, error) {
 	if !r.Ready() {
 		return Result{Why: "has not been looked at yet", Again: notReady}, nil
 	}
@@ -140,12 +218,24 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName) (Result,
 	if !o.ProfileAPI {
 		return Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD}, nil
 	}
+	if !withdrawing || result.Answer == Yes {
+		return result, nil
+	}
+	if result.Answer == Unknown {
+		result.Again = r.definitions.Left(CRDs()...)
+		return result, nil
+	}
 	if result.ByPlacement {
-		if left := r.settling.see(o.placements, r.clock.Now()); left > 0 {
+		if left := r.settling.absence(pair, r.clock.Now()); left > 0 {
 			result.Answer, result.Again = Unknown, left
+			return result, nil
 		}
 	}
-	return result, nil
+	if result, err = r.confirm(ctx, pair, result); result.Answer != No {
+		// No event may come of a pair without a profile.
+		result.Again = kube.RestoreTime
+	}
+	return result, err
 }
 
 // Namespaces returns where there is a ClusterProfile of a cluster's name, by

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -29,6 +30,7 @@ type scene struct {
 	*Rule
 	t     *testing.T
 	cache fakeCache
+	live  fakeCache // past the cache
 	time  *testingclock.FakePassiveClock
 	pair  types.NamespacedName
 }
@@ -43,7 +45,8 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 		t: t, cache: newFakeCache(objs...), pair: types.NamespacedName{Namespace: "ns", Name: "c"},
 		time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),
 	}
-	s.Rule = New(s.cache, s.time)
+	s.live = fakeCache{Client: s.cache.Client, missingCRD: new(string), anewCRD: new(string)}
+	s.Rule = New(s.cache, s.live, s.time)
 	if err := s.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +56,11 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 // selected compares what the rule says.
 func (s *scene) selected(want Result) {
 	s.t.Helper()
-	got, err := s.Selected(s.t.Context(), s.pair)
+	got, err := s.Selected(s.t.Context(), s.pair, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ignored := cmpopts.IgnoreFields(Result{}, "Bindings", "Member", "Undecided", "ByPlacement")
+	ignored := cmpopts.IgnoreFields(Result{}, "Bindings", "Member", "Undecided", "ByPlacement", "Rests")
 	if diff := cmp.Diff(want, got, ignored); diff != "" {
 		s.t.Errorf("selected (-want +got):\n%s", diff)
 	}
@@ -70,7 +73,7 @@ func (s *scene) settles(withdrawing bool, want time.Duration) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	got, err := s.Settle(s.t.Context(), s.pair, o, result, withdrawing)
+	_, got, err := s.Settle(s.t.Context(), s.pair, o, result, withdrawing)
 	if err != nil || got != want {
 		s.t.Errorf("settle = %s, %v, want %s", got, err, want)
 	}
@@ -90,7 +93,7 @@ func TestSelected(t *testing.T) {
 
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
-		s.Rule = New(s.cache, s.time)
+		s.Rule = New(s.cache, s.cache, s.time)
 		s.selected(Result{Why: "has not been looked at yet", Again: time.Second})
 	})
 
@@ -106,14 +109,24 @@ func TestSelected(t *testing.T) {
 		})
 	}
 
+	const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 	t.Run("an absence from decisions must last", func(t *testing.T) {
 		s := newScene(t, chooser("p", false, 0).placement)
-		const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 		s.selected(Result{Why: why, Again: time.Second})
 		s.later(700 * time.Millisecond)
 		s.selected(Result{Why: why, Again: 300 * time.Millisecond})
 		s.later(300 * time.Millisecond)
 		s.selected(Result{Answer: No, Why: why})
+	})
+	t.Run("an absence that takes nothing away counts at once, and is not remembered", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, 0).placement)
+		got, err := s.Selected(t.Context(), s.pair, false)
+		if err != nil || got.Answer != No || got.Again != 0 {
+			t.Errorf("selected: %+v, %v; want a No at once", got, err)
+		}
+		if len(s.settling.absent) != 0 {
+			t.Errorf("remembered: %v", s.settling.absent)
+		}
 	})
 }
 
@@ -135,7 +148,7 @@ func (c *failingCache) IndexField(_ context.Context, _ client.Object, name strin
 
 func TestPrepareGoesOnWhereItFailed(t *testing.T) {
 	c := &failingCache{fakeCache: newFakeCache()}
-	r := New(c, testingclock.NewFakePassiveClock(time.Now()))
+	r := New(c, c, testingclock.NewFakePassiveClock(time.Now()))
 	if err := r.Prepare(t.Context()); err == nil || r.Ready() {
 		t.Fatalf("prepare = %v, ready is %t; want an error", err, r.Ready())
 	}
@@ -159,6 +172,52 @@ func TestSettle(t *testing.T) {
 		s.settles(false, 0)
 		s.later(time.Second)
 		s.settles(true, 0)
+	})
+	t.Run("what happens to others does not prolong an absence", func(t *testing.T) {
+		p, churning := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		s := newScene(t, p, churning)
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		// OCM writes the slice before the Placement's status.
+		churning.Status.Decisions = append(churning.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "d"})
+		s.update(churning)
+		s.settles(true, time.Second) // incomplete
+		p.Status.NumberOfSelectedClusters = 2
+		s.update(p)
+		s.settles(true, 400*time.Millisecond)
+		s.later(400 * time.Millisecond)
+		s.settles(true, 0)
+	})
+	t.Run("who returns and leaves again is absent anew", func(t *testing.T) {
+		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		s := newScene(t, p, decision)
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		decision.Status.Decisions[0].ClusterName = "c"
+		s.update(decision)
+		s.settles(false, 0)
+		decision.Status.Decisions[0].ClusterName = "another"
+		s.update(decision)
+		s.settles(true, time.Second)
+	})
+	t.Run("a return that only the routes saw ends an absence", func(t *testing.T) {
+		p := chooser("p", false, 1).placement
+		s := newScene(t, p, slice("p-1", "p", others...))
+		s.settles(true, time.Second)
+		s.later(600 * time.Millisecond)
+		s.Routes(memory{}).pairsForDecision(t.Context(), slice("p-1", "p", "c"))
+		s.settles(true, time.Second)
+	})
+	t.Run("the absence of a pair that is gone is forgotten", func(t *testing.T) {
+		s := newScene(t, chooser("p", false, 1).placement, slice("p-1", "p", others...))
+		s.settles(true, time.Second)
+		if err := s.cache.Delete(t.Context(), ocmtest.Addon("c")); err != nil {
+			t.Fatal(err)
+		}
+		s.settles(true, 0)
+		if len(s.settling.absent) != 0 {
+			t.Errorf("remembered: %v", s.settling.absent)
+		}
 	})
 	t.Run("an undecided Placement is waited for, then awaited", func(t *testing.T) {
 		p := chooser("p", false, 2).placement
@@ -189,10 +248,88 @@ func TestSettle(t *testing.T) {
 		p = p.DeepCopy()
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
-		left, err := s.Settle(t.Context(), s.pair, o, result, false)
+		_, left, err := s.Settle(t.Context(), s.pair, o, result, false)
 		if err != nil || left != time.Second {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
 		}
+	})
+}
+
+// settlesAs compares what a result is worth for somebody who would act on it.
+func (s *scene) settlesAs(want Answer) {
+	s.t.Helper()
+	o, result, err := s.Observe(s.t.Context(), s.pair)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, wait, err := s.Settle(s.t.Context(), s.pair, o, result, true)
+	if err != nil || wait != 0 || got.Answer != want {
+		s.t.Errorf("settle = %+v, %s, %v; want answer %d", got, wait, err, want)
+	}
+}
+
+func TestACRDIsReadBeforeItsObjectsAreMissed(t *testing.T) {
+	const (
+		bindings   = "managedclustersetbindings.cluster.open-cluster-management.io"
+		placements = "placements.cluster.open-cluster-management.io"
+	)
+	unbind := func(s *scene) {
+		s.t.Helper()
+		if err := s.cache.Delete(s.t.Context(), aBinding("ns", "s")); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for name, set := range map[string]func(s *scene, crd string){
+		"gone":          func(s *scene, crd string) { *s.live.missingCRD = crd },
+		"created anew":  func(s *scene, crd string) { *s.live.anewCRD = crd },
+		"both know it":  func(s *scene, crd string) { *s.live.anewCRD, *s.cache.anewCRD = crd, crd },
+		"both lack it":  func(s *scene, crd string) { *s.live.missingCRD, *s.cache.missingCRD = crd, crd },
+		"cache is late": func(s *scene, crd string) { *s.cache.missingCRD = crd },
+	} {
+		t.Run("a binding has vanished, its CRD is "+name, func(t *testing.T) {
+			s := newScene(t)
+			unbind(s)
+			s.settlesAs(No)
+			set(s, bindings)
+			s.settlesAs(Unknown)
+			got, err := s.Selected(t.Context(), s.pair, true)
+			if err != nil || got.Answer != Unknown {
+				t.Errorf("selected: %+v, %v; want Unknown", got, err)
+			}
+		})
+	}
+	t.Run("another CRD does not matter", func(t *testing.T) {
+		s := newScene(t)
+		unbind(s)
+		*s.live.anewCRD = placements
+		s.settlesAs(No)
+	})
+	t.Run("the last Placement has vanished", func(t *testing.T) {
+		p := chooser("p", true, 1).placement
+		s := newScene(t, p, slice("p-1", "p", "c"))
+		s.settlesAs(Yes)
+		if err := s.cache.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		s.Routes(memory{}).pairsForPlacement(t.Context(), p)
+		*s.live.missingCRD = placements
+		s.settlesAs(Unknown)
+		*s.live.missingCRD = ""
+		s.settlesAs(Yes)
+		*s.live.missingCRD = placements
+		s.settlesAs(Yes) // it is known to have been deleted
+	})
+	t.Run("a minute after the caches have caught up, what is missing counts", func(t *testing.T) {
+		s := newScene(t)
+		unbind(s)
+		*s.live.anewCRD, *s.cache.anewCRD = bindings, bindings
+		s.settlesAs(Unknown)
+		if _, changed, err := s.definitions.Refresh(t.Context(), s.cache, bindings); err != nil || !changed {
+			t.Errorf("refresh: changed is %t, %v", changed, err)
+		}
+		s.selected(Result{Why: whyDoubtful(bindings), Again: time.Minute})
+		s.later(time.Minute)
+		s.settlesAs(No)
 	})
 }
 

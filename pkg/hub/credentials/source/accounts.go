@@ -37,8 +37,8 @@ const IndexAccountByCopyName = "credentials.accountByCopyName"
 
 // Accounts is a cache of the ManagedServiceAccounts that are labelled to be
 // copied. It is separate from the manager's cache, which cannot be configured for a
-// kind that the hub does not serve yet. If the kind is removed, the cache keeps its
-// content; only an account that was seen to be deleted is gone.
+// kind that the hub does not serve yet. If the kind is removed, so are the accounts:
+// what that means is for others to tell (kube.Definitions).
 type Accounts struct {
 	cfg      *rest.Config
 	http     *http.Client
@@ -47,6 +47,7 @@ type Accounts struct {
 
 	mu           sync.RWMutex
 	cache        cache.Cache                       // nil until it is filled
+	informer     cache.Informer                    // of that cache
 	unreconciled map[types.NamespacedName]struct{} // nobody has reconciled these since the start
 }
 
@@ -69,7 +70,7 @@ func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedS
 	if err := filling.List(ctx, list, kube.Uncopied); err != nil {
 		return err
 	}
-	a.publish(filling, list.Items)
+	a.publish(filling, informer, list.Items)
 	// Handlers come last, so that whoever is called finds the account in the cache.
 	if _, err := informer.AddEventHandler(handlers(changed)); err != nil {
 		return err
@@ -125,10 +126,12 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 }
 
 // publish lets others read the cache.
-func (a *Accounts) publish(filled cache.Cache, accounts []authv1beta1.ManagedServiceAccount) {
+func (a *Accounts) publish(
+	filled cache.Cache, informer cache.Informer, accounts []authv1beta1.ManagedServiceAccount,
+) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cache = filled
+	a.cache, a.informer = filled, informer
 	a.unreconciled = make(map[types.NamespacedName]struct{}, len(accounts))
 	for i := range accounts {
 		a.unreconciled[client.ObjectKeyFromObject(&accounts[i])] = struct{}{}
@@ -175,6 +178,13 @@ func (a *Accounts) filled() cache.Cache {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.cache
+}
+
+// Informer returns what fills the cache, or nil while it is being filled.
+func (a *Accounts) Informer() cache.Informer {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.informer
 }
 
 // Synced reports whether the accounts are known.

@@ -1,0 +1,83 @@
+package credentials
+
+import (
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// relisted waits until the accounts' cache has caught up with a CRD that was created
+// anew, and the account is missing from it or not.
+func (w *world) relisted(account client.Object, missing bool) {
+	w.T.Helper()
+	w.Eventually("the accounts are listed under the new CRD", func() string {
+		standing, err := w.creds.definitions.Standing(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
+		if err != nil || standing != kube.Restoring {
+			return "the cache has not caught up"
+		}
+		found, _, err := w.creds.accounts.Get(w.T.Context(), client.ObjectKeyFromObject(account))
+		if err != nil || (found == nil) != missing {
+			return "the account is there, or not"
+		}
+		return ""
+	})
+}
+
+// deleted returns the requests that deleted something.
+func (w *world) deleted() []string {
+	var list []string
+	for _, call := range w.wire.Writes() {
+		if call.Method == http.MethodDelete {
+			list = append(list, call.String())
+		}
+	}
+	return list
+}
+
+func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
+	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	w := newWorldOn(t, srv)
+	now := apitest.Ahead(kube.RestoreTime)
+	w.opts.Clock = now
+	c, team := w.cluster(w.Name("c")), w.team()
+	w.publish(team, c)
+	w.start()
+	account := w.Account(c, "reader", team)
+	copied := w.holds(team, c, "reader", w.Rotate(account))
+
+	w.wire.Reset()
+	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
+	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	w.relisted(account, true)
+	w.creds.enqueueEverything()
+	// Restored, the account is another object than the one that the Secret of its token
+	// was made for, until its agent makes a new one.
+	restore()
+	w.relisted(account, false)
+	w.creds.enqueueEverything()
+	w.MustGet(account)
+	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
+		t.Errorf("the copy was made anew")
+	}
+	if got := w.deleted(); len(got) > 0 {
+		t.Errorf("deleted: %v", got)
+	}
+
+	// A minute later, what is missing counts.
+	now.Set(2 * kube.RestoreTime)
+	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	w.relisted(account, true)
+	if w.copied(team, c, "reader") == nil {
+		t.Error("the copy was deleted for want of the account")
+	}
+	now.Set(3 * kube.RestoreTime)
+	w.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: c})
+	w.lacks(team, c, "reader")
+}

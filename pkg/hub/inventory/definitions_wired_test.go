@@ -1,0 +1,164 @@
+package inventory
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// restoration is a hub whose CRDs are deleted and created anew while the inventory
+// runs.
+type restoration struct {
+	*world
+	server   *apitest.Server
+	wire     *apitest.Wire
+	time     *apitest.Clock
+	ahead    time.Duration
+	claims   int
+	c, other *clusterv1.ManagedCluster
+	all, one string // namespaces that hold both clusters, and c alone
+}
+
+func newRestoration(t *testing.T) *restoration {
+	t.Helper()
+	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	r := &restoration{world: newWorld(t, server.Config(t)), server: server, wire: &apitest.Wire{}, time: &apitest.Clock{}}
+	r.later()
+	set := r.ExclusiveSet("set")
+	r.all, r.one = r.Namespace("all", nil), r.Namespace("one", nil)
+	r.Bind(r.all, set.Name)
+	r.Bind(r.one, set.Name)
+	r.c = r.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
+	r.other = r.Cluster("other", ocmtest.InSet(set.Name))
+	r.Placement(r.one, "view", r.c.Name)
+	startManager(t, r.wire.Tap(asManager(t, server, r.world)), Options{Guard: &switchGuard{}, Clock: r.time})
+	r.exists(r.all, r.other.Name, true)
+	r.follows()
+	return r
+}
+
+// later lets whatever was restored count.
+func (r *restoration) later() {
+	r.ahead += kube.RestoreTime
+	r.time.Set(r.ahead)
+}
+
+// follows waits until the profiles of the cluster c show a claim that was edited just
+// now, so that they have been looked at after all that happened before.
+func (r *restoration) follows() {
+	r.T.Helper()
+	r.claims++
+	want := fmt.Sprint(r.claims)
+	r.MustGet(r.c)
+	apitest.EditStatus(r, r.c, func(c *clusterv1.ManagedCluster) {
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", want)}
+	})
+	r.Eventually("the profiles follow", func() string {
+		for _, namespace := range []string{r.all, r.one} {
+			profile := r.Profile(namespace, r.c.Name)
+			if profile == nil {
+				return "no profile in " + namespace
+			}
+			if len(profile.Status.Properties) == 0 || profile.Status.Properties[0].Value != want {
+				return fmt.Sprintf("properties in %s: %v", namespace, profile.Status.Properties)
+			}
+		}
+		return ""
+	})
+}
+
+func (r *restoration) uids() map[string]types.UID {
+	r.T.Helper()
+	found := map[string]types.UID{}
+	for _, namespace := range []string{r.all, r.one} {
+		for _, cluster := range []string{r.c.Name, r.other.Name} {
+			if profile := r.Profile(namespace, cluster); profile != nil {
+				found[namespace+"/"+cluster] = profile.UID
+			}
+		}
+	}
+	return found
+}
+
+// createdOrDeleted returns the requests that created or deleted profiles.
+func (r *restoration) createdOrDeleted() []string {
+	var list []string
+	for _, call := range r.wire.Writes("clusterprofiles") {
+		if call.Method != http.MethodPatch {
+			list = append(list, call.String())
+		}
+	}
+	return list
+}
+
+// TestASourceThatIsCreatedAnewDeletesNothing deletes the CRDs that profiles are
+// computed from, one after the other, and restores each with its objects.
+func TestASourceThatIsCreatedAnewDeletesNothing(t *testing.T) {
+	r := newRestoration(t)
+	before := r.uids()
+	if len(before) != 3 {
+		t.Fatalf("profiles: %v", before)
+	}
+	for crd, list := range map[string]client.ObjectList{
+		"managedclusters.cluster.open-cluster-management.io":           &clusterv1.ManagedClusterList{},
+		"managedclustersets.cluster.open-cluster-management.io":        &clusterv1beta2.ManagedClusterSetList{},
+		"managedclustersetbindings.cluster.open-cluster-management.io": &clusterv1beta2.ManagedClusterSetBindingList{},
+		"placements.cluster.open-cluster-management.io":                &clusterv1beta1.PlacementList{},
+		"placementdecisions.cluster.open-cluster-management.io":        &clusterv1beta1.PlacementDecisionList{},
+		"managedclusteraddons.addon.open-cluster-management.io":        &addonv1beta1.ManagedClusterAddOnList{},
+	} {
+		t.Run(crd, func(t *testing.T) {
+			whole := r.world
+			r.world = whole.in(t)
+			defer func() { r.world = whole }()
+			r.later()
+			r.wire.Reset()
+			restore := r.Backup(list)
+			r.server.Reinstall(r.World, crd, apitest.Hub())
+			restore()
+			r.follows()
+			if got := r.createdOrDeleted(); len(got) > 0 {
+				t.Errorf("created or deleted: %v", got)
+			}
+			if diff := cmp.Diff(before, r.uids()); diff != "" {
+				t.Errorf("profiles (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotRestoredGoes: a minute after a CRD was created anew, what is missing
+// counts; and what is deleted of another kind counts at once.
+func TestWhatIsNotRestoredGoes(t *testing.T) {
+	r := newRestoration(t)
+	const crd = "managedclustersetbindings.cluster.open-cluster-management.io"
+	r.wire.Reset()
+	r.server.Reinstall(r.World, crd, apitest.Hub())
+	r.follows()
+	if got := r.createdOrDeleted(); len(got) > 0 {
+		t.Errorf("created or deleted before the minute was over: %v", got)
+	}
+	r.MustDelete(ocmtest.Addon(r.other.Name))
+	r.exists(r.all, r.other.Name, false)
+	if got := len(r.uids()); got != 2 {
+		t.Errorf("%d profiles, want the 2 of the cluster that keeps its addon", got)
+	}
+	r.later()
+	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" })
+	r.exists(r.all, r.c.Name, false)
+	r.exists(r.one, r.c.Name, false)
+}
