@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -145,7 +146,7 @@ func latencies(run *Run) (*plot.Plot, error) {
 	}
 	p.Add(plotter.NewGrid())
 	p.NominalX(groups...)
-	p.Y.Min, p.Y.Max = max(p.Y.Min/2, 1), p.Y.Max*4
+	wholeDecades(&p.Y)
 	return p, nil
 }
 
@@ -173,7 +174,13 @@ func growths(runs []Run) (*plot.Plot, error) {
 	p := newPlot("Time to bind as the fleet grows", "seconds, logarithmic")
 	p.X.Label.Text = "clusters, logarithmic"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
+	var sizes plot.ConstantTicks
+	for i := range runs {
+		n := runs[i].Clusters
+		sizes = append(sizes, plot.Tick{Value: float64(n), Label: fmt.Sprint(n)})
+	}
+	p.X.Tick.Marker = sizes
 	drawn := false
 	for _, writer := range []string{Raw, Addon, Gate} {
 		clusters, seconds := Growth(runs, Bind, writer)
@@ -190,7 +197,15 @@ func growths(runs []Run) (*plot.Plot, error) {
 		return nil, nil
 	}
 	p.Add(plotter.NewGrid())
+	wholeDecades(&p.Y)
 	return p, nil
+}
+
+// wholeDecades widens a logarithmic axis to powers of ten, which alone have labels, and
+// leaves room for the legend.
+func wholeDecades(axis *plot.Axis) {
+	axis.Min = math.Pow(10, math.Floor(math.Log10(max(axis.Min, 0.001))))
+	axis.Max = 10 * math.Pow(10, math.Ceil(math.Log10(max(axis.Max, 0.01))))
 }
 
 func memories(runs []Run) (*plot.Plot, error) {
