@@ -11,7 +11,7 @@ import (
 func TestInternerReturnsOneCopy(t *testing.T) {
 	i := NewInterner()
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
-	copied := func(s string) string { return strings.Clone(s) }
+	copied := strings.Clone
 	first := i.String(copied("a property's value"))
 	if second := i.String(copied("a property's value")); second != first || !same(first, second) {
 		t.Error("two copies of a string")

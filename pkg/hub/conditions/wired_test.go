@@ -87,6 +87,6 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 	wrote("a restart, and one addon more", patchAddon)
 	h.MustGet(addon)
 	if len(addon.Status.Conditions) != 3 || addon.Status.Conditions[2].Type != "Available" {
-		t.Errorf("conditions %+v", []metav1.Condition(addon.Status.Conditions))
+		t.Errorf("conditions %+v", addon.Status.Conditions)
 	}
 }
