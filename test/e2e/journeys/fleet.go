@@ -58,11 +58,11 @@ func Main(m *testing.M, of fleet.Options) {
 		fmt.Fprintln(os.Stderr, "stopping the fleet:", err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // a TestMain ends the process
 }
 
 func end(failed bool) error {
-	if Fleet == nil || os.Getenv("KEEP_FLEET") != "" {
+	if Fleet == nil || os.Getenv("KEEP_FLEET") != "" { //nolint:forbidigo // who runs the stories says so
 		return nil
 	}
 	if failed {
@@ -90,7 +90,7 @@ func WithAccess(t *testing.T) {
 	t.Helper()
 	switch {
 	case noAccess == nil:
-	case os.Getenv("CI") != "":
+	case os.Getenv("CI") != "": //nolint:forbidigo // as CI systems say
 		t.Fatal(noAccess)
 	default:
 		t.Skip(noAccess)

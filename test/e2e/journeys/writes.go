@@ -22,9 +22,14 @@ const RestartObservation = 10 * time.Second
 // Counts are the writes so far, keyed "cluster: VERB resource".
 func Counts(t *testing.T, resources ...string) map[string]int {
 	t.Helper()
+	return countsNow(t.Context(), t, resources...)
+}
+
+func countsNow(ctx context.Context, t *testing.T, resources ...string) map[string]int {
+	t.Helper()
 	all := map[string]int{}
 	for _, cluster := range []string{"hub", Cluster1, Cluster2} {
-		found, err := Fleet.Writes(t.Context(), cluster, resources...)
+		found, err := Fleet.Writes(ctx, cluster, resources...)
 		apitest.Must(t, err)
 		for request, n := range found {
 			all[cluster+": "+request] += n
@@ -48,8 +53,8 @@ func Since(before, after map[string]int) map[string]int {
 func Settled(t *testing.T, resources ...string) map[string]int {
 	t.Helper()
 	last, from := Counts(t, resources...), time.Now()
-	apitest.Within(t, Eventually, "the fleet settles", func(context.Context) error {
-		now := Counts(t, resources...)
+	apitest.Within(t, Eventually, "the fleet settles", func(ctx context.Context) error {
+		now := countsNow(ctx, t, resources...)
 		if diff := Since(last, now); len(diff) > 0 {
 			last, from = now, time.Now()
 			return fmt.Errorf("just written: %v", diff)
@@ -72,8 +77,8 @@ func Wrote(t *testing.T, before map[string]int, want map[string]int, resources .
 
 // NoWrites is an error when the addon's resources were written to since the counts.
 func NoWrites(t *testing.T, before map[string]int) func(context.Context) error {
-	return func(context.Context) error {
-		if diff := Since(before, Counts(t, AddonResources...)); len(diff) > 0 {
+	return func(ctx context.Context) error {
+		if diff := Since(before, countsNow(ctx, t, AddonResources...)); len(diff) > 0 {
 			return fmt.Errorf("written: %v", diff)
 		}
 		return nil
