@@ -104,10 +104,15 @@ var stories = map[string]story{
 		},
 		// The source is looked at again, so the right to read it stays.
 		done: func(v *still) string {
-			if v.copied(v.team, v.cluster, "reader") != nil {
+			binding := client.ObjectKey{Namespace: v.team, Name: targetRole}
+			switch err := v.Get(v.T.Context(), binding, &rbacv1.RoleBinding{}); {
+			case v.copied(v.team, v.cluster, "reader") != nil:
 				return "the copy is there"
+			case !apierrors.IsNotFound(err):
+				return fmt.Sprintf("RoleBinding %s: %v", binding, err)
+			default:
+				return ""
 			}
-			return ""
 		},
 		writes: []string{deleteBinding, deleteSecret},
 	},

@@ -162,11 +162,12 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error)
 	return true, nil
 }
 
-// repair corrects the subjects of a RoleBinding. The grant is locked.
+// repair corrects the subjects of a RoleBinding, unless it was just written and the
+// cache does not show that yet. The grant is locked.
 func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	desired := desiredBinding(grant, g.subject)
 	differs, err := compare(current, desired)
-	if err != nil || !differs {
+	if err != nil || !differs || g.written.Wait(grant.Key(), current, g.clock.Now()) > 0 {
 		return err
 	}
 	patch, err := kube.MergePatch(current.ResourceVersion, map[string]any{"subjects": desired.Subjects})
@@ -177,6 +178,7 @@ func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBi
 	if err := g.writer.Patch(ctx, binding, patch, g.owner); err != nil {
 		return fmt.Errorf("patching RoleBinding %s: %w", grant.role, err)
 	}
+	g.written.Wrote(binding, g.clock.Now())
 	g.setMade(grant, g.clock.Now())
 	return nil
 }
