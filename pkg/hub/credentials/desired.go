@@ -343,6 +343,17 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 // timeUntil is how long it is until a time, at least an instant.
 func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }
 
+// keptGrants are the rights that an account may need in a moment: where the cluster's
+// selection is not known, as for a while after a start, a copy that nobody has looked at
+// yet may have to be kept up to date.
+func keptGrants(o observed, p plan) []grants.Grant {
+	mayNeedCopy := func(d decision) bool { return d.action == maintain }
+	if p.token == unused && slices.ContainsFunc(p.decisions, mayNeedCopy) {
+		return []grants.Grant{grants.Source(o.key.Namespace)}
+	}
+	return nil
+}
+
 // neededGrants are the rights that an account needs: to its token if it is to be
 // copied anywhere, and wherever there is a copy or must be one. withdrawn are the
 // namespaces where the token turned out to be unusable; isPresent tells where

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -13,6 +14,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -270,6 +272,28 @@ func TestTakesAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := test.p.takesAway(now); got != test.want {
 				t.Errorf("takes away: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// After a start a selection may be unknown, and the copies not yet seen: the right to
+// read the token must outlast that, or it would be deleted and made anew.
+func TestKeptGrants(t *testing.T) {
+	o := observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}}
+	source := []grants.Grant{grants.Source("c1")}
+	for name, test := range map[string]struct {
+		plan plan
+		want []grants.Grant
+	}{
+		"the selection is not known, and no copy is": {plan{decisions: []decision{{action: maintain}}}, source},
+		"the token is needed anyway":                 {plan{decisions: []decision{{action: maintain}}, token: toRead}, nil},
+		"nothing is wanted":                          {plan{decisions: []decision{{action: withdraw}}}, nil},
+		"nothing is named":                           {plan{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, keptGrants(o, test.plan), cmp.AllowUnexported(grants.Grant{})); diff != "" {
+				t.Errorf("grants (-want +got):\n%s", diff)
 			}
 		})
 	}

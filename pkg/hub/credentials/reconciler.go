@@ -153,7 +153,7 @@ func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 			needed = append(needed, grant) // a copy may come of what is in flight
 		}
 	}
-	for _, grant := range r.grants.Claim(o.key, needed) {
+	for _, grant := range r.grants.Claim(o.key, needed, keptGrants(o, p)) {
 		r.released(grant)
 	}
 }

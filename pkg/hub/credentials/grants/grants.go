@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,10 +47,20 @@ type grantState struct {
 	// what follows.
 	writing sync.Mutex
 
-	claimedBy map[types.NamespacedName]struct{} // accounts
+	claimedBy map[types.NamespacedName]claim // by account
 
 	made time.Time // when this process made or repaired the RoleBinding; zero if it did not
 }
+
+// claim is what an account wants of a grant.
+type claim int
+
+const (
+	// keep: it must not be removed if it is there.
+	keep claim = iota
+	// need: it must be there.
+	need
+)
 
 // New returns Grants that binds the ClusterRoles to a subject, the manager's own
 // service account, and writes as the given field manager.
@@ -62,40 +73,51 @@ func New(
 	}
 }
 
-// Claim records which grants an account needs from now on, and returns those it
-// needed before and does not any more. A grant must be claimed before it is used, so
-// that it is not removed meanwhile.
-func (g *Grants) Claim(account types.NamespacedName, needed []Grant) (released []Grant) {
+// Claim records which grants an account needs from now on, and which it may come to
+// need, so that they stay if they are there. It returns those that it claimed before and
+// does not any more. A grant must be claimed before it is used, so that it is not removed
+// meanwhile.
+func (g *Grants) Claim(account types.NamespacedName, needed, kept []Grant) (released []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := map[Grant]struct{}{}
 	for _, grant := range g.claims[account] {
 		before[grant] = struct{}{}
 	}
+	for _, grant := range kept {
+		delete(before, grant)
+		g.state(grant).claimedBy[account] = keep
+	}
 	for _, grant := range needed {
 		delete(before, grant)
-		g.state(grant).claimedBy[account] = struct{}{}
+		g.state(grant).claimedBy[account] = need
 	}
 	for grant := range before {
 		delete(g.state(grant).claimedBy, account)
 		released = append(released, grant)
 	}
-	if g.claims[account] = needed; len(needed) == 0 {
+	if g.claims[account] = slices.Concat(needed, kept); len(g.claims[account]) == 0 {
 		delete(g.claims, account)
 	}
 	return released
 }
 
-func (g *Grants) isClaimed(grant Grant) bool {
+// isClaimed reports whether an account claims the grant at least so much.
+func (g *Grants) isClaimed(grant Grant, least claim) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.state(grant).claimedBy) > 0
+	for _, claim := range g.state(grant).claimedBy {
+		if claim >= least {
+			return true
+		}
+	}
+	return false
 }
 
 // state returns what is known of a grant. The lock is held.
 func (g *Grants) state(grant Grant) *grantState {
 	if g.states[grant] == nil {
-		g.states[grant] = &grantState{claimedBy: map[types.NamespacedName]struct{}{}}
+		g.states[grant] = &grantState{claimedBy: map[types.NamespacedName]claim{}}
 	}
 	return g.states[grant]
 }
@@ -197,7 +219,7 @@ func (g *Grants) restore(ctx context.Context, grant Grant, current *rbacv1.RoleB
 // it meanwhile.
 func (g *Grants) remove(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	defer g.lock(grant)()
-	if g.isClaimed(grant) || g.written.IsDeleted(current) {
+	if g.isClaimed(grant, keep) || g.written.IsDeleted(current) {
 		return nil
 	}
 	err := g.writer.Delete(ctx, current.DeepCopy(), client.Preconditions{UID: ptr.To(current.UID)})

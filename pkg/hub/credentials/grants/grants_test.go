@@ -49,21 +49,21 @@ func TestCompare(t *testing.T) {
 
 func TestClaimsAreReleasedByTheLastAccount(t *testing.T) {
 	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
-	if released := g.Claim(reader, []Grant{Source("c1"), Target("team")}); len(released) > 0 {
+	if released := g.Claim(reader, []Grant{Source("c1"), Target("team")}, nil); len(released) > 0 {
 		t.Errorf("a first claim released %v", released)
 	}
-	g.Claim(writer, []Grant{Target("team")})
-	released := g.Claim(reader, []Grant{Target("other")})
+	g.Claim(writer, []Grant{Target("team")}, nil)
+	released := g.Claim(reader, []Grant{Target("other")}, nil)
 	if len(released) != 2 || !slices.Contains(released, Source("c1")) || !slices.Contains(released, Target("team")) {
 		t.Errorf("released %v", released)
 	}
 	for grant, claimed := range map[Grant]bool{Source("c1"): false, Target("team"): true, Target("other"): true} {
-		if got := g.isClaimed(grant); got != claimed {
+		if got := g.isClaimed(grant, need); got != claimed {
 			t.Errorf("%v is claimed: %t, want %t", grant, got, claimed)
 		}
 	}
-	g.Claim(reader, nil)
-	g.Claim(writer, nil)
+	g.Claim(reader, nil, nil)
+	g.Claim(writer, nil, nil)
 	for _, grant := range []Grant{Source("c1"), Target("team"), Target("other")} {
 		g.forget(grant)
 	}
@@ -86,5 +86,20 @@ func TestANewGrantSettles(t *testing.T) {
 		if got := g.Settling(Target("team")); got != step.want {
 			t.Errorf("after %s: retry in %s, want %s", step.after, got, step.want)
 		}
+	}
+}
+
+func TestAKeptGrantIsNeitherMadeNorReleased(t *testing.T) {
+	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
+	source := []Grant{Source("c1")}
+	g.Claim(reader, source, nil)
+	if released := g.Claim(reader, nil, source); len(released) > 0 {
+		t.Errorf("released %v", released)
+	}
+	if g.isClaimed(Source("c1"), need) || !g.isClaimed(Source("c1"), keep) {
+		t.Error("want it kept, and not needed")
+	}
+	if released := g.Claim(reader, nil, nil); !slices.Equal(released, source) {
+		t.Errorf("released %v, want %v", released, source)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	switch {
-	case r.Grants.isClaimed(grant):
+	case r.Grants.isClaimed(grant, need):
 		return reconcile.Result{}, r.ensure(ctx, grant)
 	case current == nil || !isLabelled(current):
 		if grant.IsTarget() {
@@ -61,6 +61,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		r.Grants.forget(grant)
 		return reconcile.Result{}, nil
+	case r.Grants.isClaimed(grant, keep):
+		return reconcile.Result{}, nil // what ends that enqueues it
 	}
 	if grant.IsTarget() {
 		if empty, err := r.isEmpty(ctx, grant, current); err != nil || !empty {
