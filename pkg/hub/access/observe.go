@@ -130,6 +130,10 @@ func (o *observer) followAddons() *kube.Follower {
 		for _, addon := range addons.Objects() {
 			if isThere(addon) {
 				o.proxied.came(addon.GetNamespace())
+				// It may have gone meanwhile, and have been said to before it came.
+				if !isThere(addons.Get(client.ObjectKeyFromObject(addon).String())) {
+					o.proxied.went(addon.GetNamespace(), o.opts.Clock.Now())
+				}
 			}
 		}
 		o.listener.shared()

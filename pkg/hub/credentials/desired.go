@@ -283,6 +283,14 @@ func (p plan) allHold(found source.Finding) bool {
 	})
 }
 
+// mayHold reports whether the account may have a copy in a namespace, as far as can be
+// told before the token is read.
+func (p plan) mayHold(namespace string) bool {
+	return p.token != refused && slices.ContainsFunc(p.decisions, func(d decision) bool {
+		return d.namespace == namespace && (d.action == publish || d.action == maintain)
+	})
+}
+
 // withdrawals are the namespaces where no copy may be, whatever the token is.
 func (p plan) withdrawals() []string {
 	var namespaces []string

@@ -1,10 +1,17 @@
 package credentials
 
 import (
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -14,8 +21,10 @@ const (
 	laneWait = time.Second
 
 	// fullWait is how soon to retry at the latest where a namespace has as much in
-	// flight as it may. Normally something that ends there is the occasion.
-	fullWait = 5 * time.Second
+	// flight as it may. Normally something that ends there is the occasion. For a first
+	// copy or a rotation the wait is longer, because the token is read before.
+	fullWait        = 5 * time.Second
+	fullWaitToWrite = 30 * time.Second
 )
 
 // task is what to do about an account's copy in a namespace.
@@ -39,10 +48,10 @@ type lanes struct {
 	again func(account types.NamespacedName)
 
 	mu       sync.Mutex
-	busy     map[lane]struct{}
+	busy     map[lane]*errand
 	inFlight map[string]*[tasks]int // by namespace
 	late     map[types.NamespacedName]failures
-	waiting  map[string][]types.NamespacedName // accounts for which there was no room, by namespace
+	waiting  kube.SetIndex[string, types.NamespacedName] // accounts for which there was no room, by namespace
 }
 
 // lane is one account in one namespace, where one thing is done at a time.
@@ -62,9 +71,9 @@ type failure struct {
 func newLanes(perNamespace int, wait time.Duration, again func(types.NamespacedName)) *lanes {
 	return &lanes{
 		perNamespace: perNamespace, wait: wait, again: again,
-		busy: map[lane]struct{}{}, inFlight: map[string]*[tasks]int{},
+		busy: map[lane]*errand{}, inFlight: map[string]*[tasks]int{},
 		late:    map[types.NamespacedName]failures{},
-		waiting: map[string][]types.NamespacedName{},
+		waiting: kube.SetIndex[string, types.NamespacedName]{},
 	}
 }
 
@@ -77,13 +86,18 @@ type errand struct {
 	result effect        // once done
 
 	left bool // nobody waits for it
+
+	// revoked tells that the account has lost the right to what is being written.
+	revoked atomic.Bool
 }
 
 // do does a task in some namespaces at the same time, and returns what came of those
 // that did not take long. earlier are failures of what took longer the last time: the
-// same is not done again at once.
+// same is not done again at once. act must not begin to write a token once it is
+// revoked.
 func (l *lanes) do(
-	account types.NamespacedName, what task, namespaces []string, earlier failures, act func(namespace string) effect,
+	account types.NamespacedName, what task, namespaces []string, earlier failures,
+	act func(namespace string, revoked func() bool) effect,
 ) effect {
 	var all effect
 	var begun []*errand
@@ -98,7 +112,7 @@ func (l *lanes) do(
 			continue
 		}
 		begun = append(begun, e)
-		go func() { l.end(e, act(namespace)) }()
+		go func() { l.end(e, contained(func() effect { return act(namespace, e.revoked.Load) })) }()
 	}
 	enough := time.NewTimer(l.wait)
 	defer enough.Stop()
@@ -113,6 +127,29 @@ func (l *lanes) do(
 	return all
 }
 
+// contained makes an error of a panic, as controllers do.
+func contained(act func() effect) (result effect) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			utilruntime.HandleError(fmt.Errorf("panic: %T\n%s", recovered, debug.Stack()))
+			result = effect{undecided: true, errs: []error{errors.New("panic: see the log")}}
+		}
+	}()
+	return act()
+}
+
+// revoke keeps what is in flight for an account from beginning to write a token in
+// the namespaces that are not kept.
+func (l *lanes) revoke(account types.NamespacedName, isKept func(namespace string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for in, e := range l.busy {
+		if in.account == account && e.task == writing && !isKept(in.namespace) {
+			e.revoked.Store(true)
+		}
+	}
+}
+
 // begin returns an errand, or nil and when to retry: zero if somebody will say.
 func (l *lanes) begin(in lane, what task) (*errand, time.Duration) {
 	l.mu.Lock()
@@ -124,12 +161,16 @@ func (l *lanes) begin(in lane, what task) (*errand, time.Duration) {
 		l.inFlight[in.namespace] = &[tasks]int{}
 	}
 	if l.inFlight[in.namespace][what] >= l.perNamespace {
-		l.waiting[in.namespace] = append(l.waiting[in.namespace], in.account)
+		l.waiting.Insert(in.namespace, in.account)
+		if what == writing {
+			return nil, fullWaitToWrite
+		}
 		return nil, fullWait
 	}
 	l.inFlight[in.namespace][what]++
-	l.busy[in] = struct{}{}
-	return &errand{lane: in, task: what, done: make(chan struct{})}, 0
+	e := &errand{lane: in, task: what, done: make(chan struct{})}
+	l.busy[in] = e
+	return e, 0
 }
 
 // resultOf returns what came of an errand, or that it has not ended.
@@ -165,11 +206,10 @@ func (l *lanes) end(e *errand, result effect) {
 			l.late[e.lane.account][failure{namespace, e.task}] = result
 		}
 	}
-	if waiting := l.waiting[namespace]; len(waiting) > 0 {
-		enqueue = append(enqueue, waiting[0])
-		if l.waiting[namespace] = waiting[1:]; len(waiting) == 1 {
-			delete(l.waiting, namespace)
-		}
+	for account := range l.waiting[namespace] {
+		l.waiting.Delete(namespace, account)
+		enqueue = append(enqueue, account)
+		break
 	}
 	l.mu.Unlock()
 	for _, account := range enqueue {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func (r *road) hold(namespace string) (end func(effect)) {
 
 // do records what is begun for an account. What is not held copies the token.
 func (r *road) do(account types.NamespacedName, what task, namespaces ...string) effect {
-	return r.lanes.do(account, what, namespaces, r.takeFailures(account), func(namespace string) effect {
+	return r.lanes.do(account, what, namespaces, r.takeFailures(account), func(namespace string, _ func() bool) effect {
 		r.mu.Lock()
 		r.begun = append(r.begun, account.Name+" "+namespace)
 		held := r.held[namespace]
@@ -169,4 +170,48 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 	if len(r.inFlight)+len(r.busy)+len(r.waiting) > 0 {
 		t.Errorf("left: %v %v %v", r.inFlight, r.busy, r.waiting)
 	}
+}
+
+// A token must not be written once the right to it has ended, however long the request
+// before it took.
+func TestWhatIsInFlightIsRevoked(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	ask, answer := make(chan struct{}), make(chan bool, 2)
+	act := func(_ string, revoked func() bool) effect {
+		<-ask
+		answer <- revoked()
+		return effect{}
+	}
+	r.lanes.do(alice, writing, []string{"kept", "ended"}, nil, act)
+	r.lanes.revoke(alice, func(namespace string) bool { return namespace == "kept" })
+	close(ask)
+	if first, second := <-answer, <-answer; first == second {
+		t.Errorf("revoked: %t and %t, want one of them", first, second)
+	}
+}
+
+// One bad object must not end the process.
+func TestAPanicIsAnError(t *testing.T) {
+	r := newRoad(t, apitest.Patience)
+	got := r.lanes.do(alice, writing, []string{"a"}, nil, func(string, func() bool) effect { panic("token") })
+	if len(got.errs) != 1 || strings.Contains(got.errs[0].Error(), "token") {
+		t.Errorf("effect %+v, want an error without the value", got)
+	}
+}
+
+func TestAnAccountWaitsForRoomOnce(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	r.lanes.perNamespace = 1
+	end := r.hold("slow")
+	r.do(bob, writing, "slow")
+	for range 3 {
+		if got := r.do(alice, writing, "slow"); got.again != fullWaitToWrite {
+			t.Errorf("retried after %s", got.again)
+		}
+	}
+	if n := len(r.lanes.waiting["slow"]); n != 1 {
+		t.Errorf("waits %d times", n)
+	}
+	end(effect{})
+	r.enqueues("alice", "bob")
 }

@@ -73,6 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	plan := decide(o)
+	r.lanes.revoke(o.key, plan.mayHold)
 	r.claim(o, plan, nil)
 	earlier := r.lanes.takeFailures(o.key)
 	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals(), earlier)
@@ -81,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if read.ok() {
 		last = decideFinally(plan, found, r.clock.Now())
 	}
+	r.lanes.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
 	applied := r.apply(ctx, o.key, last, token, earlier)
 	r.claim(o, plan, last.withdraw)
 	all := join(effect{problems: plan.problems, again: o.again}, withdrawn, read, applied)
@@ -168,7 +170,7 @@ func (r *Reconciler) withdraw(
 ) effect {
 	isAbsent := func(namespace string) bool { return !r.isPresent(account, namespace) }
 	present := slices.DeleteFunc(slices.Clone(namespaces), isAbsent)
-	return r.lanes.do(account, withdrawing, present, earlier, func(namespace string) effect {
+	return r.lanes.do(account, withdrawing, present, earlier, func(namespace string, _ func() bool) effect {
 		return r.withdrawFrom(ctx, account, namespace)
 	})
 }
@@ -237,13 +239,16 @@ func (r *Reconciler) apply(
 		decisions[d.namespace] = d
 		namespaces = append(namespaces, d.namespace)
 	}
-	return join(all, r.lanes.do(account, writing, namespaces, earlier, func(namespace string) effect {
-		return r.put(ctx, account, decisions[namespace], *token)
-	}))
+	put := func(namespace string, revoked func() bool) effect {
+		return r.put(ctx, account, decisions[namespace], *token, revoked)
+	}
+	return join(all, r.lanes.do(account, writing, namespaces, earlier, put))
 }
 
-// put makes one copy what it should be.
-func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d decision, token target.Content) effect {
+// put makes one copy what it should be, unless the right to it is revoked meanwhile.
+func (r *Reconciler) put(
+	ctx context.Context, account types.NamespacedName, d decision, token target.Content, revoked func() bool,
+) effect {
 	at := grants.Target(d.namespace)
 	switch granted := r.ensure(ctx, at, d.namespace); {
 	case granted.lost:
@@ -256,9 +261,12 @@ func (r *Reconciler) put(ctx context.Context, account types.NamespacedName, d de
 	}
 	err := r.copies.Put(ctx, target.Want{
 		Account: account, Namespace: d.namespace, Content: token, Owner: d.owner, Create: d.action == publish,
+		Revoked: revoked,
 	})
 	foreign := &target.ForeignError{}
 	switch {
+	case errors.Is(err, target.ErrRevoked):
+		return effect{undecided: true} // the account is reconciled again, or is just now
 	case errors.As(err, &foreign):
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
@@ -321,7 +329,7 @@ func isTerminating(err error) bool {
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
 	lasting := len(all.errs) > 0 && r.failing.Failed(o.key, o.now)
-	if len(all.errs) == 0 {
+	if len(all.errs) == 0 && !all.undecided {
 		r.failing.Over(o.key)
 	}
 	switch {

@@ -10,7 +10,8 @@ import (
 
 // tally sums up all slices of a Placement's decisions.
 type tally struct {
-	// decisions is how many clusters all slices name.
+	// decisions is how many clusters all slices name. One that stands in two slices,
+	// because OCM has written only one of them so far, counts once.
 	decisions int
 
 	// slices and newest (a resource version) tell one state of the slices from
@@ -21,14 +22,16 @@ type tally struct {
 
 func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
 	t := tally{slices: len(decisions)}
+	clusters := map[string]struct{}{}
 	for i := range decisions {
 		for _, decision := range decisions[i].Status.Decisions {
 			if decision.ClusterName != "" {
-				t.decisions++
+				clusters[decision.ClusterName] = struct{}{}
 			}
 		}
 		t.newest = later(t.newest, decisions[i].ResourceVersion)
 	}
+	t.decisions = len(clusters)
 	return t
 }
 

@@ -24,6 +24,9 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the Secret %s there was not made by this addon and is left alone; delete or rename it", e.Name)
 }
 
+// ErrRevoked means that the right to a copy ended before it was written.
+var ErrRevoked = errors.New("the account has lost the right to the copy")
+
 // errChanging means that somebody else changed what this process had just read.
 var errChanging = errors.New("the Secret is being changed by somebody else")
 
@@ -64,6 +67,9 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		c.ledger.gone(w.Account, w.key(), c.clock.Now())
 		return &ForeignError{Name: w.key().Name}
 	case replace:
+		if w.isRevoked() {
+			return ErrRevoked
+		}
 		if err := c.delete(ctx, have); err != nil {
 			return err
 		}
@@ -171,8 +177,11 @@ func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, uid ty
 
 // create makes a copy where a read found none, if that is wanted.
 func (c *Copies) create(ctx context.Context, w Want) error {
-	if !w.Create {
+	switch {
+	case !w.Create:
 		return nil
+	case w.isRevoked():
+		return ErrRevoked
 	}
 	secret := DesiredCopy(w)
 	err := c.writer.Create(kube.WithoutBodies(ctx), secret, c.owner)
@@ -193,6 +202,9 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 // patch changes a copy that is at a version and holds the given data; nil is what
 // this process wrote.
 func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have map[string][]byte) error {
+	if w.isRevoked() {
+		return ErrRevoked
+	}
 	patch, err := copyPatch(resourceVersion, have, w)
 	if err != nil {
 		return err

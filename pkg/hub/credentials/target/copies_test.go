@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -38,5 +39,18 @@ func TestTheAnswerToAWithdrawalIsNotLogged(t *testing.T) {
 	}
 	if bodies, others := writer.logger.V(8).Enabled(), writer.logger.V(7).Enabled(); bodies || !others {
 		t.Errorf("bodies are logged: %t; other lines are: %t", bodies, others)
+	}
+}
+
+// A write that was on its way when the right to the copy ended is not begun.
+func TestARevokedTokenIsNotWritten(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(noon)
+	copies := NewCopies(nil, nil, NewLedger(), clock, "test") // a request would panic
+	want := Want{Account: types.NamespacedName{Namespace: "c", Name: "reader"}, Namespace: "team", Create: true, Revoked: func() bool { return true }}
+	if err := copies.create(t.Context(), want); !errors.Is(err, ErrRevoked) {
+		t.Errorf("creating: %v", err)
+	}
+	if err := copies.patch(t.Context(), want, "1", nil); !errors.Is(err, ErrRevoked) {
+		t.Errorf("patching: %v", err)
 	}
 }

@@ -54,7 +54,13 @@ type Want struct {
 
 	// Create allows a copy that is not there to be made.
 	Create bool
+
+	// Revoked, if not nil, reports whether the right to the copy has ended meanwhile. It
+	// is asked before each write.
+	Revoked func() bool
 }
+
+func (w Want) isRevoked() bool { return w.Revoked != nil && w.Revoked() }
 
 func (w Want) key() types.NamespacedName { return Key(w.Account, w.Namespace) }
 

@@ -132,6 +132,9 @@ func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time
 func (l *Ledger) mayHaveWritten(account, secret types.NamespacedName, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s := l.states[secret]; s != nil && s.account != account {
+		return // the place is known to be another's
+	}
 	s := l.state(account, secret)
 	s.at, s.unsure = now, true
 }
