@@ -183,7 +183,7 @@ func TestWhatIsInFlightIsRevoked(t *testing.T) {
 		return effect{}
 	}
 	r.lanes.do(alice, writing, []string{"kept", "ended"}, nil, act)
-	r.lanes.revoke(alice, func(namespace string) bool { return namespace == "kept" })
+	r.revoke(alice, func(namespace string) bool { return namespace == "kept" })
 	close(ask)
 	if first, second := <-answer, <-answer; first == second {
 		t.Errorf("revoked: %t and %t, want one of them", first, second)
@@ -201,7 +201,7 @@ func TestAPanicIsAnError(t *testing.T) {
 
 func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 	r := newRoad(t, time.Millisecond)
-	r.lanes.perNamespace = 1
+	r.perNamespace = 1
 	end := r.hold("slow")
 	r.do(bob, writing, "slow")
 	for range 3 {
@@ -209,7 +209,7 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 			t.Errorf("retried after %s", got.again)
 		}
 	}
-	if n := len(r.lanes.waiting["slow"]); n != 1 {
+	if n := len(r.waiting["slow"]); n != 1 {
 		t.Errorf("waits %d times", n)
 	}
 	end(effect{})
