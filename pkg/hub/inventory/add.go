@@ -42,9 +42,9 @@ const (
 )
 
 const (
-	// definitionsDelay lets CRDs that go or come at the same time have each pair looked
-	// at once.
-	definitionsDelay = 100 * time.Millisecond
+	// everyDelay lets changes that come at the same time, such as those of several CRDs,
+	// have each pair looked at once.
+	everyDelay = 100 * time.Millisecond
 
 	// Failed events are tried again after retryFirst, then at doubling intervals up
 	// to retryMost: a quota that was raised sends no event.
@@ -133,13 +133,12 @@ type inventory struct {
 	routes selection.Routes
 	ctx    context.Context // for reads from caches, which do not wait
 
-	// accessTrigger feeds the pairs of clusters whose access has changed,
-	// guardTrigger every pair when the guard has changed its mind.
-	accessTrigger, guardTrigger kube.Trigger
+	// accessTrigger feeds the pairs of clusters whose access has changed.
+	accessTrigger kube.Trigger
 
-	// definitionsTrigger feeds all pairs when a kind is served again, or is not. Kinds
-	// that go or come together have each pair looked at once.
-	definitionsTrigger kube.Trigger
+	// everyTrigger feeds all pairs when the guard has changed its mind, or a kind is
+	// served again or is not. What changes together has each pair looked at once.
+	everyTrigger kube.Trigger
 }
 
 // Add registers the controllers and returns what knows the condition ProfilesSynced.
@@ -160,7 +159,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
 
-		definitionsTrigger: kube.Trigger{Delay: definitionsDelay},
+		everyTrigger: kube.Trigger{Delay: everyDelay},
 	}
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
@@ -214,17 +213,16 @@ func (i *inventory) addPairs() error {
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}
-	b = b.WatchesRawSource(&i.guardTrigger)
 	if i.opts.Access != nil {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
-	return b.WatchesRawSource(&i.definitionsTrigger).Complete(i.pairs)
+	return b.WatchesRawSource(&i.everyTrigger).Complete(i.pairs)
 }
 
 // enqueueAll enqueues every pair.
 func (i *inventory) enqueueAll(ctx context.Context) {
 	for _, request := range i.routes.AllPairs(ctx, nil) {
-		i.definitionsTrigger.Enqueue(request.NamespacedName)
+		i.everyTrigger.Enqueue(request.NamespacedName)
 	}
 }
 
@@ -244,9 +242,7 @@ func (i *inventory) enqueueEverything(ctx context.Context) {
 	if !i.opts.Rule.Ready() {
 		return // no pair has been looked at yet
 	}
-	for _, request := range i.routes.AllPairs(ctx, nil) {
-		i.guardTrigger.Enqueue(request.NamespacedName)
-	}
+	i.enqueueAll(ctx)
 }
 
 // followAccess enqueues the profiles of clusters that are reached in another way
