@@ -98,15 +98,7 @@ func bindWrites(run *Run) Reach {
 }
 
 func enableCPU(run *Run) Reach {
-	goal := 15 * float64(run.Clusters) / goalClusters
-	reach := Reach{
-		What: fmt.Sprintf("enable %d: CPU of the manager", run.Clusters), Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-",
-	}
-	if steps := run.of(Enable, Addon); len(steps) > 0 {
-		used := median(steps, cpu(Manager))
-		reach.Judged, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
-	}
-	return reach
+	return managerCPU(run, Enable, fmt.Sprintf("enable %d", run.Clusters), 15)
 }
 
 func restartWrites(run *Run) Reach {
@@ -121,11 +113,15 @@ func restartWrites(run *Run) Reach {
 }
 
 func restartCPU(run *Run) Reach {
-	goal := 5 * float64(run.Clusters) / goalClusters
-	reach := Reach{
-		What: fmt.Sprintf("restart, %d: CPU of the manager", run.Clusters), Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-",
-	}
-	if steps := run.of(Restart, Addon); len(steps) > 0 {
+	return managerCPU(run, Restart, fmt.Sprintf("restart, %d", run.Clusters), 5)
+}
+
+// managerCPU judges the CPU seconds of the manager in a scenario, of which goalClusters
+// clusters may cost the given number.
+func managerCPU(run *Run, scenario, what string, atGoal float64) Reach {
+	goal := atGoal * float64(run.Clusters) / goalClusters
+	reach := Reach{What: what + ": CPU of the manager", Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-"}
+	if steps := run.of(scenario, Addon); len(steps) > 0 {
 		used := median(steps, cpu(Manager))
 		reach.Judged, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
 	}
