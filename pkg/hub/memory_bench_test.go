@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -38,12 +37,7 @@ import (
 //
 // CLUSTERS says how many clusters, HEAP_PROFILE where to write a heap profile.
 func BenchmarkCacheMemory(b *testing.B) {
-	clusters := 300
-	if given := os.Getenv("CLUSTERS"); given != "" {
-		var err error
-		clusters, err = strconv.Atoi(given)
-		apitest.Must(b, err)
-	}
+	clusters := apitest.Size(b, "CLUSTERS", 300)
 	for range b.N {
 		measureCache(b, clusters)
 	}

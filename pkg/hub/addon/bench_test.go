@@ -3,9 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,12 +34,7 @@ import (
 // shows how much that is. No conversion webhook runs here, so a write costs the API
 // server, and takes, less than on a hub.
 func BenchmarkShell(b *testing.B) {
-	size := 1000
-	if set := os.Getenv("ADDONS"); set != "" {
-		var err error
-		size, err = strconv.Atoi(set)
-		apitest.Must(b, err)
-	}
+	size := apitest.Size(b, "ADDONS", 1000)
 	fleet := newFleet(b, size)
 	fleet.measure("enable", func(ctx context.Context) {
 		go fleet.playWorkAgents(ctx)

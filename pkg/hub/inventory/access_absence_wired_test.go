@@ -10,7 +10,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // A consumer such as Argo CD forgets a cluster whose access provider is gone, be it
@@ -37,16 +36,8 @@ func TestWhatIsReplacedWithinAMomentWritesNothing(t *testing.T) {
 			give: func(w *accessWorld) { w.MustCreate(configuration("cluster-proxy")) },
 		},
 		"the API": {
-			take: func(w *accessWorld) {
-				crd := kube.Partial(kube.CRDKind)
-				crd.Name = "managedproxyconfigurations.proxy.open-cluster-management.io"
-				w.MustDelete(crd)
-				w.EventuallyGone(crd)
-			},
-			give: func(w *accessWorld) {
-				wiredHub.Install(w.T, apitest.ManagedProxyConfiguration())
-				w.MustCreate(configuration("cluster-proxy"), configuration("another"))
-			},
+			take: (*accessWorld).uninstallConfigurations,
+			give: (*accessWorld).installConfigurations,
 		},
 		"the addon": {
 			take: func(w *accessWorld) { w.MustDelete(proxyAddon(w.c1.Name)) },

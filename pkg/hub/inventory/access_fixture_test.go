@@ -33,6 +33,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -448,4 +449,18 @@ func providerOf(name, server string, ca []byte, cluster string) inventoryv1alpha
 
 func throughProxy(ca []byte, cluster string) inventoryv1alpha1.AccessProvider {
 	return providerOf("open-cluster-management", "https://"+proxyHost+":9092/"+cluster, ca, cluster)
+}
+
+// uninstallConfigurations deletes the CRD of ManagedProxyConfigurations, and them with it.
+func (w *accessWorld) uninstallConfigurations() {
+	crd := kube.Partial(kube.CRDKind)
+	crd.Name = "managedproxyconfigurations.proxy.open-cluster-management.io"
+	w.MustDelete(crd)
+	w.EventuallyGone(crd)
+}
+
+// installConfigurations brings them back.
+func (w *accessWorld) installConfigurations() {
+	wiredHub.Install(w.T, apitest.ManagedProxyConfiguration())
+	w.MustCreate(configuration("cluster-proxy"), configuration("another"))
 }

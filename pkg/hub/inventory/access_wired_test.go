@@ -17,7 +17,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestAProfileIsBornWithItsProviderInTwoWrites(t *testing.T) {
@@ -124,16 +123,8 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 				"which are not looked at",
 		},
 		"the API": {
-			take: func(w *accessWorld) {
-				crd := kube.Partial(kube.CRDKind)
-				crd.Name = "managedproxyconfigurations.proxy.open-cluster-management.io"
-				w.MustDelete(crd)
-				w.EventuallyGone(crd)
-			},
-			give: func(w *accessWorld) {
-				wiredHub.Install(w.T, apitest.ManagedProxyConfiguration())
-				w.MustCreate(configuration("cluster-proxy"), configuration("another"))
-			},
+			take:    (*accessWorld).uninstallConfigurations,
+			give:    (*accessWorld).installConfigurations,
 			gone:    true,
 			message: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
 		},
