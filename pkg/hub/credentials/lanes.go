@@ -48,7 +48,7 @@ type lanes struct {
 	again func(account types.NamespacedName)
 
 	mu       sync.Mutex
-	busy     map[lane]*errand
+	busy     map[lane]*operation
 	inFlight map[string]*[tasks]int // by namespace
 	late     map[types.NamespacedName]failures
 	waiting  kube.SetIndex[string, types.NamespacedName] // accounts for which there was no room, by namespace
@@ -71,14 +71,14 @@ type failure struct {
 func newLanes(perNamespace int, wait time.Duration, again func(types.NamespacedName)) *lanes {
 	return &lanes{
 		perNamespace: perNamespace, wait: wait, again: again,
-		busy: map[lane]*errand{}, inFlight: map[string]*[tasks]int{},
+		busy: map[lane]*operation{}, inFlight: map[string]*[tasks]int{},
 		late:    map[types.NamespacedName]failures{},
 		waiting: kube.SetIndex[string, types.NamespacedName]{},
 	}
 }
 
-// errand is something being done.
-type errand struct {
+// operation is something being done.
+type operation struct {
 	lane lane
 	task task
 
@@ -100,29 +100,29 @@ func (l *lanes) do(
 	act func(namespace string, revoked func() bool) effect,
 ) effect {
 	var all effect
-	var begun []*errand
+	var begun []*operation
 	for _, namespace := range namespaces {
 		if failed, ok := earlier[failure{namespace, what}]; ok {
 			all = join(all, failed)
 			continue
 		}
-		e, wait := l.begin(lane{account, namespace}, what)
-		if e == nil {
+		op, wait := l.begin(lane{account, namespace}, what)
+		if op == nil {
 			all = join(all, effect{undecided: true, again: wait})
 			continue
 		}
-		begun = append(begun, e)
-		go func() { l.end(e, contained(func() effect { return act(namespace, e.revoked.Load) })) }()
+		begun = append(begun, op)
+		go func() { l.end(op, contained(func() effect { return act(namespace, op.revoked.Load) })) }()
 	}
 	enough := time.NewTimer(l.wait)
 	defer enough.Stop()
-	for _, e := range begun {
+	for _, op := range begun {
 		select {
-		case <-e.done:
+		case <-op.done:
 		case <-enough.C:
 			enough.Reset(0) // for the next
 		}
-		all = join(all, l.resultOf(e))
+		all = join(all, l.resultOf(op))
 	}
 	return all
 }
@@ -143,15 +143,15 @@ func contained(act func() effect) (result effect) {
 func (l *lanes) revoke(account types.NamespacedName, isKept func(namespace string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for in, e := range l.busy {
-		if in.account == account && e.task == writing && !isKept(in.namespace) {
-			e.revoked.Store(true)
+	for in, op := range l.busy {
+		if in.account == account && op.task == writing && !isKept(in.namespace) {
+			op.revoked.Store(true)
 		}
 	}
 }
 
-// begin returns an errand, or nil and when to retry: zero if somebody will say.
-func (l *lanes) begin(in lane, what task) (*errand, time.Duration) {
+// begin returns an operation, or nil and when to retry: zero if somebody will say.
+func (l *lanes) begin(in lane, what task) (*operation, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, busy := l.busy[in]; busy {
@@ -168,42 +168,42 @@ func (l *lanes) begin(in lane, what task) (*errand, time.Duration) {
 		return nil, fullWait
 	}
 	l.inFlight[in.namespace][what]++
-	e := &errand{lane: in, task: what, done: make(chan struct{})}
-	l.busy[in] = e
-	return e, 0
+	op := &operation{lane: in, task: what, done: make(chan struct{})}
+	l.busy[in] = op
+	return op, 0
 }
 
-// resultOf returns what came of an errand, or that it has not ended.
-func (l *lanes) resultOf(e *errand) effect {
+// resultOf returns what came of an operation, or that it has not ended.
+func (l *lanes) resultOf(op *operation) effect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-e.done:
-		return e.result
+	case <-op.done:
+		return op.result
 	default:
-		e.left = true
+		op.left = true
 		return effect{undecided: true}
 	}
 }
 
-// end records what came of an errand. Whoever left, or waits for room, is enqueued.
-func (l *lanes) end(e *errand, result effect) {
+// end records what came of an operation. Whoever left, or waits for room, is enqueued.
+func (l *lanes) end(op *operation, result effect) {
 	var enqueue []types.NamespacedName
 	l.mu.Lock()
-	e.result = result
-	close(e.done)
-	delete(l.busy, e.lane)
-	namespace := e.lane.namespace
-	if l.inFlight[namespace][e.task]--; *l.inFlight[namespace] == ([tasks]int{}) {
+	op.result = result
+	close(op.done)
+	delete(l.busy, op.lane)
+	namespace := op.lane.namespace
+	if l.inFlight[namespace][op.task]--; *l.inFlight[namespace] == ([tasks]int{}) {
 		delete(l.inFlight, namespace)
 	}
-	if e.left {
-		enqueue = append(enqueue, e.lane.account)
+	if op.left {
+		enqueue = append(enqueue, op.lane.account)
 		if !result.ok() || len(result.problems) > 0 {
-			if l.late[e.lane.account] == nil {
-				l.late[e.lane.account] = failures{}
+			if l.late[op.lane.account] == nil {
+				l.late[op.lane.account] = failures{}
 			}
-			l.late[e.lane.account][failure{namespace, e.task}] = result
+			l.late[op.lane.account][failure{namespace, op.task}] = result
 		}
 	}
 	for account := range l.waiting[namespace] {
@@ -217,7 +217,7 @@ func (l *lanes) end(e *errand, result effect) {
 	}
 }
 
-// takeFailures returns, once, the failures of an account's errands that nobody waited
+// takeFailures returns, once, the failures of an account's operations that nobody waited
 // for.
 func (l *lanes) takeFailures(account types.NamespacedName) failures {
 	l.mu.Lock()

@@ -20,7 +20,7 @@ var (
 	bob   = types.NamespacedName{Namespace: "d", Name: "bob"}
 )
 
-// road is lanes whose errands a test ends.
+// road is lanes whose operations a test ends.
 type road struct {
 	*lanes
 	t *testing.T
@@ -43,7 +43,7 @@ func newRoad(t *testing.T, wait time.Duration) *road {
 }
 
 // hold makes what is done in a namespace last until the returned function ends one
-// errand there.
+// operation there.
 func (r *road) hold(namespace string) (end func(effect)) {
 	held := make(chan effect)
 	r.held[namespace] = held
