@@ -35,7 +35,7 @@ const (
 // Deploy builds manager and agent from the tree and installs or upgrades the
 // chart of the tree on the hub, then waits until the manager is ready. The tag
 // of the image is derived from the binaries, so manager and agents roll exactly
-// when these changed. helmArgs come last and win.
+// when these changed. They are built once in the life of f. helmArgs come last and win.
 func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) error {
 	report := progress.New(out)
 	unlock, err := files.Lock(ctx, f.path("lock"))
@@ -47,16 +47,17 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 	if err != nil {
 		return err
 	}
-	report.Line("building manager and agent from %s", f.Root)
-	tag, err := f.buildImage(ctx)
-	if err != nil {
-		return err
+	if f.imageTag == "" {
+		report.Line("building manager and agent from %s", f.Root)
+		if f.imageTag, err = f.buildImage(ctx); err != nil {
+			return err
+		}
 	}
-	report.Line("installing the chart with image tag %s", tag)
+	report.Line("installing the chart with image tag %s", f.imageTag)
 	args := append([]string{
 		"upgrade", "--install", Release, filepath.Join(f.Root, "charts", "cluster-inventory"),
 		"--namespace", ReleaseNamespace, "--create-namespace",
-		"--set-string", "image.tag=" + tag,
+		"--set-string", "image.tag=" + f.imageTag,
 		"--wait", "--timeout", "2m",
 	}, helmArgs...)
 	// Invalid values take one line of Helm's, not a diagnosis of the pods.

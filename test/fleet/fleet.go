@@ -37,6 +37,8 @@ type Fleet struct {
 	state state
 	// access is set by Up when the fleet has it.
 	access access
+	// imageTag is set by the first Deploy: one process deploys one tree.
+	imageTag string
 }
 
 // state is chosen once and kept, so that kubeconfigs and data stay valid when Up
