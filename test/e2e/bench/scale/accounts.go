@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
@@ -155,9 +154,9 @@ func serialOf(token string) int {
 	return serial
 }
 
-// readSecret reads a watch of copies.
-func readSecret(event watch.Event) (observe.Key, int, bool) {
-	secret, ok := event.Object.(*corev1.Secret)
+// readSecret reads a copy.
+func readSecret(object any) (observe.Key, int, bool) {
+	secret, ok := object.(*corev1.Secret)
 	if !ok {
 		return observe.Key{}, 0, false
 	}

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,20 +15,30 @@ import (
 )
 
 // workAgents play the work agents of all clusters: each ManifestWork is reported to be
-// applied and available soon after it is created.
+// applied and available soon after it is created or changed.
 type workAgents struct {
-	hub     client.WithWatch
-	created chan *metav1.PartialObjectMetadata
+	hub     client.Client
+	changed chan *metav1.PartialObjectMetadata
+	// applied is the generation of each work that was last sent to changed.
+	applied map[types.UID]int64
 }
 
-// follow reads a watch of ManifestWorks for the board, and has them reported.
-func (a *workAgents) follow(event watch.Event) (observe.Key, int, bool) {
-	object, ok := event.Object.(*metav1.PartialObjectMetadata)
+func newWorkAgents(hub client.Client, clusters int) *workAgents {
+	return &workAgents{
+		hub: hub, changed: make(chan *metav1.PartialObjectMetadata, 2*clusters), applied: map[types.UID]int64{},
+	}
+}
+
+// follow reads a ManifestWork for the board, and has it reported. It is not called by two
+// at once.
+func (a *workAgents) follow(shown any) (observe.Key, int, bool) {
+	object, ok := shown.(*metav1.PartialObjectMetadata)
 	if !ok || !strings.HasPrefix(object.Name, "addon-cluster-inventory-") {
 		return observe.Key{}, 0, false
 	}
-	if event.Type == watch.Added {
-		a.created <- object
+	if a.applied[object.UID] != object.Generation {
+		a.applied[object.UID] = object.Generation
+		a.changed <- object
 	}
 	return observe.Key{Namespace: object.Namespace, Name: object.Name}, 0, true
 }
@@ -41,7 +50,7 @@ func (a *workAgents) run(ctx context.Context) {
 				select {
 				case <-ctx.Done():
 					return
-				case work := <-a.created:
+				case work := <-a.changed:
 					// One that is not reported stays without a status, as on a slow spoke.
 					_ = a.report(ctx, work)
 				}

@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	workv1 "open-cluster-management.io/api/work/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,35 +131,57 @@ func (b *bench) prepare(ctx context.Context) error {
 
 // observe follows every kind that is waited for.
 func (b *bench) observe(ctx context.Context) error {
-	works := &metav1.PartialObjectMetadataList{}
-	works.APIVersion, works.Kind = workv1.GroupVersion.String(), "ManifestWorkList"
-	agents := &workAgents{hub: b.hub, created: make(chan *metav1.PartialObjectMetadata, 2*b.o.Clusters)}
+	work := &metav1.PartialObjectMetadata{}
+	work.APIVersion, work.Kind = workv1.GroupVersion.String(), "ManifestWork"
+	agents := newWorkAgents(b.hub, b.o.Clusters)
 	agents.run(ctx)
 	for _, kind := range []struct {
-		list  client.ObjectList
-		board *observe.Board
-		read  observe.Read
-		in    []client.ListOption
+		object client.Object
+		list   func() client.ObjectList
+		board  *observe.Board
+		read   observe.Read
+		in     string
 	}{
-		{&inventoryv1alpha1.ClusterProfileList{}, b.profiles, readProfile, nil},
-		{works, b.works, agents.follow, nil},
+		{&inventoryv1alpha1.ClusterProfile{}, listOf[inventoryv1alpha1.ClusterProfileList], b.profiles, readProfile, ""},
+		{work, worksList, b.works, agents.follow, ""},
 		// Not of all namespaces, which would show each token twice.
-		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofTokens)}},
-		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofSyncer)}},
-		{&corev1.SecretList{}, b.secrets, readSecret, []client.ListOption{client.InNamespace(ofRaw)}},
+		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofTokens},
+		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofSyncer},
+		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofRaw},
 	} {
-		watcher, err := b.hub.Watch(ctx, kind.list, kind.in...)
-		if err != nil {
+		source := &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				list := kind.list()
+				return list, b.hub.List(ctx, list, &client.ListOptions{Namespace: kind.in, Raw: &options})
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return b.hub.Watch(ctx, kind.list(), &client.ListOptions{Namespace: kind.in, Raw: &options})
+			},
+		}
+		if err := kind.board.Follow(ctx, source, kind.object, kind.read); err != nil {
 			return err
 		}
-		go kind.board.Follow(ctx, watcher, kind.read)
 	}
 	return nil
 }
 
-// readProfile reads a watch of ClusterProfiles.
-func readProfile(event watch.Event) (observe.Key, int, bool) {
-	profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+// listOf makes an empty list of a kind.
+func listOf[L any, P interface {
+	*L
+	client.ObjectList
+}]() client.ObjectList {
+	return P(new(L))
+}
+
+func worksList() client.ObjectList {
+	works := &metav1.PartialObjectMetadataList{}
+	works.APIVersion, works.Kind = workv1.GroupVersion.String(), "ManifestWorkList"
+	return works
+}
+
+// readProfile reads a ClusterProfile.
+func readProfile(object any) (observe.Key, int, bool) {
+	profile, ok := object.(*inventoryv1alpha1.ClusterProfile)
 	if !ok {
 		return observe.Key{}, 0, false
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
@@ -75,13 +74,13 @@ func TestAProfileIsCompleteWithAllProperties(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			key, got, ok := readProfile(watch.Event{Object: test.profile})
+			key, got, ok := readProfile(test.profile)
 			if got != test.want || !ok || key != (observe.Key{Namespace: "a", Name: "b"}) {
 				t.Errorf("got %v %d %t, want %d", key, got, ok, test.want)
 			}
 		})
 	}
-	if _, _, ok := readProfile(watch.Event{Object: &corev1.Secret{}}); ok {
+	if _, _, ok := readProfile(&corev1.Secret{}); ok {
 		t.Error("a Secret is a profile")
 	}
 }

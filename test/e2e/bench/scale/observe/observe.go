@@ -1,15 +1,15 @@
 // Package observe tells when what a benchmark waits for is visible to a consumer. One
-// watch follows all objects of a kind, so that nobody who waits sends requests of its own.
+// informer follows all objects of a kind, so that nobody who waits sends requests of its own.
 package observe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 )
@@ -22,7 +22,7 @@ const Incomplete = -1
 
 // Read tells what an object shows: a serial number that grows with each edit, or
 // Incomplete; false of an object that does not concern the benchmark.
-type Read func(event watch.Event) (Key, int, bool)
+type Read func(object any) (Key, int, bool)
 
 // Board is what is visible now, and who waits for what.
 type Board struct {
@@ -33,7 +33,6 @@ type Board struct {
 	waits   map[*Wait]bool
 	edits   map[Key][]edit
 	latency stats.Sample
-	broken  error
 }
 
 // NewBoard returns an empty board.
@@ -46,42 +45,36 @@ type edit struct {
 	at     time.Time
 }
 
-// ErrWatchEnded says that nothing is observed any more.
-var ErrWatchEnded = errors.New("the observing watch ended")
-
-// Follow notes what a watch shows, until ctx or the watch ends. A watch that ends first
-// fails everybody who waits.
-func (b *Board) Follow(ctx context.Context, watcher watch.Interface, read Read) {
-	defer watcher.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event, open := <-watcher.ResultChan():
-			if !open || event.Type == watch.Error {
-				b.fail(fmt.Errorf("%w: %v", ErrWatchEnded, event.Object))
-				return
-			}
-			key, serial, concerns := read(event)
-			switch {
-			case !concerns:
-			case event.Type == watch.Deleted:
-				b.Gone(key)
-			default:
-				b.Saw(key, serial)
-			}
+// Follow notes what a source of objects of one kind shows, from now until ctx ends. A watch
+// that ends is resumed, and what it missed is listed. Follow returns when the first list is
+// noted.
+func (b *Board) Follow(ctx context.Context, source cache.ListerWatcher, kind runtime.Object, read Read) error {
+	informer := cache.NewSharedIndexInformer(source, kind, 0, nil)
+	saw := func(object any) {
+		if key, serial, concerns := read(object); concerns {
+			b.Saw(key, serial)
 		}
 	}
-}
-
-func (b *Board) fail(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.broken = err
-	for w := range b.waits {
-		close(w.over)
-		delete(b.waits, w)
+	noted, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    saw,
+		UpdateFunc: func(_, object any) { saw(object) },
+		DeleteFunc: func(object any) {
+			if last, unknown := object.(cache.DeletedFinalStateUnknown); unknown {
+				object = last.Obj
+			}
+			if key, _, concerns := read(object); concerns {
+				b.Gone(key)
+			}
+		},
+	})
+	if err != nil {
+		return err
 	}
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), noted.HasSynced) {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // Saw notes that an object exists and what it shows.
@@ -188,11 +181,6 @@ func (b *Board) Expect(want int, counts func(Key, int) bool) *Wait {
 	defer b.mu.Unlock()
 	w := &Wait{board: b, want: want, counts: counts, count: b.count(counts), over: make(chan struct{})}
 	b.waits[w] = true
-	if b.broken != nil {
-		delete(b.waits, w)
-		close(w.over)
-		return w
-	}
 	b.tell(b.now())
 	return w
 }
@@ -216,8 +204,7 @@ func (w *Wait) change(before, after bool) {
 	}
 }
 
-// Until returns the moment, or an error that tells how many objects counted when ctx or
-// the watch ended.
+// Until returns the moment, or an error that tells how many objects counted when ctx ended.
 func (w *Wait) Until(ctx context.Context) (time.Time, error) {
 	select {
 	case <-w.over:
@@ -229,9 +216,5 @@ func (w *Wait) Until(ctx context.Context) (time.Time, error) {
 	if !w.at.IsZero() {
 		return w.at, nil
 	}
-	err := ctx.Err()
-	if err == nil {
-		err = w.board.broken
-	}
-	return time.Time{}, fmt.Errorf("%d of %d: %w", w.count, w.want, err)
+	return time.Time{}, fmt.Errorf("%d of %d: %w", w.count, w.want, ctx.Err())
 }
