@@ -148,6 +148,9 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
+	// The race detector needs cgo. All else does without, so that packages are compiled once
+	// for the tests and for the image that the fleets run.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if s.race {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	}

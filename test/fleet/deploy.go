@@ -117,14 +117,21 @@ func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *e
 }
 
 // buildImage builds the binaries into the image, and returns a tag that changes
-// with them.
+// with them. Fleets that start side by side build one after the other, so that only the
+// first compiles.
 func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
+	unlock, err := files.Lock(ctx, filepath.Join(filepath.Dir(f.Dir), "image.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	fresh := f.path("image.new")
 	if err := os.MkdirAll(fresh, files.PrivateDir); err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
+	// Without -trimpath, what was compiled for tests is used.
+	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
 	for _, program := range binaries {
 		args = append(args, "./cmd/"+program)
 	}
