@@ -60,6 +60,10 @@ bench-latency: ## Measure the time from a property edit to the profile, and of a
 bench-credentials: ## Measure how long the update and the removal of a copied token take
 	hack/bench.sh credentials
 
+.PHONY: bench-agent
+bench-agent: ## Measure how much memory an agent with N properties needs
+	hack/bench.sh agent
+
 .PHONY: bench-scale
 bench-scale: ## Measure what N simulated clusters cost, beside a raw writer and OCM's own (N=1000,3000 shows growth)
 	hack/bench.sh scale

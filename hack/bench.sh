@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Measures on a fleet of its own: latency (how long an edited property takes to reach its
 # profile), credentials (how long a copied token takes to follow its account, and to be
-# removed), or scale (what N simulated clusters cost; N may be several numbers, such as
-# 1000,3000,10000, each on a fresh hub). Results of scale are written to OUT.
+# removed), agent (how much memory it needs with N properties), or scale (what N simulated
+# clusters cost; N may be several numbers, such as 1000,3000,10000, each on a fresh hub).
+# Results of scale are written to OUT; PARTS leaves some of it out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-what=${1:?"usage: hack/bench.sh latency|credentials|scale"}
+what=${1:?"usage: hack/bench.sh latency|credentials|agent|scale"}
 export FLEET=${BENCH_FLEET:-bench} SPOKES=2 HELM_ARGS= WITH=
+[ "$what" != agent ] || SPOKES=1
 [ "$what" != credentials ] || WITH=access
 [ "$what" != scale ] || SPOKES=0
 fleet="go -C test/fleet run ./cmd/fleet"
@@ -16,7 +18,9 @@ trap '$fleet down' EXIT
 if [ "$what" != scale ]; then
 	$fleet up
 	$fleet deploy
-	$bench -n "${N:-200}" "$what"
+	default=200
+	[ "$what" != agent ] || default=1000
+	$bench -n "${N:-$default}" "$what"
 	exit
 fi
 
@@ -28,7 +32,7 @@ for clusters in $(tr ',' ' ' <<<"${N:-300}"); do
 	$fleet up
 	$fleet deploy
 	file=$out/scale-$clusters.json
-	$bench -n "$clusters" -pairs "${PAIRS:-5}" -stream "${STREAM:-60s}" -commit "$commit" -out "$file" scale
+	$bench -n "$clusters" -pairs "${PAIRS:-5}" -stream "${STREAM:-60s}" -parts "${PARTS:-}" -commit "$commit" -out "$file" scale
 	files+=("$file")
 	$fleet down
 done

@@ -22,6 +22,11 @@ func (f *Fleet) AnonymousRSS(ctx context.Context, cluster, namespace, pod string
 	if err != nil {
 		return 0, err
 	}
+	return ProcessRSS(pid)
+}
+
+// ProcessRSS is AnonymousRSS of any process.
+func ProcessRSS(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +35,8 @@ type Options struct {
 	// Stream is how long edits come at a rate; for other writers than this addon a third
 	// of it is enough.
 	Stream time.Duration
+	// Parts are what is done after the addon is enabled, of Parts; none means all.
+	Parts []string
 	// Commit is what was measured, for the report.
 	Commit string
 	// Out gets the progress.
@@ -72,6 +76,11 @@ type bench struct {
 // the fleet is to be thrown away. When it returns an error, the run has what was measured
 // before.
 func Run(ctx context.Context, f *fleet.Fleet, o Options) (*report.Run, error) {
+	for _, part := range o.Parts {
+		if !slices.Contains(Parts, part) {
+			return nil, fmt.Errorf("there is no part %q: want some of %s", part, strings.Join(Parts, ", "))
+		}
+	}
 	run := &report.Run{
 		Clusters: o.Clusters, Claims: claimCount, Began: time.Now(), Commit: o.Commit, Machine: report.ThisMachine(),
 	}
@@ -200,27 +209,39 @@ func readProfile(object any) (observe.Key, int, bool) {
 	return key, observe.Incomplete, true
 }
 
+// Parts of a run, in their order: the raw writer and the addon take turns; what happens to a
+// fleet that is bound; OCM's gate; copies of tokens.
+var Parts = []string{"pairs", "bound", "gate", "tokens"}
+
 // all is the order of things. The addon is alone on the hub first; then others take its
 // place; in the end it copies tokens.
 func (b *bench) all(ctx context.Context) error {
-	for _, part := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"the addon is enabled", b.enable},
-		{"raw writer and addon take turns", b.pairs},
-		{"a fleet that is bound", b.bound},
-		{"OCM's gate", b.gated},
-		{"tokens", b.tokens},
-	} {
-		err := part.do(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	parts := map[string]func(context.Context) error{
+		"pairs": b.pairs, "bound": b.bound, "gate": b.gated, "tokens": b.tokens,
+	}
+	if err := b.part(ctx, "enable", b.enable); err != nil {
+		return err
+	}
+	for _, name := range Parts {
+		if len(b.o.Parts) > 0 && !slices.Contains(b.o.Parts, name) {
+			continue
 		}
-		if err != nil {
-			b.say("%s: %v", part.name, err)
-			b.run.Steps = append(b.run.Steps, report.Step{Scenario: part.name, Outcome: err.Error()})
+		if err := b.part(ctx, name, parts[name]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// part notes what goes wrong; the next one is done all the same.
+func (b *bench) part(ctx context.Context, name string, do func(context.Context) error) error {
+	err := do(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		b.say("%s: %v", name, err)
+		b.run.Steps = append(b.run.Steps, report.Step{Scenario: name, Outcome: err.Error()})
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -58,7 +59,7 @@ func (p *programs) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pids := map[string]int{}
+	pids := map[string]int{report.Benchmark: os.Getpid()}
 	for _, process := range all {
 		if name, onHub := strings.CutPrefix(process.Name, fleet.HubName+"/"); onHub && process.Running {
 			pids[name] = process.PID

@@ -1,8 +1,9 @@
 // Command bench prints, on a running fleet that has the addon, how long a
 // property's edit takes to reach its ClusterProfile ("latency"), how long a copied
-// token takes to follow its account ("credentials"), or what a fleet of many simulated
-// clusters costs ("scale"). With "report" and the files that "scale" wrote it prints these
-// as tables, and draws plots; this needs no fleet.
+// token takes to follow its account ("credentials"), how much memory an agent with many
+// properties needs ("agent"), or what a fleet of many simulated clusters costs ("scale").
+// With "report" and the files that "scale" wrote it prints these as tables, and draws
+// plots; this needs no fleet.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,18 +26,20 @@ import (
 
 // options are the flags.
 type options struct {
-	fleet, cluster, commit, out, plots string
-	n, pairs                           int
-	stream                             time.Duration
+	fleet, cluster, parts, commit, out, plots string
+	n, pairs                                  int
+	stream                                    time.Duration
 }
 
 func main() {
 	o := options{}
 	flag.StringVar(&o.fleet, "fleet", "default", "name of the fleet")
 	flag.StringVar(&o.cluster, "cluster", "cluster1", "the spoke whose property is edited")
-	flag.IntVar(&o.n, "n", 200, "changes of each kind; for scale, clusters")
+	flag.IntVar(&o.n, "n", 200, "changes of each kind; for agent, properties; for scale, clusters")
 	flag.IntVar(&o.pairs, "pairs", 5, "scale: how often the raw writer and the addon take turns")
 	flag.DurationVar(&o.stream, "stream", time.Minute, "scale: how long edits come at a rate")
+	flag.StringVar(&o.parts, "parts", "",
+		"scale: what to measure besides enabling, some of "+strings.Join(scale.Parts, ",")+"; default all")
 	flag.StringVar(&o.commit, "commit", "", "scale: what is measured")
 	flag.StringVar(&o.out, "out", "", "scale: file for the results, in JSON")
 	flag.StringVar(&o.plots, "plots", "", "report: folder for the plots")
@@ -78,14 +82,20 @@ func show(plots string, files []string) error {
 
 func atScale(ctx context.Context, f *fleet.Fleet, o options) error {
 	run, err := scale.Run(ctx, f, scale.Options{
-		Clusters: o.n, Pairs: o.pairs, Stream: o.stream, Commit: o.commit, Out: os.Stderr,
+		Clusters: o.n, Pairs: o.pairs, Stream: o.stream, Parts: strings.FieldsFunc(o.parts, isComma),
+		Commit: o.commit, Out: os.Stderr,
 	})
+	if run == nil {
+		return err
+	}
 	report.Markdown(os.Stdout, []report.Run{*run})
 	if o.out != "" {
 		err = errors.Join(err, run.Write(o.out))
 	}
 	return err
 }
+
+func isComma(r rune) bool { return r == ',' }
 
 // table is what the benchmarks of single changes end with.
 type table interface{ Print(out io.Writer) }
@@ -109,8 +119,10 @@ func changes(ctx context.Context, what string, f *fleet.Fleet, o options) error 
 			return configErr
 		}
 		result, err = bench.Credentials(ctx, hub, cfg.CAData, o.n)
+	case "agent":
+		result, err = bench.Agent(ctx, f, o.cluster, o.n)
 	default:
-		err = fmt.Errorf("measure what? latency, credentials or scale, not %q", what)
+		err = fmt.Errorf("measure what? latency, credentials, agent or scale, not %q", what)
 	}
 	if err != nil {
 		return err

@@ -25,16 +25,6 @@ func TestCPUOfAProcessWhoseNameContainsParentheses(t *testing.T) {
 	}
 }
 
-func TestMemoryIsTheAnonymousPart(t *testing.T) {
-	got, err := parseRSS("VmRSS:\t  9000 kB\nRssAnon:\t    2048 kB\nRssFile:\t 100 kB\n")
-	if err != nil || got != 2<<20 {
-		t.Errorf("got %d, %v", got, err)
-	}
-	if _, err := parseRSS("Name:\tzombie\n"); err == nil {
-		t.Error("a process that ended has memory")
-	}
-}
-
 func TestThisProcessCanBeRead(t *testing.T) {
 	got, err := Process(os.Getpid())
 	if err != nil || got.RSS == 0 || got.Start == 0 {

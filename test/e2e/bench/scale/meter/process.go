@@ -1,11 +1,12 @@
 package meter
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"strings"
 	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 // Usage is what one process has used since it began.
@@ -34,12 +35,8 @@ func Process(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return Usage{}, err
-	}
 	usage.PID = pid
-	usage.RSS, err = parseRSS(string(status))
+	usage.RSS, err = fleet.ProcessRSS(pid)
 	return usage, err
 }
 
@@ -60,21 +57,6 @@ func parseStat(stat string) (Usage, error) {
 	}
 	ticks := time.Duration(inUser + inSystem)
 	return Usage{Start: began, CPU: ticks * time.Second / ticksPerSecond}, nil
-}
-
-func parseRSS(status string) (int64, error) {
-	for lines := bufio.NewScanner(strings.NewReader(status)); lines.Scan(); {
-		value, found := strings.CutPrefix(lines.Text(), "RssAnon:")
-		if !found {
-			continue
-		}
-		var kib int64
-		if _, err := fmt.Sscan(value, &kib); err != nil {
-			return 0, fmt.Errorf("RssAnon is %q: %w", strings.TrimSpace(value), err)
-		}
-		return kib << 10, nil
-	}
-	return 0, fmt.Errorf("no RssAnon: the process has ended")
 }
 
 // since is the CPU time between two readings of a process. One that was replaced counts

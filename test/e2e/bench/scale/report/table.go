@@ -14,7 +14,7 @@ type row struct{ cells []string }
 
 var header = []string{
 	"scenario", "writer", "rounds", "seconds", "latency p50 / p99 ms", "writes: profiles, addons, works, Secrets",
-	"CPU s: writer, API server, etcd, OCM", "memory MiB: peak, settled", "outcome",
+	"CPU s: writer, API server, etcd, OCM, benchmark", "memory MiB: peak, settled", "outcome",
 }
 
 // rows are the lines of a run's table, in the order in which things were done first.
@@ -65,6 +65,7 @@ func rowOf(scenario, writer string, all []Step) row {
 	}
 	cpus := []string{
 		"-", number("%.1f", cpu("apiserver")), number("%.1f", cpu("etcd")), number("%.1f", ocmCPU(process)),
+		number("%.1f", cpu(Benchmark)),
 	}
 	memory := "-"
 	if process != "" {
