@@ -263,7 +263,9 @@ func (b *bench) pairs(ctx context.Context) error {
 // bound is what happens to a fleet that is bound.
 func (b *bench) bound(ctx context.Context) error {
 	addon := b.by(report.Addon)
-	err := b.unmeasured(ctx, func(ctx context.Context) error { return addon.bind(ctx, ofAddon) })
+	err := b.unmeasured(ctx, func(ctx context.Context) error {
+		return errors.Join(b.createNamespace(ctx, ofAddon), addon.bind(ctx, ofAddon))
+	})
 	if err != nil {
 		return err
 	}
