@@ -84,6 +84,21 @@ func (t *Trigger) EnqueueWithPriority(key types.NamespacedName, priority int) {
 	}
 }
 
+// EnqueueAfter requests a reconciliation of key once some time has passed, with
+// PriorityNormal. A key that is queued already keeps the shorter of its waits: this lets
+// a reconciler that returns an error, beside which controllers ignore RequeueAfter, name
+// a time as well.
+func (t *Trigger) EnqueueAfter(key types.NamespacedName, after time.Duration) {
+	t.mu.Lock()
+	queue := t.queue
+	t.mu.Unlock()
+	if queue == nil {
+		t.Enqueue(key)
+		return
+	}
+	queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+}
+
 // add requires the lock.
 func (t *Trigger) add(key types.NamespacedName, priority int) {
 	request := reconcile.Request{NamespacedName: key}

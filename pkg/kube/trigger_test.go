@@ -54,6 +54,24 @@ func TestTriggerDelaysWhatItIsTold(t *testing.T) {
 	}
 }
 
+// A key that an error would have wait for long keeps the time that was named for it.
+func TestTriggerEnqueuesAfterSomeTime(t *testing.T) {
+	key, trigger := types.NamespacedName{Name: "x"}, &Trigger{}
+	trigger.EnqueueAfter(key, time.Hour) // nothing has it wait before the start
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	if err := trigger.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := queue.Get()
+	queue.Done(first)
+	trigger.EnqueueAfter(key, time.Millisecond)
+	queue.AddAfter(reconcile.Request{NamespacedName: key}, time.Hour)
+	if second, _ := queue.Get(); first != second || first.NamespacedName != key {
+		t.Errorf("requests %v and %v", first, second)
+	}
+}
+
 func TestTriggerIsSyncedWhenItIsReady(t *testing.T) {
 	if err := (&Trigger{}).WaitForSync(t.Context()); err != nil {
 		t.Errorf("without Ready: %v", err)

@@ -138,6 +138,7 @@ type Credentials struct {
 	tokens    *source.Tokens
 	ledger    *target.Ledger
 	followers *target.Followers
+	failures  *failures
 	lanes     *lanes
 	grants    *grants.Grants
 	outcomes  *outcomes
@@ -211,8 +212,9 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
+	c.failures = newFailures(opts.Clock)
 	c.lanes = newLanes(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup), cmp.Or(opts.laneWait, laneWait),
-		c.enqueueAccount)
+		c.failures, c.enqueueAccount)
 	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, client.FieldOwner(ControllerName))
@@ -366,6 +368,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			accounts:      c.accounts,
 			tokens:        c.tokens,
 			ledger:        c.ledger,
+			lanes:         c.lanes,
 			reader:        c.mgr.GetCache(),
 			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
@@ -378,9 +381,11 @@ func (c *Credentials) reconciler() *Reconciler {
 		ledger:        c.ledger,
 		followers:     c.followers,
 		lanes:         c.lanes,
+		failures:      c.failures,
 		grants:        c.grants,
 		outcomes:      c.outcomes,
 		clock:         c.opts.Clock,
+		retry:         c.accountTrigger.EnqueueAfter,
 		released:      c.enqueueGrant,
 		vacated:       c.enqueueRivals,
 		allReconciled: c.enqueueGrants,

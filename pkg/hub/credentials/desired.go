@@ -52,6 +52,9 @@ type observed struct {
 
 	targets []observedTarget // by namespace
 
+	// errs are of the namespaces that could not be observed.
+	errs []error
+
 	// again is how soon time alone will change the rule's answer; zero is never.
 	again time.Duration
 }
@@ -74,6 +77,13 @@ type observedTarget struct {
 	holder types.NamespacedName
 
 	copy target.Known
+
+	// blocked is true while no copy can be written there, because the namespace has as
+	// much in flight as it may or because that failed a short while ago.
+	blocked bool
+
+	// unobserved is true when an error left open what is there.
+	unobserved bool
 }
 
 // observedProfile is the ClusterProfile of a pair. The zero value means that there
@@ -131,6 +141,7 @@ type decision struct {
 	action    action
 	owner     target.Owner
 	copy      target.Known
+	blocked   bool
 
 	// reason and why tell people what keeps the copy from being there; reason is
 	// empty when there is nothing to tell.
@@ -150,7 +161,7 @@ func (d decision) needsCopy() bool {
 // account later could take another's token away. If no copy is there, it cannot be
 // told whose place it is, and none is made.
 func decideTarget(o observed, t observedTarget) decision {
-	d := decision{namespace: t.namespace, owner: t.profile.owner, copy: t.copy}
+	d := decision{namespace: t.namespace, owner: t.profile.owner, copy: t.copy, blocked: t.blocked}
 	d.action, d.reason, d.why = judge(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
 		d.reason, d.why = "", ""
@@ -184,6 +195,8 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 		return leave, "", ""
 	case o.paused:
 		return leave, "", ""
+	case t.unobserved:
+		return maintain, "", ""
 	case t.selection.Answer == selection.Unknown:
 		return maintain, contract.ReasonSelectionUnknown, "the cluster " + t.selection.Why
 	case t.profile.owner.UID == "":
@@ -214,6 +227,8 @@ const (
 	refused
 	// unchanged: the last finding stands, and every copy is known to hold it.
 	unchanged
+	// postponed: the token is of no use before a copy can be written.
+	postponed
 	// toRead: the token must be read.
 	toRead
 )
@@ -224,6 +239,9 @@ type plan struct {
 	token     tokenUse
 	finding   source.Finding // unless the token is to be read
 	problems  []problem
+
+	// unread is true when nothing is known of the token.
+	unread bool
 
 	// restoring is true when the account, and with it its token, may just be about to be
 	// restored: a token that cannot be used is no reason to withdraw a copy.
@@ -254,6 +272,10 @@ func decide(o observed) plan {
 		p.token, p.finding = refused, refusal
 	case o.current && (o.finding.Problem != "" || p.allHold(o.finding)):
 		p.token, p.finding = unchanged, o.finding
+	case o.current && !p.mayWrite(o.finding):
+		p.token, p.finding = postponed, o.finding
+	case !o.current && !p.hasCopies() && !p.mayWrite(source.Finding{}):
+		p.token, p.unread = postponed, true
 	default:
 		p.token = toRead
 	}
@@ -283,6 +305,33 @@ func (p plan) allHold(found source.Finding) bool {
 	})
 }
 
+// hasCopies reports whether there are copies that rest on the token.
+func (p plan) hasCopies() bool {
+	return slices.ContainsFunc(p.decisions, func(d decision) bool { return d.needsCopy() && d.copy.Present })
+}
+
+// mayWrite reports whether a copy that is not known to hold what was found could be
+// written now.
+func (p plan) mayWrite(found source.Finding) bool {
+	return slices.ContainsFunc(p.decisions, func(d decision) bool {
+		return d.needsCopy() && !d.blocked && !d.copy.Holds(found.Digest, d.owner)
+	})
+}
+
+// mayAttempt reports whether something that failed may have to be tried again.
+func (p plan) mayAttempt(what attempt) bool {
+	switch what.task {
+	case reading:
+		return p.token == toRead || p.token == postponed
+	case writing:
+		return p.mayHold(what.namespace)
+	default:
+		return slices.ContainsFunc(p.decisions, func(d decision) bool {
+			return d.namespace == what.namespace && d.copy.Present
+		})
+	}
+}
+
 // mayHold reports whether the account may have a copy in a namespace, as far as can be
 // told before the token is read.
 func (p plan) mayHold(namespace string) bool {
@@ -305,11 +354,14 @@ func (p plan) withdrawals() []string {
 // takesAway reports whether a copy is to be withdrawn, as far as can be told before
 // the token is read.
 func (p plan) takesAway(now time.Time) bool {
-	invalid := p.token == refused || p.token == unchanged && p.finding.At(now).Problem != ""
+	invalid := p.token == refused || p.isFound() && p.finding.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.copy.Present && (d.action == withdraw || invalid && d.needsCopy())
 	})
 }
+
+// isFound reports whether it is known what the token is, without reading it now.
+func (p plan) isFound() bool { return p.token == unchanged || p.token == postponed && !p.unread }
 
 // final is what follows once the token is known, for the copies that are needed.
 type final struct {
@@ -324,6 +376,10 @@ type final struct {
 func decideFinally(p plan, found source.Finding, now time.Time) final {
 	var f final
 	if p.token == unused {
+		return f
+	}
+	if p.unread {
+		f.write = slices.DeleteFunc(slices.Clone(p.decisions), func(d decision) bool { return !d.needsCopy() })
 		return f
 	}
 	if !found.Next.IsZero() {
@@ -374,7 +430,7 @@ func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespa
 			needed = append(needed, grants.Target(d.namespace))
 		}
 	}
-	if p.token == unchanged || p.token == toRead {
+	if p.token == unchanged || p.token == postponed || p.token == toRead {
 		needed = append(needed, grants.Source(o.key.Namespace))
 	}
 	return needed

@@ -85,6 +85,12 @@ func TestDecideTarget(t *testing.T) {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Why: "is undecided"} }),
 			action: maintain, reason: "SelectionUnknown", why: "the cluster is undecided",
 		},
+		"the namespace could not be observed: what is there stays, and nobody is told": {
+			given: good(func(s *situation) {
+				s.t.selection, s.t.profile, s.t.unobserved = selection.Result{}, observedProfile{}, true
+			}),
+			action: maintain,
+		},
 		"no profile yet: what is there stays": {
 			given:  good(func(s *situation) { s.t.profile = observedProfile{} }),
 			action: maintain, reason: "TargetNotEntitled", why: "the cluster's ClusterProfile is not there yet",
@@ -210,6 +216,30 @@ func TestTheTokenDecidesLast(t *testing.T) {
 			found:  source.Finding{Problem: "bad"}, token: refused,
 			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
 		},
+		"there is no room, and nothing is known of the token: it is not read": {
+			change: func(o *observed) { o.targets[0].blocked = true },
+			token:  postponed, want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}},
+		},
+		"there is no room, and the token is known: it is not read, but time goes on": {
+			change: func(o *observed) { o.finding, o.current, o.targets[0].blocked = good, true, true },
+			found:  good, token: postponed,
+			want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}, again: time.Minute},
+		},
+		"there is no room in one of two namespaces: it is read": {
+			change: func(o *observed) {
+				o.targets = append(o.targets, o.targets[0])
+				o.targets[0].blocked, o.targets[1].namespace = true, "other"
+			},
+			found: good, token: toRead, want: final{
+				write: []decision{{namespace: "team", action: publish, blocked: true}, {namespace: "other", action: publish}},
+				again: time.Minute,
+			},
+		},
+		"there is no room, and a copy rests on a token of which nothing is known: it is read": {
+			change: func(o *observed) { o.targets[0].blocked, o.targets[0].copy.Present = true, true },
+			found:  source.Finding{Problem: "bad"}, token: toRead,
+			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+		},
 		"the namespace may have no copy: the token is of no use": {
 			change: func(o *observed) { o.targets[0].selection.Answer = selection.No }, found: good, token: unused,
 		},
@@ -263,6 +293,16 @@ func TestTakesAway(t *testing.T) {
 				decisions: []decision{{action: maintain, copy: copied}},
 			},
 			want: true,
+		},
+		"a token that expired while there is no room": {
+			p: plan{
+				token: postponed, finding: source.Finding{Expires: now},
+				decisions: []decision{{action: publish, copy: copied}},
+			},
+			want: true,
+		},
+		"a token of which nothing is known": {
+			p: plan{token: postponed, unread: true, decisions: []decision{{action: publish}}},
 		},
 		"a valid token": {p: plan{
 			token: unchanged, finding: source.Finding{Expires: now.Add(time.Second)},

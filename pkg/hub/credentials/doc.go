@@ -49,9 +49,9 @@
 //   - hub.credentials-definitions: looks at all accounts when their CRD goes or comes.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
-// A failed account is retried after 20 ms, then at doubling intervals up to a minute, or
-// to 5 s if a copy must be withdrawn; one whose copy is invalid or too large every ten
-// minutes; one whose place is taken by a foreign Secret, or whose token has expired,
+// What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
+// for a withdrawal, each copy by itself (failures.go); a copy that is invalid or too large
+// every ten minutes; one whose place is taken by a foreign Secret, or whose token has expired,
 // every 20 seconds; every token is read again every four to six minutes.
 //
 // # RBAC

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -96,6 +97,7 @@ func managerRights() []client.Object {
 type rule struct {
 	mu      sync.Mutex
 	answers map[types.NamespacedName]selection.Result
+	broken  string // the namespace for which there is no answer
 	changed func(types.NamespacedName)
 	touched func(types.NamespacedName)
 	listed  client.Reader
@@ -104,6 +106,9 @@ type rule struct {
 func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if pair.Namespace == r.broken {
+		return selection.Result{}, errors.New("the rule is broken")
+	}
 	if answer, ok := r.answers[pair]; ok {
 		return answer, nil
 	}
@@ -132,6 +137,13 @@ func (r *rule) SubscribeEarly(touched func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.touched = touched
+}
+
+// breakFor gives errors instead of answers for a namespace.
+func (r *rule) breakFor(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = namespace
 }
 
 func (r *rule) say(namespace, cluster string, answer selection.Result) {

@@ -22,18 +22,9 @@ const (
 
 	// fullWait is how soon to retry at the latest where a namespace has as much in
 	// flight as it may. Normally something that ends there is the occasion. For a first
-	// copy or a rotation the wait is longer, because the token is read before.
+	// copy or a rotation the wait is longer, because many may wait.
 	fullWait        = 5 * time.Second
 	fullWaitToWrite = 30 * time.Second
-)
-
-// task is what to do about an account's copy in a namespace.
-type task int
-
-const (
-	withdrawing task = iota
-	writing
-	tasks
 )
 
 // lanes does what is to be done about copies, in each namespace by itself. It bounds
@@ -42,6 +33,7 @@ const (
 type lanes struct {
 	perNamespace int
 	wait         time.Duration
+	failures     *failures
 
 	// again enqueues an account for which something has ended that nobody waited for,
 	// or that may find room now.
@@ -49,8 +41,7 @@ type lanes struct {
 
 	mu       sync.Mutex
 	busy     map[lane]*operation
-	inFlight map[string]*[tasks]int // by namespace
-	late     map[types.NamespacedName]failures
+	inFlight map[string]*[tasks]int                      // by namespace
 	waiting  kube.SetIndex[string, types.NamespacedName] // accounts for which there was no room, by namespace
 }
 
@@ -60,19 +51,12 @@ type lane struct {
 	namespace string
 }
 
-// failures are of what ended when nobody waited for it any more.
-type failures map[failure]effect
-
-type failure struct {
-	namespace string
-	task      task
-}
-
-func newLanes(perNamespace int, wait time.Duration, again func(types.NamespacedName)) *lanes {
+func newLanes(
+	perNamespace int, wait time.Duration, failures *failures, again func(types.NamespacedName),
+) *lanes {
 	return &lanes{
-		perNamespace: perNamespace, wait: wait, again: again,
+		perNamespace: perNamespace, wait: wait, failures: failures, again: again,
 		busy: map[lane]*operation{}, inFlight: map[string]*[tasks]int{},
-		late:    map[types.NamespacedName]failures{},
 		waiting: kube.SetIndex[string, types.NamespacedName]{},
 	}
 }
@@ -81,6 +65,7 @@ func newLanes(perNamespace int, wait time.Duration, again func(types.NamespacedN
 type operation struct {
 	lane lane
 	task task
+	goal goal
 
 	done   chan struct{} // closed at the end
 	result effect        // once done
@@ -91,28 +76,29 @@ type operation struct {
 	revoked atomic.Bool
 }
 
+// request is a namespace where to do something, and what that is to achieve.
+type request struct {
+	namespace string
+	goal      goal
+}
+
 // do does a task in some namespaces at the same time, and returns what came of those
-// that did not take long. earlier are failures of what took longer the last time: the
-// same is not done again at once. act must not begin to write a token once it is
-// revoked.
+// that did not take long. What failed a short while ago is not repeated: do returns
+// what came of it then. act must not begin to write a token once it is revoked.
 func (l *lanes) do(
-	account types.NamespacedName, what task, namespaces []string, earlier failures,
+	account types.NamespacedName, what task, requests []request,
 	act func(namespace string, revoked func() bool) effect,
 ) effect {
 	var all effect
 	var begun []*operation
-	for _, namespace := range namespaces {
-		if failed, ok := earlier[failure{namespace, what}]; ok {
-			all = join(all, failed)
-			continue
-		}
-		op, wait := l.begin(lane{account, namespace}, what)
+	for _, request := range requests {
+		op, instead := l.begin(lane{account, request.namespace}, what, request.goal)
 		if op == nil {
-			all = join(all, effect{undecided: true, again: wait})
+			all = join(all, instead)
 			continue
 		}
 		begun = append(begun, op)
-		go func() { l.end(op, contained(func() effect { return act(namespace, op.revoked.Load) })) }()
+		go func() { l.end(op, contained(func() effect { return act(request.namespace, op.revoked.Load) })) }()
 	}
 	enough := time.NewTimer(l.wait)
 	defer enough.Stop()
@@ -132,7 +118,7 @@ func contained(act func() effect) (result effect) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			utilruntime.HandleError(fmt.Errorf("panic: %T\n%s", recovered, debug.Stack()))
-			result = effect{undecided: true, errs: []error{errors.New("panic: see the log")}}
+			result = effect{undecided: true, failing: true, errs: []error{errors.New("panic: see the log")}}
 		}
 	}()
 	return act()
@@ -150,27 +136,46 @@ func (l *lanes) revoke(account types.NamespacedName, isKept func(namespace strin
 	}
 }
 
-// begin returns an operation, or nil and when to retry: zero if somebody will say.
-func (l *lanes) begin(in lane, what task) (*operation, time.Duration) {
+// mayWrite reports whether a copy could be written now, as far as the namespace and
+// earlier failures go.
+func (l *lanes) mayWrite(account types.NamespacedName, to request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, busy := l.busy[lane{account, to.namespace}]
+	return !busy && !l.isFull(to.namespace, writing) &&
+		!l.failures.isPaused(attempt{account, to.namespace, writing}, to.goal)
+}
+
+// isFull requires the lock.
+func (l *lanes) isFull(namespace string, what task) bool {
+	counts := l.inFlight[namespace]
+	return counts != nil && counts[what] >= l.perNamespace
+}
+
+// begin returns an operation, or nil and what to do instead.
+func (l *lanes) begin(in lane, what task, to goal) (op *operation, instead effect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, busy := l.busy[in]; busy {
-		return nil, 0 // its end enqueues the account
+		return nil, effect{undecided: true} // its end enqueues the account
+	}
+	if instead, paused := l.failures.instead(attempt{in.account, in.namespace, what}, to); paused {
+		return nil, instead
+	}
+	if l.isFull(in.namespace, what) {
+		l.waiting.Insert(in.namespace, in.account)
+		if what == writing {
+			return nil, effect{undecided: true, again: fullWaitToWrite}
+		}
+		return nil, effect{undecided: true, again: fullWait}
 	}
 	if l.inFlight[in.namespace] == nil {
 		l.inFlight[in.namespace] = &[tasks]int{}
 	}
-	if l.inFlight[in.namespace][what] >= l.perNamespace {
-		l.waiting.Insert(in.namespace, in.account)
-		if what == writing {
-			return nil, fullWaitToWrite
-		}
-		return nil, fullWait
-	}
 	l.inFlight[in.namespace][what]++
-	op := &operation{lane: in, task: what, done: make(chan struct{})}
+	op = &operation{lane: in, task: what, goal: to, done: make(chan struct{})}
 	l.busy[in] = op
-	return op, 0
+	return op, effect{}
 }
 
 // resultOf returns what came of an operation, or that it has not ended.
@@ -190,21 +195,15 @@ func (l *lanes) resultOf(op *operation) effect {
 func (l *lanes) end(op *operation, result effect) {
 	var enqueue []types.NamespacedName
 	l.mu.Lock()
-	op.result = result
+	namespace := op.lane.namespace
+	op.result = l.failures.record(attempt{op.lane.account, namespace, op.task}, op.goal, result, !op.left)
 	close(op.done)
 	delete(l.busy, op.lane)
-	namespace := op.lane.namespace
 	if l.inFlight[namespace][op.task]--; *l.inFlight[namespace] == ([tasks]int{}) {
 		delete(l.inFlight, namespace)
 	}
 	if op.left {
 		enqueue = append(enqueue, op.lane.account)
-		if !result.ok() || len(result.problems) > 0 {
-			if l.late[op.lane.account] == nil {
-				l.late[op.lane.account] = failures{}
-			}
-			l.late[op.lane.account][failure{namespace, op.task}] = result
-		}
 	}
 	for account := range l.waiting[namespace] {
 		l.waiting.Delete(namespace, account)
@@ -215,16 +214,6 @@ func (l *lanes) end(op *operation, result effect) {
 	for _, account := range enqueue {
 		l.again(account)
 	}
-}
-
-// takeFailures returns, once, the failures of an account's operations that nobody waited
-// for.
-func (l *lanes) takeFailures(account types.NamespacedName) failures {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	failed := l.late[account]
-	delete(l.late, account)
-	return failed
 }
 
 // namespacesOf returns where something is being done about an account's copies.

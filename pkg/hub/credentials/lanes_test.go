@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -23,7 +24,8 @@ var (
 // road is lanes whose operations a test ends.
 type road struct {
 	*lanes
-	t *testing.T
+	t     *testing.T
+	clock *testingclock.FakeClock
 
 	mu       sync.Mutex
 	begun    []string
@@ -33,8 +35,8 @@ type road struct {
 
 func newRoad(t *testing.T, wait time.Duration) *road {
 	t.Helper()
-	r := &road{t: t, held: map[string]chan effect{}}
-	r.lanes = newLanes(2, wait, func(account types.NamespacedName) {
+	r := &road{t: t, clock: testingclock.NewFakeClock(time.Unix(0, 0)), held: map[string]chan effect{}}
+	r.lanes = newLanes(2, wait, newFailures(r.clock), func(account types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.enqueued = append(r.enqueued, account.Name)
@@ -52,7 +54,7 @@ func (r *road) hold(namespace string) (end func(effect)) {
 
 // do records what is begun for an account. What is not held copies the token.
 func (r *road) do(account types.NamespacedName, what task, namespaces ...string) effect {
-	return r.lanes.do(account, what, namespaces, r.takeFailures(account), func(namespace string, _ func() bool) effect {
+	return r.lanes.do(account, what, requestsOf(namespaces...), func(namespace string, _ func() bool) effect {
 		r.mu.Lock()
 		r.begun = append(r.begun, account.Name+" "+namespace)
 		held := r.held[namespace]
@@ -62,6 +64,14 @@ func (r *road) do(account types.NamespacedName, what task, namespaces ...string)
 		}
 		return effect{problems: []problem{{namespace: namespace}}}
 	})
+}
+
+func requestsOf(namespaces ...string) []request {
+	var requests []request
+	for _, namespace := range namespaces {
+		requests = append(requests, request{namespace: namespace})
+	}
+	return requests
 }
 
 // began compares what was begun since the last call, in any order.
@@ -123,24 +133,46 @@ func TestWhatTakesLongGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestALateFailureIsReportedOnceInsteadOfARetry(t *testing.T) {
+func TestALateFailureIsReportedOnceAndRepeatedAtGrowingIntervals(t *testing.T) {
 	r := newRoad(t, time.Millisecond)
 	end := r.hold("slow")
-	r.do(alice, writing, "slow")
-	end(effect{errs: []error{errors.New("refused")}})
-	r.enqueues("alice")
-	r.began("alice slow")
-	if got := r.do(alice, writing, "slow"); len(got.errs) != 1 || got.undecided {
-		t.Errorf("effect %+v, want the failure", got)
+	for _, pause := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond} {
+		r.do(alice, writing, "slow")
+		r.began("alice slow")
+		end(effect{failing: true, errs: []error{errors.New("refused")}})
+		r.enqueues("alice")
+		if got := r.do(alice, writing, "slow"); len(got.errs) != 1 || got.undecided || got.again != pause {
+			t.Errorf("effect %+v, want the failure, and to try again after %s", got, pause)
+		}
+		r.clock.Step(pause / 2)
+		if got := r.do(alice, writing, "slow"); len(got.errs) != 0 || !got.failing || got.again != pause/2 {
+			t.Errorf("effect %+v, want to try again after %s", got, pause/2)
+		}
+		r.began()
+		r.clock.Step(pause / 2)
 	}
-	r.began()
 	r.do(alice, writing, "slow")
 	r.began("alice slow")
-	end(effect{errs: []error{errors.New("refused")}})
+	end(effect{failing: true, errs: []error{errors.New("refused")}})
 	r.enqueues("alice")
 	r.do(alice, withdrawing, "slow")
 	r.began("alice slow") // another thing to do is done at once
 	end(effect{})
+	r.enqueues("alice")
+}
+
+// Nothing failed when the right to a copy ended, so nothing keeps it from being written
+// once there is a right again.
+func TestWhatWasRevokedLateIsDoneOnceItIsWantedAgain(t *testing.T) {
+	r := newRoad(t, time.Millisecond)
+	end := r.hold("slow")
+	r.do(alice, writing, "slow")
+	end(effect{undecided: true}) // as of what is revoked
+	r.enqueues("alice")
+	r.do(alice, writing, "slow")
+	r.began("alice slow", "alice slow")
+	end(effect{})
+	r.enqueues("alice")
 }
 
 func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
@@ -159,9 +191,9 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 	r.do(bob, writing, "fast")
 	r.do(bob, withdrawing, "slow")
 	r.began("bob fast", "bob slow")
-	end(effect{errs: []error{errors.New("whichever")}})
-	end(effect{errs: []error{errors.New("whichever")}})
-	end(effect{errs: []error{errors.New("whichever")}})
+	for range 3 { // in whichever order
+		end(effect{})
+	}
 	r.enqueues("account0", "account1", "account2", "account3", "bob")
 	r.do(accounts[2], writing, "slow")
 	r.began("account2 slow")
@@ -182,7 +214,7 @@ func TestWhatIsInFlightIsRevoked(t *testing.T) {
 		answer <- revoked()
 		return effect{}
 	}
-	r.lanes.do(alice, writing, []string{"kept", "ended"}, nil, act)
+	r.lanes.do(alice, writing, requestsOf("kept", "ended"), act)
 	r.revoke(alice, func(namespace string) bool { return namespace == "kept" })
 	close(ask)
 	if first, second := <-answer, <-answer; first == second {
@@ -193,7 +225,7 @@ func TestWhatIsInFlightIsRevoked(t *testing.T) {
 // One bad object must not end the process.
 func TestAPanicIsAnError(t *testing.T) {
 	r := newRoad(t, apitest.Patience)
-	got := r.lanes.do(alice, writing, []string{"a"}, nil, func(string, func() bool) effect { panic("token") })
+	got := r.lanes.do(alice, writing, requestsOf("a"), func(string, func() bool) effect { panic("token") })
 	if len(got.errs) != 1 || strings.Contains(got.errs[0].Error(), "token") {
 		t.Errorf("effect %+v, want an error without the value", got)
 	}
@@ -208,10 +240,16 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 		if got := r.do(alice, writing, "slow"); got.again != fullWaitToWrite {
 			t.Errorf("retried after %s", got.again)
 		}
+		if r.mayWrite(alice, request{namespace: "slow"}) {
+			t.Error("there is room in a namespace that is full")
+		}
 	}
 	if n := len(r.waiting["slow"]); n != 1 {
 		t.Errorf("waits %d times", n)
 	}
 	end(effect{})
 	r.enqueues("alice", "bob")
+	if !r.mayWrite(alice, request{namespace: "slow"}) {
+		t.Error("there is no room in an empty namespace")
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type observer struct {
 	accounts      *source.Accounts
 	tokens        *source.Tokens
 	ledger        *target.Ledger
+	lanes         *lanes
 	reader        client.Reader // ClusterProfiles
 	rule          Rule
 	syncer        UpstreamSyncer
@@ -73,13 +75,22 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 		t := observedTarget{namespace: namespace, wanted: isWanted, copy: r.ledger.Known(key, namespace, now)}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
 			if err := r.observeTarget(ctx, key, rivals, &t, now); err != nil {
-				return o, err
+				t.unobserved, t.selection = true, selection.Result{}
+				o.errs = append(o.errs, fmt.Errorf("observing namespace %s: %w", namespace, err))
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
+		}
+		if o.account != nil {
+			t.blocked = !r.lanes.mayWrite(key, writeOf(o, namespace, t.profile.owner))
 		}
 		o.targets = append(o.targets, t)
 	}
 	return o, nil
+}
+
+// writeOf is the writing of an account's copy in a namespace.
+func writeOf(o observed, namespace string, owner target.Owner) request {
+	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
 // observeDefinition doubts, where there are copies, that an account was deleted or has

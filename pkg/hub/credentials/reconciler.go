@@ -47,10 +47,14 @@ type Reconciler struct {
 	ledger    *target.Ledger
 	followers *target.Followers
 	lanes     *lanes
+	failures  *failures
 	grants    *grants.Grants
 	outcomes  *outcomes
 	clock     clock.PassiveClock
 	failing   kube.Lasting[types.NamespacedName] // by account
+
+	// retry enqueues an account once some time has passed.
+	retry func(account types.NamespacedName, after time.Duration)
 
 	// released is called for grants that an account does not need any more.
 	released func(grants.Grant)
@@ -75,22 +79,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	plan := decide(o)
 	r.lanes.revoke(o.key, plan.mayHold)
 	r.claim(o, plan, nil)
-	earlier := r.lanes.takeFailures(o.key)
-	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals(), earlier)
+	r.failures.keep(o.key, plan.mayAttempt)
+	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals())
 	found, token, read := r.readToken(ctx, o, plan)
 	var last final
 	if read.ok() {
 		last = decideFinally(plan, found, r.clock.Now())
 	}
 	r.lanes.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
-	applied := r.apply(ctx, o.key, last, token, earlier)
+	applied := r.apply(ctx, o, plan, last, token)
 	r.claim(o, plan, last.withdraw)
-	all := join(effect{problems: plan.problems, again: o.again}, withdrawn, read, applied)
+	all := join(effect{problems: plan.problems, again: o.again}, unobserved(o), withdrawn, read, applied)
 	r.report(o, plan, all)
-	if o.known && r.observer.accounts.Reconciled(o.key) {
+	if o.known && len(o.errs) == 0 && r.observer.accounts.Reconciled(o.key) {
 		r.allReconciled()
 	}
-	return all.result()
+	return r.result(o.key, all)
+}
+
+// result has an account looked at again as soon as anything in it asks for. A controller
+// ignores times beside an error, so they are left to the queue before: an error in one
+// namespace must not postpone, for instance, the end of the token in another.
+func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile.Result, error) {
+	err := errors.Join(all.errs...)
+	if err == nil {
+		return reconcile.Result{RequeueAfter: all.again}, nil
+	}
+	if all.again > 0 {
+		r.retry(account, all.again)
+	}
+	return reconcile.Result{}, err
+}
+
+// unobserved is what follows from namespaces of which nothing could be told.
+func unobserved(o observed) effect {
+	return effect{errs: o.errs, failing: len(o.errs) > 0, undecided: len(o.errs) > 0}
 }
 
 // priority returns how urgent an account is, as far as caches and memory say: what
@@ -111,7 +134,14 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 type effect struct {
 	problems []problem
 	again    time.Duration
-	errs     []error
+
+	// errs are returned from the reconciliation that finds them, and not again before
+	// the next attempt.
+	errs []error
+
+	// failing is true when something failed that is retried by itself, refused when the
+	// API server does not accept what was to be written.
+	failing, refused bool
 
 	// undecided is true when something is about to be retried: there is nothing new
 	// to report yet.
@@ -121,14 +151,10 @@ type effect struct {
 	lost bool
 }
 
-func (e effect) ok() bool { return len(e.errs) == 0 && !e.undecided && !e.lost }
+func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
 
-func (e effect) result() (reconcile.Result, error) {
-	if err := errors.Join(e.errs...); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: e.again}, nil
-}
+// failed reports whether an attempt must not be repeated at once.
+func (e effect) failed() bool { return e.failing || e.refused }
 
 func join(effects ...effect) effect {
 	var all effect
@@ -136,6 +162,8 @@ func join(effects ...effect) effect {
 		all.problems = append(all.problems, e.problems...)
 		all.again = kube.Sooner(all.again, e.again)
 		all.errs = append(all.errs, e.errs...)
+		all.failing = all.failing || e.failing
+		all.refused = all.refused || e.refused
 		all.undecided = all.undecided || e.undecided
 	}
 	return all
@@ -165,12 +193,14 @@ func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) b
 }
 
 // withdraw deletes the account's copies in the given namespaces.
-func (r *Reconciler) withdraw(
-	ctx context.Context, account types.NamespacedName, namespaces []string, earlier failures,
-) effect {
-	isAbsent := func(namespace string) bool { return !r.isPresent(account, namespace) }
-	present := slices.DeleteFunc(slices.Clone(namespaces), isAbsent)
-	return r.lanes.do(account, withdrawing, present, earlier, func(namespace string, _ func() bool) effect {
+func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName, namespaces []string) effect {
+	var present []request
+	for _, namespace := range namespaces {
+		if r.isPresent(account, namespace) {
+			present = append(present, request{namespace: namespace})
+		}
+	}
+	return r.lanes.do(account, withdrawing, present, func(namespace string, _ func() bool) effect {
 		return r.withdrawFrom(ctx, account, namespace)
 	})
 }
@@ -202,9 +232,19 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 	case unused:
 		r.tokens.Forget(o.key)
 		return source.Finding{}, nil, effect{}
-	case refused, unchanged:
+	case refused, unchanged, postponed:
 		return p.finding, nil, effect{}
 	}
+	what, to := attempt{account: o.key, task: reading}, goal{token: source.ReferenceOf(o.account)}
+	if instead, paused := r.failures.instead(what, to); paused {
+		return source.Finding{}, nil, instead
+	}
+	found, token, result := r.read(ctx, o)
+	return found, token, r.failures.record(what, to, result, true)
+}
+
+// read reads the account's token.
+func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *target.Content, effect) {
 	at := grants.Source(o.key.Namespace)
 	if granted := r.ensure(ctx, at, ""); !granted.ok() {
 		// An account whose namespace does not exist is about to go.
@@ -223,26 +263,27 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 
 // apply withdraws the copies of a token that must not be used, and writes those
 // that differ. token is nil if it was not read.
-func (r *Reconciler) apply(
-	ctx context.Context, account types.NamespacedName, f final, token *target.Content, earlier failures,
-) effect {
-	withdrawn := r.withdraw(ctx, account, f.withdraw, earlier)
+func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, token *target.Content) effect {
+	withdrawn := r.withdraw(ctx, o.key, f.withdraw)
 	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
-	if token == nil {
+	if token == nil && p.token != postponed {
 		// The Secret is missing and may come back: nothing can be written until then.
 		all.undecided = all.undecided || len(f.write) > 0
 		return all
 	}
 	decisions := make(map[string]decision, len(f.write))
-	namespaces := make([]string, 0, len(f.write))
+	requests := make([]request, 0, len(f.write))
 	for _, d := range f.write {
 		decisions[d.namespace] = d
-		namespaces = append(namespaces, d.namespace)
+		requests = append(requests, writeOf(o, d.namespace, d.owner))
 	}
 	put := func(namespace string, revoked func() bool) effect {
-		return r.put(ctx, account, decisions[namespace], *token, revoked)
+		if token == nil { // there is room after all
+			return effect{undecided: true, again: time.Millisecond}
+		}
+		return r.put(ctx, o.key, decisions[namespace], *token, revoked)
 	}
-	return join(all, r.lanes.do(account, writing, namespaces, earlier, put))
+	return join(all, r.lanes.do(o.key, writing, requests, put))
 }
 
 // put makes one copy what it should be, unless the right to it is revoked meanwhile.
@@ -275,7 +316,7 @@ func (r *Reconciler) put(
 		if kube.IsPermanent(err) {
 			log.FromContext(ctx).Info("The API server does not accept a copy", "namespace", d.namespace,
 				"reason", kube.Shorten(source.WithoutTokens(text), maxErrorBytes))
-			failed.errs, failed.again = nil, permanentEvery
+			failed.errs, failed.failing, failed.refused, failed.again = nil, false, true, permanentEvery
 		}
 		return failed
 	default:
@@ -312,6 +353,7 @@ func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, te
 	}
 	return effect{
 		errs:      []error{errors.New(text)},
+		failing:   true,
 		problems:  []problem{{contract.ReasonCopyFailed, namespace, kube.Shorten(text, maxErrorBytes)}},
 		undecided: !grants.IsRefusal(err),
 	}
@@ -328,8 +370,8 @@ func isTerminating(err error) bool {
 // because an error lasts.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
-	lasting := len(all.errs) > 0 && r.failing.Failed(o.key, o.now)
-	if len(all.errs) == 0 && !all.undecided {
+	lasting := all.failing && r.failing.Failed(o.key, o.now)
+	if !all.failing && !all.undecided {
 		r.failing.Over(o.key)
 	}
 	switch {

@@ -456,7 +456,8 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 				}
 				return apitest.Fault{}
 			})
-			for range 3 {
+			for second := range 3 {
+				v.time.Set(time.Duration(second) * time.Second)
 				if err := v.round(); err == nil {
 					t.Error("the failure is not tried again")
 				}

@@ -34,10 +34,13 @@ type stepper struct {
 	time           *apitest.Clock
 }
 
-func newStepper(t *testing.T) *stepper {
+func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	t.Helper()
 	s := &stepper{world: newWorld(t), time: &apitest.Clock{}}
 	s.opts.Clock, s.opts.laneWait = s.time, time.Hour // a step ends when all is done
+	for _, each := range change {
+		each(&s.opts)
+	}
 	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
 	ctx, cancel := context.WithCancel(t.Context())
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
@@ -261,6 +264,8 @@ func (v *still) there() string {
 		return "there is no copy"
 	case string(got.Data["token"]) != v.token || string(got.Data["ca.crt"]) != ocmtest.CA() || len(got.Data) != 2:
 		return "the copy holds something else"
+	case got.Labels["inventory.open-cluster-management.io/credential"] != "true" || got.Annotations["inventory.open-cluster-management.io/source-account"] != "reader":
+		return "the copy does not say what it is"
 	case len(got.OwnerReferences) != 1 || got.OwnerReferences[0].Name != v.cluster:
 		return "the copy has another owner"
 	case v.condition(v.cluster).Reason != "Copied":

@@ -16,12 +16,15 @@ import (
 )
 
 const (
-	// Failed requests are retried after retryFirst, then at doubling intervals up to
-	// retryMost, since a quota that was raised sends no event; those of high priority
-	// after retryUrgent at most.
-	retryFirst  = 20 * time.Millisecond
-	retryMost   = time.Minute
-	retryUrgent = 5 * time.Second
+	// RetryFirst is the first of the intervals, doubling from then on, at which failed
+	// requests are retried.
+	RetryFirst = 20 * time.Millisecond
+
+	// RetryMost is the longest of them, since a quota that was raised sends no event.
+	RetryMost = time.Minute
+
+	// RetryUrgent is the longest for requests of high priority.
+	RetryUrgent = 5 * time.Second
 
 	// DefaultWorkers leaves workers idle for others when several namespaces are slow.
 	DefaultWorkers = 32
@@ -66,7 +69,7 @@ func (o Options) Controller() controller.Options {
 	o.PerGroup = cmp.Or(o.PerGroup, DefaultPerGroup)
 	return controller.Options{
 		MaxConcurrentReconciles: o.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](RetryFirst, RetryMost),
 		NewQueue: func(
 			name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -199,7 +202,7 @@ func (q *Queue) wait(request reconcile.Request, asked class, opts priorityqueue.
 	}
 	wait := q.limiter.When(request)
 	if asked == urgent {
-		wait = min(wait, retryUrgent)
+		wait = min(wait, RetryUrgent)
 	}
 	if opts.After > 0 {
 		wait = min(wait, opts.After)

@@ -1,0 +1,166 @@
+package credentials
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
+)
+
+// task is what to do about an account.
+type task int
+
+const (
+	// withdrawing and writing concern its copy in a namespace.
+	withdrawing task = iota
+	writing
+
+	// reading concerns its token.
+	reading
+	tasks
+)
+
+// attempt is a task that may fail.
+type attempt struct {
+	account   types.NamespacedName
+	namespace string // "" for reading
+	task      task
+}
+
+// goal is what an attempt is to achieve. When it changes, earlier failures do not tell
+// whether the next attempt fails.
+type goal struct {
+	token source.Reference
+	owner target.Owner
+}
+
+// failures remembers what failed, so that each attempt is repeated at growing intervals
+// of its own. The queue of accounts cannot count: what takes long fails when the
+// reconciliation is over, and an account is looked at for many reasons. It is safe for
+// concurrent use.
+type failures struct {
+	clock  clock.PassiveClock
+	counts workqueue.TypedRateLimiter[attempt]
+
+	mu   sync.Mutex
+	last map[types.NamespacedName]map[attempt]*failure // by account
+}
+
+// failure is what came of an attempt.
+type failure struct {
+	goal   goal
+	result effect
+	at     time.Time
+	pause  time.Duration // before it may be repeated
+
+	// told is true once a reconciliation knows.
+	told bool
+}
+
+func newFailures(clock clock.PassiveClock) *failures {
+	return &failures{
+		clock:  clock,
+		counts: workqueue.NewTypedItemExponentialFailureRateLimiter[attempt](fair.RetryFirst, fair.RetryMost),
+		last:   map[types.NamespacedName]map[attempt]*failure{},
+	}
+}
+
+// record remembers what came of an attempt, if it failed or if no reconciliation has
+// been told of something that there is to tell. It returns the result with when to
+// repeat what failed.
+func (f *failures) record(what attempt, to goal, result effect, told bool) effect {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before := f.last[what.account][what]; before != nil && before.goal != to {
+		f.counts.Forget(what)
+	}
+	var pause time.Duration
+	if result.failed() {
+		pause = f.counts.When(what)
+		if what.task == withdrawing {
+			pause = min(pause, fair.RetryUrgent)
+		}
+		result.again = cmp.Or(result.again, pause)
+	} else {
+		f.counts.Forget(what)
+	}
+	f.drop(what)
+	if result.failed() || !told && (len(result.problems) > 0 || result.again > 0) {
+		if f.last[what.account] == nil {
+			f.last[what.account] = map[attempt]*failure{}
+		}
+		f.last[what.account][what] = &failure{goal: to, result: result, at: f.clock.Now(), pause: pause, told: told}
+	}
+	return result
+}
+
+// isPaused reports whether an attempt must not be made now, because it failed a short
+// while ago or because no reconciliation has been told of what came of the last one.
+func (f *failures) isPaused(what attempt, to goal) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, paused := f.look(what, to)
+	return paused
+}
+
+// instead returns what came of the last attempt where the next must not be made now.
+// Its errors are returned once.
+func (f *failures) instead(what attempt, to goal) (result effect, paused bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	age, paused := f.look(what, to)
+	if !paused {
+		return effect{}, false
+	}
+	last := f.last[what.account][what]
+	result = last.result
+	if result.again > 0 {
+		result.again = max(result.again-age, time.Millisecond)
+	}
+	if last.told {
+		result.errs = nil
+	}
+	last.told = true
+	return result, true
+}
+
+// look returns how long ago the last attempt was made, and whether the next must not be
+// made now. The lock is held.
+func (f *failures) look(what attempt, to goal) (age time.Duration, paused bool) {
+	last := f.last[what.account][what]
+	if last == nil || last.goal != to {
+		return 0, false
+	}
+	age = f.clock.Since(last.at)
+	if age < 0 { // the clock was put back
+		return 0, !last.told
+	}
+	return age, !last.told || age < last.pause
+}
+
+// keep forgets an account's attempts that are not wanted any more.
+func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for what := range f.last[account] {
+		if !isWanted(what) {
+			f.counts.Forget(what)
+			f.drop(what)
+		}
+	}
+}
+
+// drop requires the lock.
+func (f *failures) drop(what attempt) {
+	delete(f.last[what.account], what)
+	if len(f.last[what.account]) == 0 {
+		delete(f.last, what.account)
+	}
+}

@@ -1,0 +1,124 @@
+package credentials
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+)
+
+var failedNow = effect{failing: true, errs: []error{errors.New("no")}}
+
+// TestAttempts counts the attempts in ten minutes of an account that is looked at ten
+// times a second.
+func TestAttempts(t *testing.T) {
+	tests := map[string]struct {
+		task   task
+		result effect
+		want   int
+	}{
+		"a write that fails":                               {task: writing, result: failedNow, want: 21},
+		"a write that is not accepted":                     {task: writing, result: effect{refused: true, again: permanentEvery}, want: 21},
+		"a token that cannot be read":                      {task: reading, result: failedNow, want: 21},
+		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
+		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+			f, what, attempts := newFailures(now), attempt{account: alice, task: test.task}, 0
+			for at := time.Duration(0); at <= 10*time.Minute; at += 100 * time.Millisecond {
+				now.SetTime(time.Unix(0, 0).Add(at))
+				if !f.isPaused(what, goal{}) {
+					attempts++
+					f.record(what, goal{}, test.result, true)
+				}
+			}
+			if attempts != test.want {
+				t.Errorf("%d attempts, want %d", attempts, test.want)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	what, other := attempt{alice, "team", writing}, attempt{alice, "other", writing}
+	fail := func(f *failures) { f.record(what, goal{}, failedNow, true) }
+	tests := map[string]struct {
+		then   func(f *failures, now *testingclock.FakePassiveClock)
+		paused bool
+	}{
+		"it failed": {paused: true},
+		"it failed a while ago": {
+			then: func(_ *failures, now *testingclock.FakePassiveClock) { now.SetTime(now.Now().Add(time.Hour)) },
+		},
+		"it failed in time to come": {
+			then: func(_ *failures, now *testingclock.FakePassiveClock) { now.SetTime(now.Now().Add(-time.Hour)) },
+		},
+		"it succeeded": {
+			then: func(f *failures, _ *testingclock.FakePassiveClock) { f.record(what, goal{}, effect{}, true) },
+		},
+		"something else succeeded": {
+			then:   func(f *failures, _ *testingclock.FakePassiveClock) { f.record(other, goal{}, effect{}, true) },
+			paused: true,
+		},
+		"it is not wanted any more": {
+			then: func(f *failures, _ *testingclock.FakePassiveClock) {
+				f.keep(alice, func(kept attempt) bool { return kept != what })
+			},
+		},
+		"something else is not wanted any more": {
+			then: func(f *failures, _ *testingclock.FakePassiveClock) {
+				f.keep(alice, func(kept attempt) bool { return kept == what })
+				f.keep(bob, func(attempt) bool { return false })
+			},
+			paused: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := testingclock.NewFakePassiveClock(time.Unix(10000, 0))
+			f := newFailures(now)
+			fail(f)
+			if test.then != nil {
+				test.then(f, now)
+			}
+			if got := f.isPaused(what, goal{}); got != test.paused {
+				t.Errorf("paused: %t, want %t", got, test.paused)
+			}
+			if f.isPaused(what, goal{owner: target.Owner{UID: "another"}}) {
+				t.Error("paused for another owner")
+			}
+			f.keep(alice, func(attempt) bool { return false })
+			if len(f.last) > 0 || f.counts.NumRequeues(what)+f.counts.NumRequeues(other) > 0 {
+				t.Errorf("left in memory: %v", f.last)
+			}
+		})
+	}
+}
+
+// Another goal begins anew: its first failure is retried as soon as any first one.
+func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
+	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
+	for range 5 {
+		f.record(what, goal{}, failedNow, true)
+	}
+	if got := f.record(what, goal{owner: target.Owner{UID: "another"}}, failedNow, true); got.again != 20*time.Millisecond {
+		t.Errorf("tried again after %s", got.again)
+	}
+}
+
+// What came late is told, although it need not be repeated later than at once.
+func TestWhatCameLateIsToldOnce(t *testing.T) {
+	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
+	f.record(what, goal{}, effect{problems: []problem{{namespace: "team"}}, again: foreignEvery}, false)
+	if got, paused := f.instead(what, goal{}); !paused || len(got.problems) != 1 || got.again != foreignEvery {
+		t.Errorf("effect %+v (%t), want the problem", got, paused)
+	}
+	if _, paused := f.instead(what, goal{}); paused {
+		t.Error("told twice")
+	}
+}
