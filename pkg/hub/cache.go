@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -28,7 +27,6 @@ func cacheOptions(opts *Options) cache.Options {
 	byObject := map[client.Object]cache.ByObject{}
 	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
-	maps.Copy(byObject, conditions.CacheOptions())
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, uninstall.CacheOptions())
 	maps.Copy(byObject, credentials.CacheOptions())

@@ -28,7 +28,9 @@ const ControllerName = "hub.cleanup-timeout"
 // ManagedClusters, and the ManagedClusters' spec.hubAcceptsClient and condition
 // Available.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
-	err := mgr.Add(&framework{cfg: mgr.GetConfig(), opts: opts, client: mgr.GetClient(), live: mgr.GetAPIReader()})
+	err := mgr.Add(&framework{
+		cfg: mgr.GetConfig(), opts: opts, shared: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
+	})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
@@ -40,11 +41,15 @@ const (
 	lastApprovalRetry  = time.Minute
 )
 
-// CacheOptions says which certificate requests the manager's cache needs to hold,
-// and what of them: those of this addon that ask for the one signer whose requests
-// are approved.
+// CacheOptions says what the manager's cache needs to hold of this addon's
+// ManagedClusterAddOns, which addon-framework reads from it, and which certificate
+// requests: those of this addon that ask for the one signer whose requests are approved.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
+		&addonv1beta1.ManagedClusterAddOn{}: {
+			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
+			Transform: trimAddon,
+		},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label: labels.SelectorFromSet(labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}),
 			Field: fields.OneTermEqualSelector("spec.signerName",

@@ -18,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -110,18 +111,23 @@ func (f *fleet) each(do func(ctx context.Context, i int) error) {
 func (f *fleet) measure(what string, act func(context.Context)) {
 	f.b.Helper()
 	f.wire.Reset()
+	cfg := f.wire.Tap(hub.Config(f.b))
+	shared, err := cache.New(cfg, cache.Options{Scheme: f.Scheme(), ByObject: CacheOptions()})
+	apitest.Must(f.b, err)
 	shell := &framework{
-		cfg: f.wire.Tap(hub.Config(f.b)), client: f.Client, live: f.Client,
+		cfg: cfg, shared: shared, client: f.Client, live: f.Client,
 		opts: Options{AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents"},
 	}
 	ctx, cancel := context.WithCancel(f.b.Context())
 	defer cancel()
 	began, cpu := time.Now(), cpuTime(f.b)
 	f.b.StartTimer()
+	stopCache := apitest.Run(f.b, shared.Start)
 	stop := apitest.Run(f.b, shell.Start)
 	act(ctx)
 	f.b.StopTimer()
 	stop()
+	stopCache()
 	f.b.ReportMetric((cpuTime(f.b) - cpu).Seconds(), "CPU-s/"+what)
 	writes := map[string]int{}
 	for _, call := range f.wire.Writes() {

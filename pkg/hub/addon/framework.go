@@ -20,9 +20,6 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
-	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
-	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
-	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -46,11 +43,13 @@ const (
 	frameworkWorkers = 4
 )
 
-// framework runs addon-framework while this process is the leader. Its informers are
-// restricted to this addon and start only then, so a standby caches nothing.
+// framework runs addon-framework while this process is the leader. It reads addons and
+// clusters from the manager's cache, so that each of their events is decoded once. Its
+// informers of ManifestWorks and grants start only then, so a standby caches none of them.
 type framework struct {
 	cfg    *rest.Config
 	opts   Options
+	shared cache.Cache
 	client client.Client
 	live   client.Reader
 }
@@ -70,7 +69,7 @@ func (f *framework) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controllers, err := f.newControllers(agent)
+	controllers, err := f.newControllers(ctx, agent)
 	if err != nil {
 		return fmt.Errorf("preparing addon-framework: %w", err)
 	}
@@ -89,17 +88,13 @@ func (f *framework) Start(ctx context.Context) error {
 type controllers struct {
 	registration factory.Controller
 	deploy       factory.Controller
-	informers    []interface{ Start(stop <-chan struct{}) }
+	works        workinformers.SharedInformerFactory
 	addons       toolscache.KeyListerGetter
 }
 
 // newControllers returns the controllers with informers restricted to this addon.
-func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, error) {
+func (f *framework) newControllers(ctx context.Context, addonAgent *inventoryAgent) (*controllers, error) {
 	addonClient, err := addonclient.NewForConfig(f.cfg)
-	if err != nil {
-		return nil, err
-	}
-	clusterClient, err := clusterclient.NewForConfig(f.cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -108,21 +103,20 @@ func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, er
 		return nil, err
 	}
 
-	byName := func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName).String()
-	}
 	byLabel := func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
-	addonInformers := addoninformers.NewSharedInformerFactoryWithOptions(addonClient, noResync,
-		addoninformers.WithTweakListOptions(byName), addoninformers.WithTransform(cache.TransformStripManagedFields()))
-	clusterInformers := clusterinformers.NewSharedInformerFactoryWithOptions(clusterClient, noResync,
-		clusterinformers.WithTransform(trimCluster))
 	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
 		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(addonAgent.renderer.trimWork))
 
-	addons := changedAddons{addonInformers.Addon().V1beta1().ManagedClusterAddOns()}
-	clusters := clusterInformers.Cluster().V1().ManagedClusters()
+	addons, err := addonsOf(ctx, f.shared)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := clustersOf(ctx, f.shared)
+	if err != nil {
+		return nil, err
+	}
 	works := changedWorks{workInformers.Work().V1().ManifestWorks()}
 	if err := addIndexers(addons.Informer(), works.Informer()); err != nil {
 		return nil, err
@@ -133,8 +127,8 @@ func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, er
 			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
 		deploy: agentdeploy.NewAddonDeployController(
 			workClient, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
-		informers: []interface{ Start(<-chan struct{}) }{addonInformers, clusterInformers, workInformers},
-		addons:    addons.Informer().GetIndexer(),
+		works:  workInformers,
+		addons: addons.Informer().GetIndexer(),
 	}
 	_, err = clusters.Informer().AddEventHandler(c.onNewClusters())
 	return c, err
@@ -143,9 +137,7 @@ func (f *framework) newControllers(addonAgent *inventoryAgent) (*controllers, er
 func (c *controllers) start(ctx context.Context) {
 	go c.registration.Run(ctx, frameworkWorkers)
 	go c.deploy.Run(ctx, frameworkWorkers)
-	for _, informers := range c.informers {
-		informers.Start(ctx.Done())
-	}
+	c.works.Start(ctx.Done())
 	go wait.UntilWithContext(ctx, func(context.Context) {
 		for _, controller := range []factory.Controller{c.registration, c.deploy} {
 			retryFailed(controller.SyncContext().Queue(), c.addons.ListKeys())

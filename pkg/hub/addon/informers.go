@@ -1,15 +1,24 @@
 package addon
 
 import (
+	"context"
+	"fmt"
+	"slices"
+
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions/cluster/v1"
+	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -44,19 +53,67 @@ func (h changeHandler[T]) OnUpdate(before, after any) {
 	h.ResourceEventHandler.OnUpdate(before, after)
 }
 
-// changedAddons and changedWorks give the framework informers of what changed.
-type (
-	changedAddons struct {
-		addoninformers.ManagedClusterAddOnInformer
+// sharedInformer returns the informer of a kind in the manager's cache.
+func sharedInformer(
+	ctx context.Context, shared cache.Cache, kind client.Object,
+) (toolscache.SharedIndexInformer, error) {
+	informer, err := shared.GetInformer(ctx, kind)
+	if err != nil {
+		return nil, err
 	}
-	changedWorks struct {
-		workinformers.ManifestWorkInformer
+	full, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("the cache has a %T of %T, which addon-framework cannot read", informer, kind)
 	}
-)
+	return full, nil
+}
+
+// addons gives the framework this addon's ManagedClusterAddOns, and events of what
+// changed in them.
+type addons struct {
+	informer toolscache.SharedIndexInformer
+}
+
+var _ addoninformers.ManagedClusterAddOnInformer = addons{}
+
+func addonsOf(ctx context.Context, shared cache.Cache) (addons, error) {
+	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ManagedClusterAddOn{})
+	return addons{informer}, err
+}
 
 // Informer returns the addons' informer.
-func (a changedAddons) Informer() toolscache.SharedIndexInformer {
-	return changes[*addonv1beta1.ManagedClusterAddOn]{a.ManagedClusterAddOnInformer.Informer(), addonChanged}
+func (a addons) Informer() toolscache.SharedIndexInformer {
+	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, addonChanged}
+}
+
+// Lister reads the addons.
+func (a addons) Lister() addonlisters.ManagedClusterAddOnLister {
+	return addonlisters.NewManagedClusterAddOnLister(a.informer.GetIndexer())
+}
+
+// clusters gives the framework the ManagedClusters.
+type clusters struct {
+	informer toolscache.SharedIndexInformer
+}
+
+var _ clusterinformers.ManagedClusterInformer = clusters{}
+
+func clustersOf(ctx context.Context, shared cache.Cache) (clusters, error) {
+	informer, err := sharedInformer(ctx, shared, &clusterv1.ManagedCluster{})
+	return clusters{informer}, err
+}
+
+// Informer returns the clusters' informer.
+func (c clusters) Informer() toolscache.SharedIndexInformer { return c.informer }
+
+// Lister reads the clusters.
+func (c clusters) Lister() clusterlisters.ManagedClusterLister {
+	return clusterlisters.NewManagedClusterLister(c.informer.GetIndexer())
+}
+
+// changedWorks gives the framework the ManifestWorks, and events of what changed in them.
+type changedWorks struct {
+	workinformers.ManifestWorkInformer
 }
 
 // Informer returns the ManifestWorks' informer.
@@ -109,20 +166,16 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 	return !apiequality.Semantic.DeepEqual(&old, &current)
 }
 
-// trimCluster drops everything that neither the framework nor this package reads.
-func trimCluster(obj any) (any, error) {
-	cluster, ok := obj.(*clusterv1.ManagedCluster)
+// trimAddon drops what nobody reads. Conditions stay whole: the framework writes the list
+// of them anew from the cache.
+func trimAddon(in any) (any, error) {
+	addon, ok := in.(*addonv1beta1.ManagedClusterAddOn)
 	if !ok {
-		return obj, nil
+		return in, nil
 	}
-	trimmed := &clusterv1.ManagedCluster{
-		TypeMeta:   cluster.TypeMeta,
-		ObjectMeta: kube.TrimMeta(cluster.ObjectMeta),
-		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: cluster.Spec.HubAcceptsClient},
-		Status:     clusterv1.ManagedClusterStatus{Conditions: statuses(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)},
-	}
-	trimmed.Labels = nil
-	return trimmed, nil
+	addon.ManagedFields = nil
+	addon.Status.Conditions = slices.Clone(addon.Status.Conditions) // decoding leaves room for more
+	return addon, nil
 }
 
 // statuses returns the conditions of the given types without their texts and times.

@@ -106,27 +106,35 @@ func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
 	}
 }
 
-func TestTrimCluster(t *testing.T) {
-	available := ocmtest.Condition("ManagedClusterConditionAvailable", "Unknown", "R", "text")
-	got, err := trimCluster(&clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "c1", ResourceVersion: "1", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},
-		},
-		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60},
-		Status: clusterv1.ManagedClusterStatus{
-			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", ""), available},
-			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "n", Value: "v"}},
-		},
-	})
-	want := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "c1", ResourceVersion: "1"},
-		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
-		Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
-			{Type: "ManagedClusterConditionAvailable", Status: "Unknown"},
-		}},
+func TestTheCacheKeepsWhatTheFrameworkWritesAnew(t *testing.T) {
+	conditions := []metav1.Condition{
+		ocmtest.Condition("Theirs", "True", "R", "long"), ocmtest.Condition("ProfilesSynced", "True", "Synced", "m"),
 	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	addon := &addonv1beta1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Annotations: map[string]string{"a": "b"},
+			Finalizers: []string{"f"},
+		},
+		Spec: addonv1beta1.ManagedClusterAddOnSpec{Configs: []addonv1beta1.AddOnConfig{{}}},
+		Status: addonv1beta1.ManagedClusterAddOnStatus{
+			Namespace: "x", HealthCheck: addonv1beta1.HealthCheck{Mode: "Customized"}, Conditions: conditions,
+		},
+	}
+	want := addon.DeepCopy()
+	addon.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+	for kind, options := range CacheOptions() {
+		if _, isAddon := kind.(*addonv1beta1.ManagedClusterAddOn); !isAddon {
+			continue
+		}
+		if options.Field.String() != "metadata.name=cluster-inventory" {
+			t.Errorf("cached: %s", options.Field)
+		}
+		for range 2 { // an object may be transformed twice
+			got, err := options.Transform(addon)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Fatalf("%v; cached (-want +got):\n%s", err, diff)
+			}
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -41,6 +42,9 @@ const (
 	retryFirst = delay
 	retryMost  = time.Minute
 )
+
+// written are the types of the conditions that the manager writes.
+var written = []string{contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced}
 
 // Source knows what one condition must be on every cluster's addon.
 type Source interface {
@@ -148,6 +152,10 @@ func onEvent(enqueue func(client.Object)) handler.EventHandler {
 func addonChanged(before, after client.Object) bool {
 	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
 	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)
-	return !okBefore || !okAfter || isSetUp(b) != isSetUp(a) ||
-		!slices.Equal(b.Status.Conditions, a.Status.Conditions)
+	if !okBefore || !okAfter || isSetUp(b) != isSetUp(a) {
+		return true
+	}
+	return slices.ContainsFunc(written, func(conditionType string) bool {
+		return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, conditionType)
+	})
 }

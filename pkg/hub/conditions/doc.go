@@ -16,10 +16,9 @@
 // # Who writes what
 //
 // Of a ManagedClusterAddOn it owns the conditions of its sources' types. All others
-// belong to OCM, addon-framework and the agent. The cache holds only the types of
-// those (CacheOptions), so a JSON patch changes single entries of the list; it
-// carries the resource version at which their positions are known. A conflict is not
-// an error: the addon is looked at again in a second.
+// belong to OCM, addon-framework and the agent, so a JSON patch changes single entries
+// of the list; it carries the resource version at which their positions are known. A
+// conflict is not an error: the addon is looked at again in a second.
 //
 // # RBAC, cluster-wide
 //

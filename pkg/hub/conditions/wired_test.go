@@ -22,7 +22,7 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 	wire := &apitest.Wire{}
 	profiles, tokens := ofProfiles(), ofTokens()
 	start := func() (stop func()) {
-		mgr := apitest.NewManager(t, wire.Tap(wiredHub.Config(t)), ocmtest.Scheme(), CacheOptions())
+		mgr := apitest.NewManager(t, wire.Tap(wiredHub.Config(t)), ocmtest.Scheme(), nil)
 		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}}))
 		return apitest.Run(t, mgr.Start)
 	}

@@ -90,7 +90,6 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 func cacheOptions() map[client.Object]cache.ByObject {
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, CacheOptions(limits))
-	maps.Copy(byObject, conditions.CacheOptions())
 	return byObject
 }
 
