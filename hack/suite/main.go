@@ -62,8 +62,8 @@ func hasCCompiler(ctx context.Context) bool {
 	return err == nil
 }
 
-// lanes run side by side, and the suites of a lane one after the other.
-func lanes(mode string, compiles bool) ([][]suite, error) {
+// jobs run side by side, and the suites of a job one after the other.
+func jobs(mode string, compiles bool) ([][]suite, error) {
 	raced := suite{module: ".", race: compiles}
 	for _, folder := range shared {
 		raced.packages = append(raced.packages, "."+folder+"/...")
@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	if !compiles {
 		fmt.Fprintln(os.Stderr, "suite: no C compiler, so nothing runs under the race detector")
 	}
-	chosen, err := lanes(args[0], compiles)
+	chosen, err := jobs(args[0], compiles)
 	if err != nil {
 		return false, err
 	}
@@ -105,9 +105,9 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var failures []error
-	for _, lane := range chosen {
+	for _, job := range chosen {
 		group.Go(func() {
-			for _, s := range lane {
+			for _, s := range job {
 				if err := s.run(ctx, os.Getenv("RUN"), events); err != nil {
 					mu.Lock()
 					failures = append(failures, err)

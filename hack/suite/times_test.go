@@ -58,14 +58,14 @@ func TestStreamKeepsEveryLineWhole(t *testing.T) {
 	}
 }
 
-func TestLanes(t *testing.T) {
+func TestJobs(t *testing.T) {
 	for mode, want := range map[string]int{"unit": 1, "race": 1, "e2e": 1, "all": 2} {
-		got, err := lanes(mode, true)
+		got, err := jobs(mode, true)
 		if err != nil || len(got) != want {
-			t.Errorf("%s: %d lanes, %v", mode, len(got), err)
+			t.Errorf("%s: %d jobs, %v", mode, len(got), err)
 		}
 	}
-	if _, err := lanes("none", true); err == nil {
+	if _, err := jobs("none", true); err == nil {
 		t.Error("an unknown mode is accepted")
 	}
 }

@@ -123,7 +123,7 @@ type Options struct {
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 
-	laneWait time.Duration // zero means laneWait
+	operationWait time.Duration // zero means operationWait
 }
 
 // Credentials is the controllers and what they share.
@@ -135,13 +135,13 @@ type Credentials struct {
 	definitions *kube.Definitions
 	following   bool // whether the definitions are followed
 
-	tokens    *source.Tokens
-	ledger    *target.Ledger
-	followers *target.Followers
-	failures  *failures
-	lanes     *lanes
-	grants    *grants.Grants
-	outcomes  *outcomes
+	tokens     *source.Tokens
+	ledger     *target.Ledger
+	followers  *target.Followers
+	failures   *failures
+	operations *operations
+	grants     *grants.Grants
+	problems   *accountProblems
 
 	accountTrigger, grantTrigger *kube.Trigger
 
@@ -208,13 +208,13 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
-	c.outcomes = newOutcomes(c.enqueueStatus)
+	c.problems = newAccountProblems(c.enqueueStatus)
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
 	c.failures = newFailures(opts.Clock)
-	c.lanes = newLanes(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup), cmp.Or(opts.laneWait, laneWait),
-		c.failures, c.enqueueAccount)
+	c.operations = newOperations(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup),
+		cmp.Or(opts.operationWait, operationWait), c.failures, c.enqueueAccount)
 	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, client.FieldOwner(ControllerName))
@@ -368,7 +368,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			accounts:      c.accounts,
 			tokens:        c.tokens,
 			ledger:        c.ledger,
-			lanes:         c.lanes,
+			operations:    c.operations,
 			reader:        c.mgr.GetCache(),
 			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
@@ -380,10 +380,10 @@ func (c *Credentials) reconciler() *Reconciler {
 		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner),
 		ledger:        c.ledger,
 		followers:     c.followers,
-		lanes:         c.lanes,
+		operations:    c.operations,
 		failures:      c.failures,
 		grants:        c.grants,
-		outcomes:      c.outcomes,
+		problems:      c.problems,
 		clock:         c.opts.Clock,
 		retry:         c.accountTrigger.EnqueueAfter,
 		released:      c.enqueueGrant,

@@ -44,15 +44,15 @@
 //
 //   - hub.credentials: one account and all its copies. Withdrawals go first, then
 //     accounts that have copies, then first copies. What is done in one target
-//     namespace waits for no other (lanes.go).
+//     namespace waits for no other (operations.go).
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //   - hub.credentials-definitions: looks at all accounts when their CRD goes or comes.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
 // for a withdrawal, each copy by itself (failures.go); a copy that is invalid or too large
-// every ten minutes; one whose place is taken by a foreign Secret, or whose token has expired,
-// every 20 seconds; every token is read again every four to six minutes.
+// every ten minutes; one whose place is taken by a foreign Secret, or whose token has
+// expired, every 20 seconds; every token is read again every four to six minutes.
 //
 // # RBAC
 //

@@ -27,7 +27,7 @@ type observer struct {
 	accounts      *source.Accounts
 	tokens        *source.Tokens
 	ledger        *target.Ledger
-	lanes         *lanes
+	operations    *operations
 	reader        client.Reader // ClusterProfiles
 	rule          Rule
 	syncer        UpstreamSyncer
@@ -81,7 +81,7 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 			o.again = kube.Sooner(o.again, t.selection.Again)
 		}
 		if o.account != nil {
-			t.blocked = !r.lanes.mayWrite(key, writeOf(o, namespace, t.profile.owner))
+			t.blocked = !r.operations.mayWrite(key, writeOf(o, namespace, t.profile.owner))
 		}
 		o.targets = append(o.targets, t)
 	}

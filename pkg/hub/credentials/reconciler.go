@@ -41,17 +41,17 @@ const (
 // Reconciler keeps the copies of one account. The request is the account: its
 // cluster's namespace and its name.
 type Reconciler struct {
-	observer  observer
-	tokens    *source.Tokens
-	copies    *target.Copies
-	ledger    *target.Ledger
-	followers *target.Followers
-	lanes     *lanes
-	failures  *failures
-	grants    *grants.Grants
-	outcomes  *outcomes
-	clock     clock.PassiveClock
-	failing   kube.Lasting[types.NamespacedName] // by account
+	observer   observer
+	tokens     *source.Tokens
+	copies     *target.Copies
+	ledger     *target.Ledger
+	followers  *target.Followers
+	operations *operations
+	failures   *failures
+	grants     *grants.Grants
+	problems   *accountProblems
+	clock      clock.PassiveClock
+	failing    kube.Lasting[types.NamespacedName] // by account
 
 	// retry enqueues an account once some time has passed.
 	retry func(account types.NamespacedName, after time.Duration)
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	plan := decide(o)
-	r.lanes.revoke(o.key, plan.mayHold)
+	r.operations.revoke(o.key, plan.mayHold)
 	r.claim(o, plan, nil)
 	r.failures.keep(o.key, plan.mayAttempt)
 	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals())
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if read.ok() {
 		last = decideFinally(plan, found, r.clock.Now())
 	}
-	r.lanes.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
+	r.operations.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
 	applied := r.apply(ctx, o, plan, last, token)
 	r.claim(o, plan, last.withdraw)
 	all := join(effect{problems: plan.problems, again: o.again}, unobserved(o), withdrawn, read, applied)
@@ -178,7 +178,7 @@ func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 		return
 	}
 	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
-	for _, namespace := range r.lanes.namespacesOf(o.key) {
+	for _, namespace := range r.operations.namespacesOf(o.key) {
 		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {
 			needed = append(needed, grant) // a copy may come of what is in flight
 		}
@@ -200,7 +200,7 @@ func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName,
 			present = append(present, request{namespace: namespace})
 		}
 	}
-	return r.lanes.do(account, withdrawing, present, func(namespace string, _ func() bool) effect {
+	return r.operations.do(account, withdrawing, present, func(namespace string, _ func() bool) effect {
 		return r.withdrawFrom(ctx, account, namespace)
 	})
 }
@@ -283,7 +283,7 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 		}
 		return r.put(ctx, o.key, decisions[namespace], *token, revoked)
 	}
-	return join(all, r.lanes.do(o.key, writing, requests, put))
+	return join(all, r.operations.do(o.key, writing, requests, put))
 }
 
 // put makes one copy what it should be, unless the right to it is revoked meanwhile.
@@ -365,8 +365,8 @@ func isTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// report remembers the account's outcome for the condition. While something is
-// undecided, the previous outcome is still the best there is to say, unless that is so
+// report remembers the account's problems for the condition. While something is
+// undecided, those known before are still the best there is to say, unless that is so
 // because an error lasts.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
@@ -377,8 +377,8 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 	switch {
 	case all.undecided && !lasting, !o.known && !o.draining:
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
-		r.outcomes.forget(o.key)
+		r.problems.forget(o.key)
 	default:
-		r.outcomes.set(o.key, outcome{problems: all.problems})
+		r.problems.set(o.key, all.problems)
 	}
 }

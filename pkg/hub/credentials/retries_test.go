@@ -31,7 +31,7 @@ func (w *world) refuse(namespace string, answer apitest.Fault) {
 func (v *still) ended() {
 	v.T.Helper()
 	v.Eventually("what is in flight ends", func() string {
-		return strings.Join(v.creds.lanes.namespacesOf(v.accountKey()), ", ")
+		return strings.Join(v.creds.operations.namespacesOf(v.accountKey()), ", ")
 	})
 }
 
@@ -57,7 +57,7 @@ func TestWhatIsRefusedIsRepeatedAtGrowingIntervals(t *testing.T) {
 	for when, wait := range map[string]time.Duration{"at once": time.Hour, "late": time.Nanosecond} {
 		for name, answer := range refusals {
 			run := func(t *testing.T, prepare func(v *still)) *still {
-				s := newStepper(t, func(o *Options) { o.laneWait = wait })
+				s := newStepper(t, func(o *Options) { o.operationWait = wait })
 				v := s.still(s.Name("refused"))
 				prepare(v)
 				v.refuse(v.team, answer)
@@ -102,7 +102,7 @@ func TestWhatIsRefusedIsRepeatedAtGrowingIntervals(t *testing.T) {
 
 // What is refused late is told as an error once for each time.
 func TestALateRefusalIsAnErrorOnce(t *testing.T) {
-	s := newStepper(t, func(o *Options) { o.laneWait = time.Nanosecond })
+	s := newStepper(t, func(o *Options) { o.operationWait = time.Nanosecond })
 	v := s.still(s.Name("late"))
 	v.refuse(v.team, apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError", Message: "no"})
 	var failed int
@@ -124,7 +124,7 @@ func TestALateRefusalIsAnErrorOnce(t *testing.T) {
 func TestATokenIsNotReadWhileThereIsNoRoomForIt(t *testing.T) {
 	for name, copied := range map[string]bool{"a first copy": false, "a rotation": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newStepper(t, func(o *Options) { o.laneWait, o.WorkersPerNamespace = time.Millisecond, 1 })
+			s := newStepper(t, func(o *Options) { o.operationWait, o.WorkersPerNamespace = time.Millisecond, 1 })
 			s.time.Set(2 * time.Minute) // no token is so new that it is read twice
 			waiting := s.still(s.Name("waiting"))
 			writing := s.still(s.Name("writing"))

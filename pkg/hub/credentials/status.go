@@ -28,8 +28,8 @@ const (
 	// passing is how long something must last that often passes by itself.
 	passing = 5 * time.Second
 
-	// incomplete is how long to wait for the outcomes of other accounts before what is
-	// wrong with some is written.
+	// incomplete is how long to wait until the problems of all accounts are known before
+	// what is wrong with some is written.
 	incomplete = 30 * time.Second
 )
 
@@ -56,10 +56,10 @@ var general = map[string]string{
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
-// credentialsSynced sums up the outcomes of a cluster's accounts into the condition
-// on its addon. Outcomes that are not complete show what is wrong at most, never that
-// nothing is.
-func credentialsSynced(byAccount map[string]outcome, isComplete bool) *conditions.Desired {
+// credentialsSynced sums up the problems of a cluster's accounts into the condition
+// on its addon. If those of some accounts are not known, they show what is wrong at
+// most, never that nothing is.
+func credentialsSynced(byAccount map[string][]problem, isComplete bool) *conditions.Desired {
 	var condition *conditions.Desired
 	var sentences []string
 	for _, reason := range order {
@@ -92,11 +92,11 @@ func statusOf(reason string) metav1.ConditionStatus {
 }
 
 // sentencesOf tells, for one reason, what is wrong with which account and where.
-func sentencesOf(reason string, byAccount map[string]outcome) []string {
+func sentencesOf(reason string, byAccount map[string][]problem) []string {
 	var sentences []string
 	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
 		where := map[string][]string{} // by text
-		for _, p := range byAccount[account].problems {
+		for _, p := range byAccount[account] {
 			if p.reason == reason {
 				where[p.text] = append(where[p.text], p.namespace)
 			}

@@ -18,13 +18,13 @@ func (c *Credentials) Type() string { return contract.ConditionCredentialsSynced
 func (c *Credentials) Subscribe(changed func(cluster string)) { c.statusChanged = changed }
 
 // Desired implements conditions.Source. It knows the condition of a cluster once
-// every account of it has an outcome. Where nothing is copied, because credentials
+// the problems of every account of it are known. Where nothing is copied, because credentials
 // are disabled, there is no condition.
 func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	if c.opts.Mode == ModeDisabled {
 		return &conditions.Desired{Absent: true}, nil
 	}
-	byAccount := c.outcomes.of(cluster)
+	byAccount := c.problems.of(cluster)
 	isComplete, err := c.isComplete(ctx, cluster, byAccount)
 	if err != nil {
 		return nil, err
@@ -32,9 +32,9 @@ func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.
 	return credentialsSynced(byAccount, isComplete), nil
 }
 
-// isComplete reports whether every account of a cluster has an outcome. Each new
-// outcome enqueues the cluster. A hub that does not serve accounts has none.
-func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount map[string]outcome) (bool, error) {
+// isComplete reports whether the problems of every account of a cluster are known, be
+// there any or not. When they come to be known, the cluster is enqueued. A hub that does not serve accounts has none.
+func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount map[string][]problem) (bool, error) {
 	if !c.accounts.Synced() {
 		return !c.mayHaveAccounts(), nil
 	}

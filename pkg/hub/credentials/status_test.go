@@ -12,29 +12,28 @@ import (
 )
 
 func TestCredentialsSynced(t *testing.T) {
-	with := func(problems ...problem) outcome { return outcome{problems: problems} }
 	const copied = "Every token of this cluster's accounts is copied where it belongs."
 	tests := map[string]struct {
-		outcomes                map[string]outcome
+		problems                map[string][]problem
 		isIncomplete            bool
 		status, reason, message string // none: it is not known
 		holdBack                time.Duration
 	}{
 		"no accounts": {status: "True", reason: "Copied", message: copied},
 		"all copied": {
-			outcomes: map[string]outcome{"b": {}, "a": {}}, status: "True", reason: "Copied", message: copied,
+			problems: map[string][]problem{"b": {}, "a": {}}, status: "True", reason: "Copied", message: copied,
 		},
-		"copied as far as is known: not known": {outcomes: map[string]outcome{"b": {}}, isIncomplete: true},
+		"copied as far as is known: not known": {problems: map[string][]problem{"b": {}}, isIncomplete: true},
 		"one is wrong, the other not known: held back": {
-			outcomes: map[string]outcome{"b": with(problem{"ForeignSecret", "x", "theirs"})}, isIncomplete: true,
+			problems: map[string][]problem{"b": {{"ForeignSecret", "x", "theirs"}}}, isIncomplete: true,
 			status: "False", reason: "ForeignSecret", message: "Account b is not copied in x: theirs.", holdBack: 30 * time.Second,
 		},
 		"the first reason of several is the condition's, the message has all": {
-			outcomes: map[string]outcome{
-				"a": with(problem{"CopyFailed", "y", "no"}, problem{"TargetNotEntitled", "z", "the cluster is out"}),
-				"b": with(problem{"ForeignSecret", "x", "theirs"}, problem{"SelectionUnknown", "y", "the cluster is undecided"}),
-				"c": with(problem{"NoTarget", "", ""}),
-				"d": with(problem{"InvalidSource", "", "its token has expired"}),
+			problems: map[string][]problem{
+				"a": {{"CopyFailed", "y", "no"}, {"TargetNotEntitled", "z", "the cluster is out"}},
+				"b": {{"ForeignSecret", "x", "theirs"}, {"SelectionUnknown", "y", "the cluster is undecided"}},
+				"c": {{"NoTarget", "", ""}},
+				"d": {{"InvalidSource", "", "its token has expired"}},
 			},
 			status: "False", reason: "ForeignSecret",
 			message: "Account b is not copied in x: theirs. Account d is not copied: its token has expired. " +
@@ -42,15 +41,15 @@ func TestCredentialsSynced(t *testing.T) {
 				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account b is left as it is in y: the cluster is undecided.",
 		},
 		"one reason in several namespaces is one sentence": {
-			outcomes: map[string]outcome{"a": with(problem{"TargetNotEntitled", "y", "the cluster is out"}, problem{"TargetNotEntitled", "x", "the cluster is out"})},
+			problems: map[string][]problem{"a": {{"TargetNotEntitled", "y", "the cluster is out"}, {"TargetNotEntitled", "x", "the cluster is out"}}},
 			status:   "False", reason: "TargetNotEntitled", message: "Account a is not copied in x, y: the cluster is out.",
 		},
 		"unknown alone is unknown, and may pass": {
-			outcomes: map[string]outcome{"a": with(problem{"SelectionUnknown", "x", "the cluster is undecided"})},
+			problems: map[string][]problem{"a": {{"SelectionUnknown", "x", "the cluster is undecided"}}},
 			status:   "Unknown", reason: "SelectionUnknown", message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 5 * time.Second,
 		},
 		"what concerns all is said once": {
-			outcomes: map[string]outcome{"a": with(problem{"Draining", "", ""}), "b": with(problem{"Draining", "", ""})},
+			problems: map[string][]problem{"a": {{"Draining", "", ""}}, "b": {{"Draining", "", ""}}},
 			status:   "False", reason: "Draining", message: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
 		},
 	}
@@ -62,7 +61,7 @@ func TestCredentialsSynced(t *testing.T) {
 					Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: test.message, HoldBack: test.holdBack,
 				}
 			}
-			if diff := cmp.Diff(want, credentialsSynced(test.outcomes, !test.isIncomplete)); diff != "" {
+			if diff := cmp.Diff(want, credentialsSynced(test.problems, !test.isIncomplete)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
@@ -72,12 +71,12 @@ func TestCredentialsSynced(t *testing.T) {
 // TestEveryReasonHasItsPlace: a reason that order does not know would be lost.
 func TestEveryReasonHasItsPlace(t *testing.T) {
 	for _, reason := range order {
-		got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{reason, "x", "why"}}}}, true)
+		got := credentialsSynced(map[string][]problem{"a": {{reason, "x", "why"}}}, true)
 		if got.Reason != reason || got.Message == "" {
 			t.Errorf("%s: %+v", reason, got)
 		}
 	}
-	if got := credentialsSynced(map[string]outcome{"a": {problems: []problem{{"CopyFailed", "x", strings.Repeat("long ", 1000)}}}}, true); len(got.Message) > 1024 {
+	if got := credentialsSynced(map[string][]problem{"a": {{"CopyFailed", "x", strings.Repeat("long ", 1000)}}}, true); len(got.Message) > 1024 {
 		t.Errorf("the message has %d bytes", len(got.Message))
 	}
 }

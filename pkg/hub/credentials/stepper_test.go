@@ -37,7 +37,7 @@ type stepper struct {
 func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	t.Helper()
 	s := &stepper{world: newWorld(t), time: &apitest.Clock{}}
-	s.opts.Clock, s.opts.laneWait = s.time, time.Hour // a step ends when all is done
+	s.opts.Clock, s.opts.operationWait = s.time, time.Hour // a step ends when all is done
 	for _, each := range change {
 		each(&s.opts)
 	}

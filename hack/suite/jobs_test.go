@@ -18,13 +18,13 @@ func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
 		}
 		return packages
 	}
-	chosen, err := lanes("unit", true)
+	chosen, err := jobs("unit", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, lane := range chosen {
-		for _, s := range lane {
+	for _, job := range chosen {
+		for _, s := range job {
 			if s.module != "." {
 				continue
 			}

@@ -21,9 +21,9 @@ var (
 	bob   = types.NamespacedName{Namespace: "d", Name: "bob"}
 )
 
-// road is lanes whose operations a test ends.
-type road struct {
-	*lanes
+// controlled is operations that a test ends.
+type controlled struct {
+	*operations
 	t     *testing.T
 	clock *testingclock.FakeClock
 
@@ -33,10 +33,10 @@ type road struct {
 	held     map[string]chan effect // by namespace
 }
 
-func newRoad(t *testing.T, wait time.Duration) *road {
+func newControlled(t *testing.T, wait time.Duration) *controlled {
 	t.Helper()
-	r := &road{t: t, clock: testingclock.NewFakeClock(time.Unix(0, 0)), held: map[string]chan effect{}}
-	r.lanes = newLanes(2, wait, newFailures(r.clock), func(account types.NamespacedName) {
+	r := &controlled{t: t, clock: testingclock.NewFakeClock(time.Unix(0, 0)), held: map[string]chan effect{}}
+	r.operations = newOperations(2, wait, newFailures(r.clock), func(account types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.enqueued = append(r.enqueued, account.Name)
@@ -46,15 +46,15 @@ func newRoad(t *testing.T, wait time.Duration) *road {
 
 // hold makes what is done in a namespace last until the returned function ends one
 // operation there.
-func (r *road) hold(namespace string) (end func(effect)) {
+func (r *controlled) hold(namespace string) (end func(effect)) {
 	held := make(chan effect)
 	r.held[namespace] = held
 	return func(e effect) { held <- e }
 }
 
 // do records what is begun for an account. What is not held copies the token.
-func (r *road) do(account types.NamespacedName, what task, namespaces ...string) effect {
-	return r.lanes.do(account, what, requestsOf(namespaces...), func(namespace string, _ func() bool) effect {
+func (r *controlled) do(account types.NamespacedName, what task, namespaces ...string) effect {
+	return r.operations.do(account, what, requestsOf(namespaces...), func(namespace string, _ func() bool) effect {
 		r.mu.Lock()
 		r.begun = append(r.begun, account.Name+" "+namespace)
 		held := r.held[namespace]
@@ -75,18 +75,18 @@ func requestsOf(namespaces ...string) []request {
 }
 
 // began compares what was begun since the last call, in any order.
-func (r *road) began(want ...string) {
+func (r *controlled) began(want ...string) {
 	r.t.Helper()
 	r.eventually("begun", &r.begun, want)
 }
 
 // enqueues compares which accounts were enqueued since the last call.
-func (r *road) enqueues(want ...string) {
+func (r *controlled) enqueues(want ...string) {
 	r.t.Helper()
 	r.eventually("enqueued", &r.enqueued, want)
 }
 
-func (r *road) eventually(what string, list *[]string, want []string) {
+func (r *controlled) eventually(what string, list *[]string, want []string) {
 	r.t.Helper()
 	apitest.Eventually(r.t, apitest.Patience, what, func() string {
 		r.mu.Lock()
@@ -99,8 +99,8 @@ func (r *road) eventually(what string, list *[]string, want []string) {
 	*list = nil
 }
 
-func TestLanesDoNotWaitForEachOther(t *testing.T) {
-	r := newRoad(t, time.Hour)
+func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
+	r := newControlled(t, time.Hour)
 	endA, endB := r.hold("a"), r.hold("b")
 	go endB(effect{problems: []problem{{namespace: "b"}}})
 	go endA(effect{errs: []error{errors.New("no")}})
@@ -113,7 +113,7 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 }
 
 func TestWhatTakesLongGoesOnByItself(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	if got := r.do(alice, writing, "slow"); !got.undecided || len(got.errs) > 0 {
 		t.Errorf("effect %+v, want nothing decided", got)
@@ -134,7 +134,7 @@ func TestWhatTakesLongGoesOnByItself(t *testing.T) {
 }
 
 func TestALateFailureIsReportedOnceAndRepeatedAtGrowingIntervals(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	for _, pause := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond} {
 		r.do(alice, writing, "slow")
@@ -164,7 +164,7 @@ func TestALateFailureIsReportedOnceAndRepeatedAtGrowingIntervals(t *testing.T) {
 // Nothing failed when the right to a copy ended, so nothing keeps it from being written
 // once there is a right again.
 func TestWhatWasRevokedLateIsDoneOnceItIsWantedAgain(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	r.do(alice, writing, "slow")
 	end(effect{undecided: true}) // as of what is revoked
@@ -176,7 +176,7 @@ func TestWhatWasRevokedLateIsDoneOnceItIsWantedAgain(t *testing.T) {
 }
 
 func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	var accounts []types.NamespacedName
 	for i := range 4 {
@@ -207,14 +207,14 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 // A token must not be written once the right to it has ended, however long the request
 // before it took.
 func TestWhatIsInFlightIsRevoked(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	ask, answer := make(chan struct{}), make(chan bool, 2)
 	act := func(_ string, revoked func() bool) effect {
 		<-ask
 		answer <- revoked()
 		return effect{}
 	}
-	r.lanes.do(alice, writing, requestsOf("kept", "ended"), act)
+	r.operations.do(alice, writing, requestsOf("kept", "ended"), act)
 	r.revoke(alice, func(namespace string) bool { return namespace == "kept" })
 	close(ask)
 	if first, second := <-answer, <-answer; first == second {
@@ -224,15 +224,15 @@ func TestWhatIsInFlightIsRevoked(t *testing.T) {
 
 // One bad object must not end the process.
 func TestAPanicIsAnError(t *testing.T) {
-	r := newRoad(t, apitest.Patience)
-	got := r.lanes.do(alice, writing, requestsOf("a"), func(string, func() bool) effect { panic("token") })
+	r := newControlled(t, apitest.Patience)
+	got := r.operations.do(alice, writing, requestsOf("a"), func(string, func() bool) effect { panic("token") })
 	if len(got.errs) != 1 || strings.Contains(got.errs[0].Error(), "token") {
 		t.Errorf("effect %+v, want an error without the value", got)
 	}
 }
 
 func TestAnAccountWaitsForRoomOnce(t *testing.T) {
-	r := newRoad(t, time.Millisecond)
+	r := newControlled(t, time.Millisecond)
 	r.perNamespace = 1
 	end := r.hold("slow")
 	r.do(bob, writing, "slow")
