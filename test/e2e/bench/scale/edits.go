@@ -49,9 +49,11 @@ func (b *bench) stream(
 	}
 }
 
-// noted edits a cluster and has the board note when a namespace shows it.
+// noted edits a cluster, and has the boards note when the cluster shows it, and when a
+// namespace does.
 func (b *bench) noted(ctx context.Context, namespace string, i int) error {
 	return b.clusters.edit(ctx, i, func(serial int) {
+		b.managed.Editing(observe.Key{Name: b.clusters.names[i]}, serial)
 		b.profiles.Editing(observe.Key{Namespace: namespace, Name: b.clusters.names[i]}, serial)
 	})
 }
@@ -95,6 +97,7 @@ func (b *bench) streamed(
 	ctx context.Context, step *report.Step, rate int, length time.Duration, edit func(context.Context, int) error,
 ) (time.Duration, error) {
 	b.profiles.Edits() // forgets
+	b.managed.Edits()
 	began := time.Now()
 	begun, err := b.stream(ctx, rate, length, edit)
 	step.Rate = float64(begun) / length.Seconds()
@@ -110,5 +113,6 @@ func (b *bench) streamed(
 	took := time.Since(began)
 	seen, lost := b.profiles.Edits()
 	step.Objects, step.Latency = begun, report.LatencyOf(seen, lost)
+	step.Floor = report.LatencyOf(b.managed.Edits())
 	return took, nil
 }

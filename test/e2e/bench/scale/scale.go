@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +69,8 @@ type bench struct {
 	programs *programs
 	meter    *meter.Meter
 
-	profiles, works, secrets *observe.Board
+	// managed is of the ManagedClusters themselves.
+	profiles, managed, works, secrets *observe.Board
 }
 
 // Run measures everything with one number of clusters, on a hub without clusters that has
@@ -86,7 +88,8 @@ func Run(ctx context.Context, f *fleet.Fleet, o Options) (*report.Run, error) {
 	}
 	b := &bench{
 		fleet: f, o: o, run: run,
-		profiles: observe.NewBoard(), works: observe.NewBoard(), secrets: observe.NewBoard(),
+		profiles: observe.NewBoard(), managed: observe.NewBoard(),
+		works: observe.NewBoard(), secrets: observe.NewBoard(),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,6 +155,7 @@ func (b *bench) observe(ctx context.Context) error {
 		in     string
 	}{
 		{&inventoryv1alpha1.ClusterProfile{}, listOf[inventoryv1alpha1.ClusterProfileList], b.profiles, readProfile, ""},
+		{&clusterv1.ManagedCluster{}, listOf[clusterv1.ManagedClusterList], b.managed, readCluster, ""},
 		{work, worksList, b.works, agents.follow, ""},
 		// Not of all namespaces, which would show each token twice.
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofTokens},
@@ -203,6 +207,24 @@ func readProfile(object any) (observe.Key, int, bool) {
 			continue
 		}
 		if serial, err := strconv.Atoi(property.Value); err == nil {
+			return key, serial, true
+		}
+	}
+	return key, observe.Incomplete, true
+}
+
+// readCluster reads a ManagedCluster.
+func readCluster(object any) (observe.Key, int, bool) {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok {
+		return observe.Key{}, 0, false
+	}
+	key := observe.Key{Name: cluster.Name}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if claim.Name != serialClaim {
+			continue
+		}
+		if serial, err := strconv.Atoi(claim.Value); err == nil {
 			return key, serial, true
 		}
 	}

@@ -77,8 +77,10 @@ type Step struct {
 	// Rate is how many edits a second were begun, where a rate was wanted: fewer than wanted
 	// when the API server did not accept more.
 	Rate float64 `json:"rate,omitempty"`
-	// Latency of single changes, where these were measured.
+	// Latency of single changes, where these were measured, and Floor what of it passed until
+	// a watch showed the change itself: nobody who watches can be faster.
 	Latency *Latency `json:"latency,omitempty"`
+	Floor   *Latency `json:"floor,omitempty"`
 	// Requests, Bytes and CPU include what followed until everybody had come to rest.
 	Requests map[string]int     `json:"requests,omitempty"`
 	Bytes    map[string]int64   `json:"bytes,omitempty"`

@@ -106,6 +106,9 @@ func latencyCell(steps []Step) string {
 	if l.Lost > 0 {
 		cell += fmt.Sprintf(" (%d of %d not seen)", l.Lost, l.N+l.Lost)
 	}
+	if floor := steps[0].Floor; floor != nil {
+		cell += fmt.Sprintf("; floor %.0f / %.0f", floor.P50, floor.P99)
+	}
 	return cell
 }
 
