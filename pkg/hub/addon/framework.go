@@ -117,7 +117,7 @@ func (f *framework) newControllers(ctx context.Context, addonAgent *inventoryAge
 	if err != nil {
 		return nil, err
 	}
-	works := changedWorks{workInformers.Work().V1().ManifestWorks()}
+	works := changedWorks{workInformers.Work().V1().ManifestWorks(), ctx}
 	if err := addIndexers(addons.Informer(), works.Informer()); err != nil {
 		return nil, err
 	}

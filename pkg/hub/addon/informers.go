@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
@@ -23,11 +25,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// changes is an informer whose handlers learn of an update only if it changes
-// something that they read. The framework reconciles a cluster for every event, and
-// most events of an addon are about conditions that others write.
+// calm is how long a change waits to be passed to the framework, with all that follow
+// until then. When an addon is enabled, OCM's addon manager and the klusterlet write it at
+// the same time: acting on each of these would mostly end in conflicts.
+const calm = 250 * time.Millisecond
+
+// changes is an informer whose handlers learn of updates only if something changed that
+// they read, and of several within a short while only once. The framework reconciles a
+// cluster for every event, and most events of an addon are about conditions that others
+// write.
 type changes[T any] struct {
 	toolscache.SharedIndexInformer
+	ctx     context.Context // ends the passing on
 	changed func(before, after T) bool
 }
 
@@ -35,22 +44,46 @@ type changes[T any] struct {
 func (c changes[T]) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return c.SharedIndexInformer.AddEventHandler(changeHandler[T]{ResourceEventHandler: handler, changed: c.changed})
+	pending := workqueue.NewTypedDelayingQueue[string]()
+	context.AfterFunc(c.ctx, pending.ShutDown)
+	go passOn(pending, c.GetIndexer(), handler)
+	return c.SharedIndexInformer.AddEventHandler(changeHandler[T]{
+		ResourceEventHandler: handler, changed: c.changed,
+		pass: func(key string) { pending.AddAfter(key, calm) },
+	})
+}
+
+// passOn tells a handler of objects as they are by now. Those that are gone it has been
+// told of.
+func passOn(keys workqueue.TypedInterface[string], objects toolscache.Indexer, handler toolscache.ResourceEventHandler) {
+	for {
+		key, ended := keys.Get()
+		if ended {
+			return
+		}
+		if object, exists, err := objects.GetByKey(key); err == nil && exists {
+			handler.OnUpdate(object, object)
+		}
+		keys.Done(key)
+	}
 }
 
 type changeHandler[T any] struct {
 	toolscache.ResourceEventHandler
 	changed func(before, after T) bool
+	pass    func(key string)
 }
 
-// OnUpdate passes an update on if it changed something.
+// OnUpdate has an update passed on if it changed something.
 func (h changeHandler[T]) OnUpdate(before, after any) {
 	old, wasOurs := before.(T)
 	current, isOurs := after.(T)
 	if wasOurs && isOurs && !h.changed(old, current) {
 		return
 	}
-	h.ResourceEventHandler.OnUpdate(before, after)
+	if key, err := toolscache.MetaNamespaceKeyFunc(after); err == nil {
+		h.pass(key)
+	}
 }
 
 // sharedInformer returns the informer of a kind in the manager's cache.
@@ -71,6 +104,7 @@ func sharedInformer(
 // addons gives the framework this addon's ManagedClusterAddOns, and events of what
 // changed in them.
 type addons struct {
+	ctx      context.Context
 	informer toolscache.SharedIndexInformer
 }
 
@@ -78,12 +112,12 @@ var _ addoninformers.ManagedClusterAddOnInformer = addons{}
 
 func addonsOf(ctx context.Context, shared cache.Cache) (addons, error) {
 	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ManagedClusterAddOn{})
-	return addons{informer}, err
+	return addons{ctx, informer}, err
 }
 
 // Informer returns the addons' informer.
 func (a addons) Informer() toolscache.SharedIndexInformer {
-	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, addonChanged}
+	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, a.ctx, addonChanged}
 }
 
 // Lister reads the addons.
@@ -114,11 +148,12 @@ func (c clusters) Lister() clusterlisters.ManagedClusterLister {
 // changedWorks gives the framework the ManifestWorks, and events of what changed in them.
 type changedWorks struct {
 	workinformers.ManifestWorkInformer
+	ctx context.Context
 }
 
 // Informer returns the ManifestWorks' informer.
 func (w changedWorks) Informer() toolscache.SharedIndexInformer {
-	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), workChanged}
+	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
 }
 
 // frameworkConditions are the conditions of an addon that the framework reads and

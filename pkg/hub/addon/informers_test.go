@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
@@ -86,7 +89,7 @@ func TestAddonChanged(t *testing.T) {
 }
 
 func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
-	var seen []string
+	var seen, passed []string
 	handler := changeHandler[*addonv1beta1.ManagedClusterAddOn]{
 		ResourceEventHandler: toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { seen = append(seen, "add") },
@@ -94,6 +97,7 @@ func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
 			DeleteFunc: func(any) { seen = append(seen, "delete") },
 		},
 		changed: func(before, after *addonv1beta1.ManagedClusterAddOn) bool { return before.Name != after.Name },
+		pass:    func(key string) { passed = append(passed, key) },
 	}
 	one, another := ocmtest.Addon("c1"), ocmtest.Addon("c1")
 	another.Name = "another"
@@ -101,8 +105,48 @@ func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
 	handler.OnUpdate(one, one)
 	handler.OnUpdate(one, another)
 	handler.OnDelete(one)
-	if diff := cmp.Diff([]string{"add", "update", "delete"}, seen); diff != "" {
+	if diff := cmp.Diff([]string{"add", "delete"}, seen); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c1/another"}, passed); diff != "" {
+		t.Errorf("updates to be passed on (-want +got):\n%s", diff)
+	}
+}
+
+// What changes several times within a short while is passed on once, as it is then.
+func TestChangesThatFollowEachOtherArePassedOnOnce(t *testing.T) {
+	source := fcache.NewFakeControllerSource()
+	informer := toolscache.NewSharedIndexInformer(source, &addonv1beta1.ManagedClusterAddOn{}, noResync, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	updates := make(chan string, 10)
+	registration, err := addons{ctx, informer}.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, after any) { updates <- after.(*addonv1beta1.ManagedClusterAddOn).Annotations["n"] },
+	})
+	apitest.Must(t, err)
+	addon := ocmtest.Addon("c1")
+	source.Add(addon)
+	go informer.RunWithContext(ctx)
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		t.Fatal("not synced")
+	}
+	edit := func(n string) {
+		addon = addon.DeepCopy()
+		addon.Annotations = map[string]string{"n": n}
+		source.Modify(addon)
+	}
+	for _, n := range []string{"1", "2", "3"} {
+		edit(n)
+	}
+	if got := <-updates; got != "3" {
+		t.Errorf("passed on first: %s", got)
+	}
+	edit("4")
+	if got := <-updates; got != "4" {
+		t.Errorf("passed on next: %s", got)
+	}
+	cancel()
+	if left := len(updates); left > 0 {
+		t.Errorf("%d more were passed on", left)
 	}
 }
 
