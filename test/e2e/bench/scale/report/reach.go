@@ -213,6 +213,9 @@ func growth(runs []Run) Reach {
 	if k, err := stats.Exponent(clusters, times); err == nil {
 		reach.Judged, reach.Reached = true, k <= 1.05
 		reach.Got = fmt.Sprintf("%.2f, from %.0f to %.0f clusters", k, clusters[0], clusters[len(clusters)-1])
+		if rawK, err := stats.Exponent(Growth(runs, Bind, Raw)); err == nil {
+			reach.Got += fmt.Sprintf("; the raw writer's: %.2f", rawK)
+		}
 	}
 	return reach
 }
