@@ -78,8 +78,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Add registers the controller. The manager's cache must hold what CacheOptions
-// says.
+// Add registers the controller. The manager's cache must hold this addon's
+// ManagedClusterAddOns with all their conditions.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
