@@ -253,9 +253,9 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 		Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusterproperties.about.k8s.io",
 	}
 	agent := workv1.ResourceIdentifier{
-		Group: "apps", Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent",
+		Group: "apps", Resource: "deployments", Namespace: "**", Name: "cluster-inventory-agent",
 	}
-	marker := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "agents", Name: "cluster-inventory-cleanup"}
+	marker := workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "**", Name: "cluster-inventory-cleanup"}
 	var createOnly, watched []workv1.ResourceIdentifier
 	for _, config := range work.Spec.ManifestConfigs {
 		if config.UpdateStrategy != nil && config.UpdateStrategy.Type == workv1.UpdateStrategyTypeCreateOnly {

@@ -4,24 +4,28 @@ package charts
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
@@ -97,6 +101,13 @@ func TestWhatIsInstalled(t *testing.T) {
 		"the placement is there already": {
 			values: "installStrategy: {type: Placements, placement: {create: false, name: mine}}",
 		},
+		"a configuration of the agents": {
+			values: "agent: {config: {nodeSelector: {zone: a}}}",
+			also:   []string{"AddOnDeploymentConfig inventory-system/cluster-inventory-agent"},
+		},
+		"a configuration that is there already": {
+			values: "agent: {existingConfig: {namespace: fleet, name: mine}}",
+		},
 		"several managers": {
 			values: "replicas: 3",
 			also:   []string{"PodDisruptionBudget inventory-system/cluster-inventory-manager"},
@@ -149,6 +160,72 @@ func TestInstallStrategy(t *testing.T) {
 				t.Errorf("version %s", addon.APIVersion)
 			}
 		})
+	}
+}
+
+// TestAgentConfiguration: what the values say is what the manager takes for right, and
+// is the configuration of all clusters.
+func TestAgentConfiguration(t *testing.T) {
+	ca := string(certtest.NewCA(t, "proxy", time.Now().Add(time.Hour)).PEM())
+	values := fmt.Sprintf(`
+agent:
+  config:
+    nodeSelector: {zone: a}
+    tolerations: [{key: dedicated, operator: Exists}]
+    resources: {limits: {memory: 1Gi}}
+    registries: [{source: quay.io, mirror: "mirror.example.com:5000"}]
+    proxy: {http: "http://proxy:3128", https: "https://u:p@proxy:3129/", noProxy: "localhost,10.0.0.0/8", caBundle: %q}
+`, ca)
+	objects := hubtest.MustRender(t, values)
+	config := manifesttest.Find[addonv1beta1.AddOnDeploymentConfig](
+		t, objects, "AddOnDeploymentConfig", "cluster-inventory-agent")
+	want := addonv1beta1.AddOnDeploymentConfigSpec{
+		NodePlacement: &addonv1beta1.NodePlacement{
+			NodeSelector: map[string]string{"zone": "a"},
+			Tolerations:  []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}},
+		},
+		ResourceRequirements: []addonv1beta1.ContainerResourceRequirements{{
+			ContainerID: "deployments:cluster-inventory-agent:agent",
+			Resources:   corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Gi")}},
+		}},
+		Registries: []addonv1beta1.ImageMirror{{Source: "quay.io", Mirror: "mirror.example.com:5000"}},
+		ProxyConfig: addonv1beta1.ProxyConfig{
+			HTTPProxy: "http://proxy:3128", HTTPSProxy: "https://u:p@proxy:3129/", NoProxy: "localhost,10.0.0.0/8",
+			CABundle: []byte(ca),
+		},
+	}
+	if diff := cmp.Diff(want, config.Spec); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	reference := func(namespace, name string) []addonv1beta1.AddOnConfig {
+		return []addonv1beta1.AddOnConfig{{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{
+				Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs",
+			},
+			ConfigReferent: addonv1beta1.ConfigReferent{Namespace: namespace, Name: name},
+		}}
+	}
+	for name, test := range map[string]struct {
+		values       string
+		all, ofPlace []addonv1beta1.AddOnConfig
+	}{
+		"none":               {values: placements},
+		"the chart's":        {values: values, all: reference("inventory-system", "cluster-inventory-agent")},
+		"one that is there":  {values: "agent: {existingConfig: {namespace: a, name: b}}", all: reference("a", "b")},
+		"one of a placement": {values: placements + "    config: {namespace: a, name: b}", ofPlace: reference("a", "b")},
+	} {
+		addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](
+			t, hubtest.MustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
+		if diff := cmp.Diff(test.all, addon.Spec.DefaultConfigs); diff != "" {
+			t.Errorf("%s: of all clusters (-want +got):\n%s", name, diff)
+		}
+		var ofPlace []addonv1beta1.AddOnConfig
+		for _, placement := range addon.Spec.InstallStrategy.Placements {
+			ofPlace = append(ofPlace, placement.Configs...)
+		}
+		if diff := cmp.Diff(test.ofPlace, ofPlace); diff != "" {
+			t.Errorf("%s: of the placement (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -294,6 +371,23 @@ func TestSchemaRejects(t *testing.T) {
 		"a namespace that is none": {
 			values: "agent: {installNamespace: Agents!}",
 			want:   "agent/installNamespace",
+		},
+		"a proxy without a host": {
+			values: `agent: {config: {proxy: {https: "https://"}}}`, want: "agent/config/proxy/https",
+		},
+		"a CA of a proxy that is none": {
+			values: "agent: {config: {proxy: {caBundle: ca}}}", want: "agent/config/proxy/caBundle",
+		},
+		"a registry without a mirror": {
+			values: "agent: {config: {registries: [{source: quay.io}]}}", want: "agent/config/registries/0",
+		},
+		"an unknown setting of agents": {values: "agent: {config: {logLevel: 1}}", want: "agent/config"},
+		"a configuration without a namespace": {
+			values: "agent: {existingConfig: {name: mine}}", want: "agent/existingConfig",
+		},
+		"two configurations": {
+			values: "agent: {existingConfig: {namespace: a, name: b}, config: {nodeSelector: {a: b}}}",
+			want:   "agent.config and agent.existingConfig are both set",
 		},
 		"a negative limit":       {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
 		"a limit in words":       {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},

@@ -90,5 +90,6 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may write no Role but its agents'", testTheManagerMayWriteNoRoleButItsAgents)
 	t.Run("tokens under the chart's rights and policies", testTokensUnderTheChartsRightsAndPolicies)
 	t.Run("addon shell", testAddonShell)
+	t.Run("configuration of agents", testConfigurationOfAgents)
 	t.Run("conditions of a healthy fleet", testConditionsOfAHealthyFleet)
 }

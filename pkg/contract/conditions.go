@@ -16,6 +16,37 @@ const (
 	// disabled. It says whether every token of the cluster's ManagedServiceAccounts
 	// was copied to every namespace it belongs in and, where it was not, why.
 	ConditionCredentialsSynced = "CredentialsSynced"
+
+	// ConditionConfigurationApplied is set by the hub manager where the cluster has a
+	// configuration (AddOnDeploymentConfig), or where the agent cannot be deployed as it
+	// should be. It says whether the agent's manifests are as the configuration says
+	// and, if not, why.
+	ConditionConfigurationApplied = "ConfigurationApplied"
+)
+
+// Reasons of ConditionConfigurationApplied.
+const (
+	// ReasonConfigurationApplied: the agent's manifests are as the configuration says
+	// (status True).
+	ReasonConfigurationApplied = "Applied"
+
+	// ReasonInvalidConfiguration: the configuration, or the ManagedCluster's annotation
+	// with registries, is wrong; what is on the spoke stays as it is. The message names
+	// the object, the field and what is wrong (status False).
+	ReasonInvalidConfiguration = "InvalidConfiguration"
+
+	// ReasonConfigurationMissing: the configuration does not exist; what is on the
+	// spoke stays as it is (status False).
+	ReasonConfigurationMissing = "ConfigurationMissing"
+
+	// ReasonInstallNamespaceChanged: the agent would have to move to another namespace;
+	// it stays, and nothing else of the configuration is applied (status False).
+	ReasonInstallNamespaceChanged = "InstallNamespaceChanged"
+
+	// ReasonManifestsRefused: the spoke has refused one of the manifests for half a
+	// minute, for instance because the install namespace is being deleted; its work
+	// agent tries again (status False).
+	ReasonManifestsRefused = "ManifestsRefused"
 )
 
 // Reasons of ConditionPropertiesPublished.

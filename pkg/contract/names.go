@@ -159,6 +159,10 @@ const (
 	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
 )
 
+// VariableProxyCA is the environment variable with the CA certificates, in PEM, of the
+// proxy through which the agent reaches the hub.
+const VariableProxyCA = "PROXY_CA_BUNDLE"
+
 // Agreed between agent and clean-up hook, on the spoke.
 const (
 	// CleanupMarkerName is the ConfigMap, in the addon's install namespace,

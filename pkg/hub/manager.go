@@ -80,7 +80,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 
 // addControllers is the list of what the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) error {
-	err := addon.Add(ctx, mgr, addon.Options{
+	configured, err := addon.Add(ctx, mgr, addon.Options{
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
 		InstallNamespace:     opts.AgentInstallNamespace,
@@ -132,7 +132,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		return fmt.Errorf("adding the copying of credentials: %w", err)
 	}
 	return conditions.Add(ctx, mgr, conditions.Options{
-		Sources: []conditions.Source{profiles, tokens}, Clock: clock.RealClock{},
+		Sources: []conditions.Source{configured, profiles, tokens}, Clock: clock.RealClock{},
 	})
 }
 

@@ -42,6 +42,7 @@ var ocmKinds = map[string]schema.GroupVersionKind{
 	"placementdecisions.cluster.open-cluster-management.io":        clusterKind("v1beta1", "PlacementDecision"),
 	"managedclusteraddons.addon.open-cluster-management.io":        addonKind("ManagedClusterAddOn"),
 	"clustermanagementaddons.addon.open-cluster-management.io":     addonKind("ClusterManagementAddOn"),
+	"addondeploymentconfigs.addon.open-cluster-management.io":      addonKind("AddOnDeploymentConfig"),
 	"manifestworks.work.open-cluster-management.io": {
 		Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork",
 	},

@@ -82,6 +82,7 @@ func TestTheManagerWaitsForOpenClusterManagement(t *testing.T) {
 	}
 	works := "manifestworks.work.open-cluster-management.io/v1"
 	waits(
+		"addondeploymentconfigs.addon.open-cluster-management.io/v1beta1",
 		"clustermanagementaddons.addon.open-cluster-management.io/v1beta1",
 		"managedclusteraddons.addon.open-cluster-management.io/v1beta1",
 		"managedclusters.cluster.open-cluster-management.io/v1",

@@ -110,7 +110,7 @@ func Cleanup(ctx context.Context, opts CleanupOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(cfg, client.Options{Scheme: newScheme(), Mapper: newMapper()})
+	c, err := client.New(withoutProxy(cfg), client.Options{Scheme: newScheme(), Mapper: newMapper()})
 	if err != nil {
 		return err
 	}

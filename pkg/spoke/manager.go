@@ -34,8 +34,8 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	cfg.UserAgent = userAgent
-	hub := &hubAccess{path: opts.HubKubeconfig}
+	withoutProxy(cfg).UserAgent = userAgent
+	hub := &hubAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
 	if _, err := hub.current(); err != nil {
 		return err
 	}

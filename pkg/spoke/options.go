@@ -1,6 +1,7 @@
 package spoke
 
 import (
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,11 @@ type Options struct {
 	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
 	// writes to a Secret. It may be replaced while the agent runs.
 	HubKubeconfig string
+
+	// ProxyCABundle are CA certificates, in PEM, for the proxy through which the hub is
+	// reached, if that is reached by https. The proxy itself is that of the kubeconfig or
+	// else of the environment (HTTPS_PROXY, NO_PROXY).
+	ProxyCABundle string
 
 	// ClusterName is the name of the ManagedCluster, and of its namespace on the
 	// hub.
@@ -46,6 +52,7 @@ type Options struct {
 func newOptions() *Options {
 	return &Options{
 		HubKubeconfig:          "/var/run/hub/kubeconfig",
+		ProxyCABundle:          os.Getenv(contract.VariableProxyCA),
 		ClaimLimit:             contract.DefaultClaimLimit,
 		HealthProbeBindAddress: ":8081",
 		MetricsBindAddress:     "0",

@@ -40,3 +40,54 @@ as in "helm template", the namespace is assumed to exist. */}}
 {{- $proxy := .Values.access.clusterProxy -}}
 {{- and $proxy.enabled (not (empty (lookup "v1" "Namespace" "" "kube-system"))) (empty (lookup "v1" "Namespace" "" $proxy.namespace)) -}}
 {{- end }}
+
+{{/* The spec of the AddOnDeploymentConfig of all clusters, empty if no value asks for
+one. */}}
+{{- define "cluster-inventory.agentConfig" -}}
+{{- $config := .Values.agent.config | default dict -}}
+{{- $proxy := $config.proxy | default dict -}}
+{{- if or $config.nodeSelector $config.tolerations }}
+nodePlacement:
+  {{- with $config.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $config.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- with $config.resources }}
+resourceRequirements:
+- containerID: deployments:cluster-inventory-agent:agent
+  resources:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- with $config.registries }}
+registries:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if or $proxy.http $proxy.https $proxy.noProxy $proxy.caBundle }}
+proxyConfig:
+  {{- with $proxy.http }}
+  httpProxy: {{ . | quote }}
+  {{- end }}
+  {{- with $proxy.https }}
+  httpsProxy: {{ . | quote }}
+  {{- end }}
+  {{- with $proxy.noProxy }}
+  noProxy: {{ . | quote }}
+  {{- end }}
+  {{- with $proxy.caBundle }}
+  caBundle: {{ . | b64enc }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A reference to an AddOnDeploymentConfig, in the list of an addon. */}}
+{{- define "cluster-inventory.configReference" -}}
+- group: addon.open-cluster-management.io
+  resource: addondeploymentconfigs
+  namespace: {{ .namespace }}
+  name: {{ .name }}
+{{- end }}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 )
 
 // ControllerName is the name of the controller that stops waiting for spokes that do
@@ -26,18 +27,20 @@ const ControllerName = "hub.cleanup-timeout"
 // hub.csr-approval and hub.cleanup-timeout. The manager's cache must be configured by
 // CacheOptions and hold the deletion times of the ManagedClusterAddOns and
 // ManagedClusters, and the ManagedClusters' spec.hubAcceptsClient and condition
-// Available.
-func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+// Available. The condition returned is ConfigurationApplied.
+func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
+	outcomes := newOutcomes(mgr.GetCache())
 	err := mgr.Add(&framework{
 		cfg: mgr.GetConfig(), opts: opts, shared: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		outcomes: outcomes,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := addApprover(ctx, mgr); err != nil {
-		return err
+		return nil, err
 	}
-	return builder.ControllerManagedBy(mgr).
+	return outcomes, builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or(predicate.NewPredicateFuncs(beingDetached), reachabilityChanged()))).

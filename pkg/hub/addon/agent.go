@@ -2,13 +2,19 @@ package addon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"open-cluster-management.io/addon-framework/pkg/agent"
+	"open-cluster-management.io/addon-framework/pkg/index"
+	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -24,14 +30,14 @@ const (
 	propertyCRD = "clusterproperties.about.k8s.io"
 )
 
-// Options are the settings of the agents and of their clean-up.
+// Options are the settings of the agents and of their clean-up. Those of the agents
+// count where a cluster's configuration does not say otherwise.
 type Options struct {
 	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes.
 	AgentImage           string
 	AgentImagePullPolicy string
 
-	// InstallNamespace is the agent's namespace on every spoke. The namespace in the
-	// ManagedClusterAddOn is ignored: clusteradm writes its own default there.
+	// InstallNamespace is the agent's namespace on the spokes.
 	InstallNamespace string
 
 	// ClaimLimit is how many custom claims the klusterlets report.
@@ -49,58 +55,204 @@ type Options struct {
 	CleanupJobTimeout time.Duration
 }
 
+// values are those of all clusters without a configuration.
+func (o Options) values() Values {
+	return Values{
+		InstallNamespace: o.InstallNamespace,
+		Image:            o.AgentImage,
+		PullPolicy:       o.AgentImagePullPolicy,
+		ClaimLimit:       o.ClaimLimit,
+		LogLevel:         o.AgentLogLevel,
+	}
+}
+
+// errHeld says that the framework has to leave what is on the spoke as it is. What ends
+// that sends an event, so it is neither logged nor tried again.
+var errHeld = errors.New("waiting for Open Cluster Management to say which configuration counts")
+
+// Error and Is make a refusal an error for the framework, which puts it into the addon's
+// condition ManifestApplied.
+func (r *refusal) Error() string { return r.message }
+
+// Is makes a refusal an errHeld.
+func (r *refusal) Is(target error) bool { return target == errHeld }
+
+// observed are the framework's caches.
+type observed struct {
+	addons      toolscache.KeyGetter
+	works       toolscache.Indexer
+	definitions addonlisters.ClusterManagementAddOnLister
+	configs     *configurations
+}
+
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
-// The values come from the manager's options, so a new image reaches all clusters at
-// once. To roll it out by the install strategy, read an AddOnDeploymentConfig in values
-// and name it in SupportedConfigGVRs.
+// The values come from the manager's options and from AddOnDeploymentConfigs. A new
+// image reaches all clusters at once: the install strategy rolls out configurations only.
 type inventoryAgent struct {
-	renderer *renderer
-	options  agent.AgentAddonOptions
+	observed
+	renderers *renderers
+	grants    *grants
+	outcomes  *outcomes
+	options   agent.AgentAddonOptions
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}
 
-func newAgent(opts Options, grants *grants) (*inventoryAgent, error) {
-	template, err := newTemplate()
-	if err != nil {
-		return nil, err
-	}
-	renderer, err := newRenderer(template, Values{
-		InstallNamespace: opts.InstallNamespace,
-		Image:            opts.AgentImage,
-		PullPolicy:       opts.AgentImagePullPolicy,
-		ClaimLimit:       opts.ClaimLimit,
-		LogLevel:         opts.AgentLogLevel,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &inventoryAgent{renderer: renderer, options: agentOptions(opts, grants)}, nil
+func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches observed) *inventoryAgent {
+	a := &inventoryAgent{observed: caches, renderers: renderers, grants: grants, outcomes: outcomes}
+	a.options = a.agentOptions()
+	return a
 }
 
 // Manifests is called several times per event of an addon or its ManifestWorks.
+//
+// While the configuration is refused, it returns an error, so that nothing is written:
+// a ManifestWork that is written would say that the configuration was applied. While
+// it is not known which one counts, it returns what is there: the framework takes no
+// manifests for an addon that needs no clean-up, and an error for a failure. The removal
+// of an addon never waits for a configuration: the clean-up Job then has what the agent
+// has.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
-	return a.renderer.render(cluster.Name, string(addon.UID))
+	there, err := a.deployed(addon)
+	if err != nil {
+		return nil, err
+	}
+	values, chosen, refused := a.decide(cluster, addon, there)
+	a.report(addon, there, chosen, refused)
+	switch {
+	case refused == nil && chosen.known:
+		renderer, err := a.renderers.of(values)
+		if err != nil {
+			return nil, err
+		}
+		return renderer.render(cluster.Name, string(addon.UID))
+	case !addon.DeletionTimestamp.IsZero():
+		return there.manifests(a.renderers.template, string(addon.UID))
+	case refused != nil:
+		return nil, refused
+	case there.agent() == nil:
+		return nil, errHeld
+	default:
+		return there.manifests(a.renderers.template, string(addon.UID))
+	}
+}
+
+// decide returns the values of a cluster's manifests if it is known which configuration
+// counts, and that is not refused.
+func (a *inventoryAgent) decide(
+	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
+) (Values, choice, *refusal) {
+	chosen, refused := a.choose(addon)
+	if refused != nil || !chosen.known {
+		return Values{}, chosen, refused
+	}
+	values, refused := decideValues(a.renderers.common, chosen, place{
+		cluster:    cluster.Name,
+		registries: cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey],
+		namespace:  there.namespace(),
+	})
+	return values, chosen, refused
+}
+
+func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (choice, *refusal) {
+	definition, err := a.definitions.Get(contract.AddonName)
+	if err != nil {
+		definition = nil // it does not exist; a cache has no other errors
+	}
+	return decideConfiguration(addon, definition, a.configs.find)
+}
+
+// report records the outcome, unless it is not known.
+func (a *inventoryAgent) report(
+	addon *addonv1beta1.ManagedClusterAddOn, there deployed, chosen choice, refused *refusal,
+) {
+	now := outcome{configured: chosen.configuration != nil, refusal: refused}
+	if refused == nil {
+		if why := there.refusedBySpoke(); why != "" {
+			now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", why)
+		} else if !chosen.known {
+			return
+		}
+	}
+	a.outcomes.set(addon.Namespace, now)
+}
+
+// deployed returns the ManifestWorks with which the agent is deployed.
+func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (deployed, error) {
+	found, err := a.works.ByIndex(index.ManifestWorkByAddon, addon.Namespace+"/"+addon.Name)
+	if err != nil {
+		return nil, err
+	}
+	var works deployed
+	for _, obj := range found {
+		if work, ok := obj.(*workv1.ManifestWork); ok {
+			works = append(works, work)
+		}
+	}
+	return works, nil
+}
+
+// permit gives a cluster's agent its rights. It does not if the agent cannot be
+// installed for want of a valid configuration, and says so in the addon's condition
+// RegistrationApplied: the framework goes on only once there is that condition.
+func (a *inventoryAgent) permit(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+) error {
+	if addon.Status.Namespace == "" {
+		if _, refused := a.choose(addon); refused != nil {
+			return refused
+		}
+	}
+	return a.grants.apply(ctx, cluster, addon)
+}
+
+// namespace returns the agent's install namespace, which the klusterlet reads in the
+// addon's status. The namespace in the ManagedClusterAddOn is ignored: clusteradm writes
+// its own default there.
+func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.ManagedClusterAddOn) (string, error) {
+	there, err := a.deployed(addon)
+	if err != nil {
+		return "", err
+	}
+	if namespace := there.namespace(); namespace != "" {
+		return namespace, nil
+	}
+	chosen, refused := a.choose(addon)
+	switch {
+	case refused == nil && chosen.known && chosen.configuration != nil:
+		return a.renderers.common.with(chosen.configuration.overrides).InstallNamespace, nil
+	case refused == nil && chosen.known:
+		return a.renderers.common.InstallNamespace, nil
+	}
+	// The framework has put a default into the addon it passed.
+	if cached, ok, _ := a.addons.GetByKey(queueKey(addon.Namespace)); ok {
+		if namespace := cached.(*addonv1beta1.ManagedClusterAddOn).Status.Namespace; namespace != "" {
+			return namespace, nil
+		}
+	}
+	if refused != nil {
+		return "", refused
+	}
+	return "", errHeld
 }
 
 // GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens
 // of times per event.
 func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions { return a.options }
 
-func agentOptions(opts Options, grants *grants) agent.AgentAddonOptions {
+func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 	return agent.AgentAddonOptions{
 		AddonName: contract.AddonName,
 		Registration: &agent.RegistrationOption{
 			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
-			PermissionConfig: grants.apply,
+			PermissionConfig: a.permit,
 		},
-		AgentInstallNamespace: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (string, error) {
-			return opts.InstallNamespace, nil
-		},
-		AgentDeployTriggerClusterFilter: reachableAgain,
+		SupportedConfigGVRs:             []schema.GroupVersionResource{utils.AddOnDeploymentConfigGVR},
+		AgentInstallNamespace:           a.namespace,
+		AgentDeployTriggerClusterFilter: clusterMatters,
 		HealthProber: &agent.HealthProber{
 			Type: agent.HealthProberTypeWork,
 			WorkProber: &agent.WorkHealthProber{
@@ -108,12 +260,13 @@ func agentOptions(opts Options, grants *grants) agent.AgentAddonOptions {
 				HealthChecker: health,
 			},
 		},
+		// These are for all clusters, whichever namespace their agent is in.
 		ManifestConfigs: []workv1.ManifestConfigOption{
 			// The klusterlet takes the feedback rules from the first matching entry,
 			// which is the prober's, and the scrape type from the last, which is this
 			// one. With the prober's identifier the framework would drop the scrape type.
 			{
-				ResourceIdentifier: agentDeployment(opts.InstallNamespace),
+				ResourceIdentifier: agentDeployment(anyNamespace),
 				FeedbackRules:      wellKnownStatus(),
 				FeedbackScrapeType: workv1.FeedbackWatchType,
 			},
@@ -121,11 +274,14 @@ func agentOptions(opts Options, grants *grants) agent.AgentAddonOptions {
 				Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD,
 			}),
 			createOnly(workv1.ResourceIdentifier{
-				Resource: "configmaps", Namespace: opts.InstallNamespace, Name: contract.CleanupMarkerName,
+				Resource: "configmaps", Namespace: anyNamespace, Name: contract.CleanupMarkerName,
 			}),
 		},
 	}
 }
+
+// anyNamespace matches every namespace, as "*" does, which is the prober's.
+const anyNamespace = "**"
 
 func agentDeployment(namespace string) workv1.ResourceIdentifier {
 	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
@@ -141,6 +297,12 @@ func createOnly(object workv1.ResourceIdentifier) workv1.ManifestConfigOption {
 
 func wellKnownStatus() []workv1.FeedbackRule {
 	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+}
+
+// clusterMatters makes the framework look at a cluster's addon again.
+func clusterMatters(before, after *clusterv1.ManagedCluster) bool {
+	const registries = clusterv1.ClusterImageRegistriesAnnotationKey
+	return reachableAgain(before, after) || before.Annotations[registries] != after.Annotations[registries]
 }
 
 // reachableAgain makes the framework check the health of a cluster's addon. While a

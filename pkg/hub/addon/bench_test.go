@@ -115,7 +115,7 @@ func (f *fleet) measure(what string, act func(context.Context)) {
 	shared, err := cache.New(cfg, cache.Options{Scheme: f.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(f.b, err)
 	shell := &framework{
-		cfg: cfg, shared: shared, client: f.Client, live: f.Client,
+		cfg: cfg, shared: shared, client: f.Client, live: f.Client, outcomes: newOutcomes(f.Client),
 		opts: Options{AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents"},
 	}
 	ctx, cancel := context.WithCancel(f.b.Context())

@@ -208,11 +208,11 @@ func whyNotCleanedUp(works []workv1.ManifestWork) string {
 	}
 	status := works[at].Status
 	for _, manifest := range status.ResourceStatus.Manifests {
-		if why := refusal(manifest.Conditions, workv1.ManifestApplied); why != "" {
+		if why := refusedBecause(manifest.Conditions); why != "" {
 			return "the spoke refused it: " + why
 		}
 	}
-	if why := refusal(status.Conditions, workv1.WorkApplied); why != "" {
+	if why := refusedBecause(status.Conditions); why != "" {
 		return "the spoke refused it: " + why
 	}
 	if !apimeta.IsStatusConditionTrue(status.Conditions, workv1.WorkApplied) {
@@ -221,9 +221,10 @@ func whyNotCleanedUp(works []workv1.ManifestWork) string {
 	return "it is there but does not complete; its pods and events on the spoke say why"
 }
 
-// refusal is the message of a condition that is False, or "". It comes from the spoke.
-func refusal(conditions []metav1.Condition, conditionType string) string {
-	condition := apimeta.FindStatusCondition(conditions, conditionType)
+// refusedBecause is the message of the condition Applied, of a ManifestWork or of one of
+// its manifests, if that is False, or "". It comes from the spoke.
+func refusedBecause(conditions []metav1.Condition) string {
+	condition := apimeta.FindStatusCondition(conditions, workv1.WorkApplied)
 	if condition == nil || condition.Status != metav1.ConditionFalse {
 		return ""
 	}

@@ -3,6 +3,7 @@ package addon
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -45,6 +47,31 @@ type Values struct {
 
 	// LogLevel is the agent's log verbosity.
 	LogLevel int
+
+	// NodeSelector and Tolerations say on which nodes the agent and the clean-up Job
+	// run.
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+
+	// AgentResources and CleanupResources replace those in the manifests unless they are
+	// nil.
+	AgentResources   *corev1.ResourceRequirements
+	CleanupResources *corev1.ResourceRequirements
+
+	// Proxy is how the agent reaches the hub.
+	Proxy Proxy
+}
+
+// with returns the values as a configuration changes them.
+func (v Values) with(o overrides) Values {
+	v.InstallNamespace = cmp.Or(o.installNamespace, v.InstallNamespace)
+	v.Image = mirrored(v.Image, o.registries)
+	v.ClaimLimit = ptr.Deref(o.claimLimit, v.ClaimLimit)
+	v.LogLevel = ptr.Deref(o.logLevel, v.LogLevel)
+	v.NodeSelector, v.Tolerations = o.nodeSelector, o.tolerations
+	v.AgentResources, v.CleanupResources = o.agentResources, o.cleanupResources
+	v.Proxy = o.proxy
+	return v
 }
 
 // of returns the values of one cluster, and of one installation on it.
@@ -123,12 +150,12 @@ func (v Values) fill(object runtime.Object) error {
 		v.fillSubjects(o.Subjects)
 	case *appsv1.Deployment:
 		o.Namespace = v.InstallNamespace
-		v.fillContainer(&o.Spec.Template.Spec.Containers[0],
+		v.fillPod(&o.Spec.Template.Spec, v.AgentResources,
 			"--cluster-name="+v.ClusterName,
 			fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
 	case *batchv1.Job:
 		o.Namespace = v.InstallNamespace
-		v.fillContainer(&o.Spec.Template.Spec.Containers[0])
+		v.fillPod(&o.Spec.Template.Spec, v.CleanupResources)
 	default:
 		return fmt.Errorf("the manifests contain a %T, which is not expected on a spoke", object)
 	}
@@ -142,7 +169,9 @@ func (v Values) fillSubjects(subjects []rbacv1.Subject) {
 	}
 }
 
-func (v Values) fillContainer(c *corev1.Container, args ...string) {
+func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequirements, args ...string) {
+	pod.NodeSelector, pod.Tolerations = v.NodeSelector, v.Tolerations
+	c := &pod.Containers[0]
 	c.Image = v.Image
 	c.ImagePullPolicy = corev1.PullPolicy(v.PullPolicy)
 	c.Args = append(c.Args, args...)
@@ -150,6 +179,34 @@ func (v Values) fillContainer(c *corev1.Container, args ...string) {
 		"--addon-uid="+v.AddonUID,
 		"--install-namespace="+v.InstallNamespace,
 		fmt.Sprintf("-v=%d", v.LogLevel))
+	c.Env = append(c.Env, v.Proxy.variables()...)
+	if resources != nil {
+		c.Resources = *resources
+	}
+}
+
+// The environment variables of a proxy. Go's HTTP client reads the first three, the
+// agent itself the last one.
+const (
+	variableHTTPProxy  = "HTTP_PROXY"
+	variableHTTPSProxy = "HTTPS_PROXY"
+	variableNoProxy    = "NO_PROXY"
+)
+
+// variables are the environment variables of a container.
+func (p Proxy) variables() []corev1.EnvVar {
+	var variables []corev1.EnvVar
+	for _, variable := range []corev1.EnvVar{
+		{Name: variableHTTPProxy, Value: p.HTTP},
+		{Name: variableHTTPSProxy, Value: p.HTTPS},
+		{Name: variableNoProxy, Value: p.No},
+		{Name: contract.VariableProxyCA, Value: p.CABundle},
+	} {
+		if variable.Value != "" {
+			variables = append(variables, variable)
+		}
+	}
+	return variables
 }
 
 // mark labels objects that belong to this addon alone; shared ones are not marked.

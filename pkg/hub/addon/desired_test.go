@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
@@ -111,6 +112,39 @@ func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// What a configuration says reaches both Pods.
+func TestRenderPutsPodsWhereAndAsConfigured(t *testing.T) {
+	v := configured()
+	resources := func(memory string) *corev1.ResourceRequirements {
+		return &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse(memory)}}
+	}
+	v.AgentResources, v.CleanupResources = resources("1Gi"), resources("2Gi")
+	objects := rendered(t, v)
+	agent := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec
+	cleanup := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
+	for memory, pod := range map[string]corev1.PodSpec{"1Gi": agent, "2Gi": cleanup} {
+		if diff := cmp.Diff(map[string]string{"zone": "a"}, pod.NodeSelector); diff != "" {
+			t.Errorf("node selector (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}, pod.Tolerations); diff != "" {
+			t.Errorf("tolerations (-want +got):\n%s", diff)
+		}
+		container := pod.Containers[0]
+		if got := container.Resources.Limits.Memory().String(); got != memory || len(container.Resources.Requests) > 0 {
+			t.Errorf("resources %+v, want a limit of %s alone", container.Resources, memory)
+		}
+		proxy := slices.DeleteFunc(slices.Clone(container.Env), func(v corev1.EnvVar) bool { return v.Name == "POD_IP" })
+		if diff := cmp.Diff([]corev1.EnvVar{
+			{Name: "HTTP_PROXY", Value: "http://proxy:1"},
+			{Name: "HTTPS_PROXY", Value: "https://proxy:2"},
+			{Name: "NO_PROXY", Value: "localhost"},
+			{Name: "PROXY_CA_BUNDLE", Value: "a CA"},
+		}, proxy); diff != "" {
+			t.Errorf("environment (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // TestRenderKeepsPodsRestricted holds the pods to the Pod Security Standard
 // "restricted".
 func TestRenderKeepsPodsRestricted(t *testing.T) {
@@ -195,6 +229,12 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		"pull policy":        {change: func(v *Values) { v.PullPolicy = "Never" }, want: pods},
 		"a new installation": {change: func(v *Values) { v.AddonUID = "uid-2" }, want: pods},
 		"log level":          {change: func(v *Values) { v.LogLevel = 4 }, want: pods},
+		"node selector":      {change: func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} }, want: pods},
+		"tolerations":        {change: func(v *Values) { v.Tolerations = []corev1.Toleration{{Key: "a"}} }, want: pods},
+		"proxy":              {change: func(v *Values) { v.Proxy.HTTPS = "http://proxy" }, want: pods},
+		"CA of the proxy":    {change: func(v *Values) { v.Proxy.CABundle = "a CA" }, want: pods},
+		"agent's resources":  {change: func(v *Values) { v.AgentResources = &corev1.ResourceRequirements{} }, want: agent},
+		"Job's resources":    {change: func(v *Values) { v.CleanupResources = &corev1.ResourceRequirements{} }, want: pods[1:]},
 		"claim limit":        {change: func(v *Values) { v.ClaimLimit = 8 }, want: agent},
 		"cluster":            {change: func(v *Values) { v.ClusterName = "c2" }, want: agent},
 	}

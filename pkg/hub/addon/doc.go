@@ -2,27 +2,35 @@
 // each cluster's agent, approves its certificate, grants its rights on the hub, deploys
 // it to the spoke, reports its health, and makes sure that its removal completes.
 //
-// Most of this is done by two controllers of addon-framework, which run on the elected
+// Most of this is done by controllers of addon-framework, which run on the elected
 // leader and call this package: desired.go says what the manifests are, render.go
 // renders each distinct one once, grants.go applies the rights (desired_grants.go), and
 // agent.go has the rest. informers.go keeps from the framework what it does not need:
 // of a ManifestWork all that it does not read, and every event that changes nothing it
 // reads.
 //
+// An agent's AddOnDeploymentConfig is read in configurations.go. decide_configuration.go
+// says which one counts and what its values are, judge_configuration.go and
+// judge_network.go what is wrong with it. While one is refused, or OCM has not said yet
+// which one counts, the ManifestWork of the cluster stays; desired_held.go makes the
+// clean-up Job from it. outcomes.go tells hub.conditions what became of it.
+//
 // Certificate requests are approved by the controller hub.csr-approval (approver.go),
 // as decide_approval.go judges them.
 //
 // However, addon-framework waits forever for the clean-up Job, even if the spoke never
-// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from the hub waits for this addon's
-// ManifestWorks, which only the spoke's work agent releases. The controller
+// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from
+// the hub waits for this addon's ManifestWorks, which only the spoke's work agent releases. The controller
 // hub.cleanup-timeout ends these waits (decide_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
 //     addon-cluster-inventory-pre-delete in the cluster namespaces (framework);
 //   - status and finalizers of the ManagedClusterAddOns named cluster-inventory
-//     (framework; the klusterlet, OCM's addon manager, the agent and the inventory
+//     (framework; the klusterlet, OCM's addon manager, the agent and hub.conditions
 //     write other parts of the same status);
+//   - the hashes of configurations in the status of the ClusterManagementAddOn
+//     cluster-inventory (framework);
 //   - the approval of CertificateSigningRequests of this addon;
 //   - Role and RoleBinding cluster-inventory-agent in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
@@ -35,6 +43,8 @@
 // RBAC:
 //   - managedclusteraddons named cluster-inventory: list, watch, update, patch, and get,
 //     which the manager only passes on to agents; status: patch; finalizers: update;
+//   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
+//   - addondeploymentconfigs: list, watch;
 //   - managedclusters: list, watch;
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer

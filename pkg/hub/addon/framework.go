@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,11 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/addonconfig"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/cmaconfig"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/registration"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
@@ -45,13 +53,15 @@ const (
 
 // framework runs addon-framework while this process is the leader. It reads addons and
 // clusters from the manager's cache, so that each of their events is decoded once. Its
-// informers of ManifestWorks and grants start only then, so a standby caches none of them.
+// informers of ManifestWorks, configurations and grants start only then, so a standby
+// caches none of them.
 type framework struct {
-	cfg    *rest.Config
-	opts   Options
-	shared cache.Cache
-	client client.Client
-	live   client.Reader
+	cfg      *rest.Config
+	opts     Options
+	shared   cache.Cache
+	client   client.Client
+	live     client.Reader
+	outcomes *outcomes
 }
 
 // NeedLeaderElection keeps two managers from running the framework at the same time.
@@ -65,11 +75,7 @@ func (f *framework) Start(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cached.Start(ctx) }()
-	agent, err := newAgent(f.opts, &grants{reader: cached, live: f.live, writer: f.client})
-	if err != nil {
-		return err
-	}
-	controllers, err := f.newControllers(ctx, agent)
+	controllers, err := f.newControllers(ctx, &grants{reader: cached, live: f.live, writer: f.client})
 	if err != nil {
 		return fmt.Errorf("preparing addon-framework: %w", err)
 	}
@@ -88,12 +94,19 @@ func (f *framework) Start(ctx context.Context) error {
 type controllers struct {
 	registration factory.Controller
 	deploy       factory.Controller
-	works        workinformers.SharedInformerFactory
-	addons       toolscache.KeyListerGetter
+
+	// hashes write the hashes of configurations, from which Open Cluster Management
+	// sees that one has changed: into the status of the ClusterManagementAddOn, and of
+	// the addons that name a configuration themselves.
+	hashes []factory.Controller
+
+	informers []interface{ Start(stop <-chan struct{}) }
+	synced    []toolscache.InformerSynced // of these and of the manager's cache
+	addons    toolscache.KeyListerGetter
 }
 
 // newControllers returns the controllers with informers restricted to this addon.
-func (f *framework) newControllers(ctx context.Context, addonAgent *inventoryAgent) (*controllers, error) {
+func (f *framework) newControllers(ctx context.Context, grants *grants) (*controllers, error) {
 	addonClient, err := addonclient.NewForConfig(f.cfg)
 	if err != nil {
 		return nil, err
@@ -102,14 +115,27 @@ func (f *framework) newControllers(ctx context.Context, addonAgent *inventoryAge
 	if err != nil {
 		return nil, err
 	}
+	dynamicClient, err := dynamic.NewForConfig(f.cfg)
+	if err != nil {
+		return nil, err
+	}
+	renderers, err := newRenderers(f.opts.values())
+	if err != nil {
+		return nil, err
+	}
 
 	byLabel := func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
 	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
-		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(addonAgent.renderer.trimWork))
+		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(renderers.base.trimWork))
+	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
 
 	addons, err := addonsOf(ctx, f.shared)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := definitionsOf(ctx, f.shared)
 	if err != nil {
 		return nil, err
 	}
@@ -118,31 +144,100 @@ func (f *framework) newControllers(ctx context.Context, addonAgent *inventoryAge
 		return nil, err
 	}
 	works := changedWorks{workInformers.Work().V1().ManifestWorks(), ctx}
-	if err := addIndexers(addons.Informer(), works.Informer()); err != nil {
+	configs := configInformers.ForResource(utils.AddOnDeploymentConfigGVR).Informer()
+	if err := configs.SetTransform(trimConfiguration); err != nil {
 		return nil, err
 	}
+	if err := addIndexers(addons.Informer(), definitions.Informer(), works.Informer()); err != nil {
+		return nil, err
+	}
+
+	configurations := newConfigurations(configs.GetIndexer())
+	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
+		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
+		definitions: definitions.Lister(), configs: configurations,
+	})
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
+	supported := map[schema.GroupVersionResource]bool{utils.AddOnDeploymentConfigGVR: true}
 	c := &controllers{
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
 		deploy: agentdeploy.NewAddonDeployController(
 			workClient, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
-		works:  workInformers,
+		hashes: []factory.Controller{
+			cmaconfig.NewCMAConfigController(
+				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),
+			addonconfig.NewAddonConfigController(addonClient, ownConfigured{addons}, definitions, configInformers,
+				supported, utils.FilterByAddonName(agents)),
+		},
+		informers: []interface{ Start(<-chan struct{}) }{workInformers, configInformers},
+		synced: []toolscache.InformerSynced{
+			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
+			works.Informer().HasSynced, configs.HasSynced,
+		},
 		addons: addons.Informer().GetIndexer(),
 	}
-	_, err = clusters.Informer().AddEventHandler(c.onNewClusters())
+	if _, err := clusters.Informer().AddEventHandler(c.onNewClusters()); err != nil {
+		return nil, err
+	}
+	if _, err := addons.informer.AddEventHandler(f.onGoneAddons()); err != nil {
+		return nil, err
+	}
+	_, err = configs.AddEventHandler(configurations.onConfigurations(addons.Informer().GetIndexer(),
+		c.registration.SyncContext().Queue(), c.deploy.SyncContext().Queue()))
 	return c, err
 }
 
+func (c *controllers) all() []factory.Controller {
+	return append([]factory.Controller{c.registration, c.deploy}, c.hashes...)
+}
+
 func (c *controllers) start(ctx context.Context) {
-	go c.registration.Run(ctx, frameworkWorkers)
-	go c.deploy.Run(ctx, frameworkWorkers)
-	c.works.Start(ctx.Done())
+	for _, informers := range c.informers {
+		informers.Start(ctx.Done())
+	}
+	go func() {
+		if !toolscache.WaitForCacheSync(ctx.Done(), c.synced...) {
+			return // the context has ended
+		}
+		for _, controller := range c.all() {
+			for range frameworkWorkers {
+				go process(ctx, controller)
+			}
+		}
+	}()
+	go func() {
+		<-ctx.Done()
+		for _, controller := range c.all() {
+			controller.SyncContext().Queue().ShutDown()
+		}
+	}()
 	go wait.UntilWithContext(ctx, func(context.Context) {
-		for _, controller := range []factory.Controller{c.registration, c.deploy} {
-			retryFailed(controller.SyncContext().Queue(), c.addons.ListKeys())
+		for _, controller := range c.all() {
+			retryFailed(controller.SyncContext().Queue(), append(c.addons.ListKeys(), contract.AddonName))
 		}
 	}, retryAtLeast)
+}
+
+// process does what is in a controller's queue until that shuts down. The controller's own
+// Run would log what waits for a configuration, and try it again and again: in a large
+// fleet, one mistake in one configuration would keep the manager busy.
+func process(ctx context.Context, controller factory.Controller) {
+	queue := controller.SyncContext().Queue()
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		err := controller.Sync(ctx, controller.SyncContext(), key)
+		if failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, errHeld) }); failed != nil {
+			utilruntime.HandleErrorWithContext(ctx, failed, "Failed to sync", "controller", controller.Name(), "key", key)
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
 }
 
 // retryFailed enqueues those of the keys that wait to be tried again.
@@ -166,18 +261,37 @@ func (c *controllers) onNewClusters() toolscache.ResourceEventHandler {
 	}}
 }
 
+// onGoneAddons forgets what became of the configurations of addons that are gone.
+func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = stale.Obj
+		}
+		if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok {
+			f.outcomes.forget(addon.Namespace)
+		}
+	}}
+}
+
 // queueKey is the key of a cluster's addon in the queues of the framework.
 func queueKey(cluster string) string { return cluster + "/" + contract.AddonName }
 
-// addIndexers adds the indexes that the framework's controllers use.
-func addIndexers(addons, works toolscache.SharedIndexInformer) error {
+// addIndexers adds the indexes that the framework's controllers and this package use.
+func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) error {
 	if err := works.AddIndexers(toolscache.Indexers{
 		index.ManifestWorkByAddon: index.IndexManifestWorkByAddon,
 	}); err != nil {
 		return err
 	}
+	if err := definitions.AddIndexers(toolscache.Indexers{
+		index.ClusterManagementAddonByConfig: index.IndexClusterManagementAddonByConfig,
+	}); err != nil {
+		return err
+	}
 	return addons.AddIndexers(toolscache.Indexers{
 		index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
+		index.AddonByConfig:                  indexOwnConfigurations,
+		indexAddonByConfiguration:            index.IndexAddonByConfig,
 	})
 }
 

@@ -125,6 +125,26 @@ func (a addons) Lister() addonlisters.ManagedClusterAddOnLister {
 	return addonlisters.NewManagedClusterAddOnLister(a.informer.GetIndexer())
 }
 
+// definitions gives the framework the ClusterManagementAddOn of this addon.
+type definitions struct {
+	informer toolscache.SharedIndexInformer
+}
+
+var _ addoninformers.ClusterManagementAddOnInformer = definitions{}
+
+func definitionsOf(ctx context.Context, shared cache.Cache) (definitions, error) {
+	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ClusterManagementAddOn{})
+	return definitions{informer}, err
+}
+
+// Informer returns the definition's informer.
+func (d definitions) Informer() toolscache.SharedIndexInformer { return d.informer }
+
+// Lister reads the definition.
+func (d definitions) Lister() addonlisters.ClusterManagementAddOnLister {
+	return addonlisters.NewClusterManagementAddOnLister(d.informer.GetIndexer())
+}
+
 // clusters gives the framework the ManagedClusters.
 type clusters struct {
 	informer toolscache.SharedIndexInformer
@@ -173,7 +193,8 @@ func addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 			return true
 		}
 	}
-	return !apiequality.Semantic.DeepEqual(withoutForeignStatus(before), withoutForeignStatus(after))
+	return isConfigured(before) != isConfigured(after) ||
+		!apiequality.Semantic.DeepEqual(withoutForeignStatus(before), withoutForeignStatus(after))
 }
 
 // withoutForeignStatus returns the addon without its resource version, the times of
@@ -252,7 +273,7 @@ func (r *renderer) trimWork(obj any) (any, error) {
 }
 
 // trimWorkStatus keeps whether the work was applied and is available, the message if
-// it is not, and the feedback.
+// it is not, the feedback, and which manifests the spoke refused.
 func trimWorkStatus(status workv1.ManifestWorkStatus) workv1.ManifestWorkStatus {
 	trimmed := workv1.ManifestWorkStatus{Conditions: statuses(status.Conditions, workv1.WorkApplied, workv1.WorkAvailable)}
 	if available := apimeta.FindStatusCondition(trimmed.Conditions, workv1.WorkAvailable); available != nil &&
@@ -260,7 +281,8 @@ func trimWorkStatus(status workv1.ManifestWorkStatus) workv1.ManifestWorkStatus 
 		available.Message = apimeta.FindStatusCondition(status.Conditions, workv1.WorkAvailable).Message
 	}
 	for _, manifest := range status.ResourceStatus.Manifests {
-		if len(manifest.StatusFeedbacks.Values) == 0 {
+		refused := refusedManifest(manifest.Conditions)
+		if len(manifest.StatusFeedbacks.Values) == 0 && refused == nil {
 			continue
 		}
 		trimmed.ResourceStatus.Manifests = append(trimmed.ResourceStatus.Manifests, workv1.ManifestCondition{
@@ -271,7 +293,20 @@ func trimWorkStatus(status workv1.ManifestWorkStatus) workv1.ManifestWorkStatus 
 				Name:      manifest.ResourceMeta.Name,
 			},
 			StatusFeedbacks: manifest.StatusFeedbacks,
+			Conditions:      refused,
 		})
 	}
 	return trimmed
+}
+
+// refusedManifest keeps the condition that says why the spoke refused a manifest, in the
+// length in which it is repeated.
+func refusedManifest(conditions []metav1.Condition) []metav1.Condition {
+	applied := apimeta.FindStatusCondition(conditions, workv1.ManifestApplied)
+	if applied == nil || applied.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return []metav1.Condition{{
+		Type: applied.Type, Status: applied.Status, Message: refusedBecause(conditions),
+	}}
 }

@@ -45,10 +45,11 @@ func TestAddonChanged(t *testing.T) {
 			a.Status.ConfigReferences[0].LastAppliedConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
 			a.Status.ConfigReferences[0].LastObservedGeneration = 3
 		}},
-		"whether it is available":       {change: set("Available", "Unknown"), want: true},
-		"whether it is registered":      {change: set("RegistrationApplied", "True"), want: true},
-		"whether manifests are applied": {change: set("ManifestApplied", "True"), want: true},
-		"whether the hook is done":      {change: set("HookManifestCompleted", "True"), want: true},
+		"whether it is available":                  {change: set("Available", "Unknown"), want: true},
+		"whether it is registered":                 {change: set("RegistrationApplied", "True"), want: true},
+		"whether manifests are applied":            {change: set("ManifestApplied", "True"), want: true},
+		"whether the hook is done":                 {change: set("HookManifestCompleted", "True"), want: true},
+		"that OCM has looked at its configuration": {change: set("Configured", "False"), want: true},
 		"the desired configuration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.ConfigReferences[0].DesiredConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
 		}, want: true},
@@ -251,6 +252,10 @@ func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
 			ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{
 				{ResourceMeta: workv1.ManifestResourceMeta{Kind: "ConfigMap"}},
 				{ResourceMeta: full, StatusFeedbacks: feedback, Conditions: []metav1.Condition{{Type: "Applied"}}},
+				{ResourceMeta: full, Conditions: []metav1.Condition{
+					ocmtest.Condition("Applied", "False", "R", "namespace agents\nis being terminated"),
+					ocmtest.Condition("Available", "False", "R", ""),
+				}},
 			}},
 		}
 	}
@@ -263,7 +268,12 @@ func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
 				{Type: "Available", Status: metav1.ConditionStatus(available), Message: message},
 			},
 			ResourceStatus: workv1.ManifestResourceStatus{
-				Manifests: []workv1.ManifestCondition{{ResourceMeta: resource, StatusFeedbacks: feedback}},
+				Manifests: []workv1.ManifestCondition{
+					{ResourceMeta: resource, StatusFeedbacks: feedback},
+					{ResourceMeta: resource, Conditions: []metav1.Condition{
+						{Type: "Applied", Status: "False", Message: `namespace agents\nis being terminated`},
+					}},
+				},
 			},
 		}}
 		want.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{}, {FeedbackScrapeType: "Watch"}}
@@ -334,6 +344,20 @@ func TestReachableAgain(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestClusterMatters(t *testing.T) {
+	with := func(registries, another string) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			"open-cluster-management.io/image-registries": registries, "another": another,
+		}}}
+	}
+	if !clusterMatters(with("{}", ""), with(`{"registries":[]}`, "")) {
+		t.Error("its registries do not matter")
+	}
+	if clusterMatters(with("{}", "a"), with("{}", "b")) {
+		t.Error("another annotation matters")
 	}
 }
 

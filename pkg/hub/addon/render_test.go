@@ -108,3 +108,35 @@ func TestAManifestIsEncodedAsJSONOnly(t *testing.T) {
 		t.Error("a copy is not encoded the same")
 	}
 }
+
+// Clusters whose configurations come to the same share what is rendered, however many
+// configurations there are; what is not used any more is forgotten.
+func TestRenderersAreSharedAndBounded(t *testing.T) {
+	r, err := newRenderers(values().of("", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	renderer := func(change func(*Values)) *renderer {
+		t.Helper()
+		v := values().of("", "")
+		change(&v)
+		got, err := r.of(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if renderer(func(*Values) {}) != r.base {
+		t.Error("that of all clusters was made anew")
+	}
+	one := renderer(func(v *Values) { v.NodeSelector = map[string]string{"a": "1", "b": "2"} })
+	if one == r.base || one != renderer(func(v *Values) { v.NodeSelector = map[string]string{"b": "2", "a": "1"} }) {
+		t.Error("equal values have different renderers, or different ones the same")
+	}
+	for i := range keptRenderers + 1 {
+		renderer(func(v *Values) { v.ClaimLimit = 100 + i })
+	}
+	if got := r.kept.Len(); got != keptRenderers {
+		t.Errorf("%d are kept, want %d", got, keptRenderers)
+	}
+}

@@ -44,7 +44,9 @@ const (
 )
 
 // written are the types of the conditions that the manager writes.
-var written = []string{contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced}
+var written = []string{
+	contract.ConditionConfigurationApplied, contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced,
+}
 
 // Source knows what one condition must be on every cluster's addon.
 type Source interface {

@@ -87,8 +87,20 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 	return trimmed
 }
 
-// trimCluster keeps what selects a cluster and what its profile shows. An informer
-// may trim an object twice.
+// keepRegistries keeps where the images of a cluster's addons come from, which
+// pkg/hub/addon reads.
+func keepRegistries(trimmed, cluster *clusterv1.ManagedCluster) {
+	const registries = clusterv1.ClusterImageRegistriesAnnotationKey
+	if value, ok := cluster.Annotations[registries]; ok {
+		if trimmed.Annotations == nil {
+			trimmed.Annotations = map[string]string{}
+		}
+		trimmed.Annotations[registries] = value
+	}
+}
+
+// trimCluster keeps what selects a cluster, what its profile shows, and the registries
+// of its addons' images. An informer may trim an object twice.
 func (l Limits) trimCluster(in any) (any, error) {
 	cluster, ok := in.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -118,5 +130,6 @@ func (l Limits) trimCluster(in any) (any, error) {
 		},
 	}
 	rememberLeftOut(trimmed, append(leftOut, leftOutOf(cluster)...))
+	keepRegistries(trimmed, cluster)
 	return trimmed, nil
 }

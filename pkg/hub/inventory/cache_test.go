@@ -110,7 +110,11 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 		},
 		"ManagedCluster: what a spoke sent is cut down, and it is remembered that it was": {
 			in: &clusterv1.ManagedCluster{
-				ObjectMeta: fat(),
+				ObjectMeta: func() metav1.ObjectMeta {
+					meta := fat()
+					meta.Annotations["open-cluster-management.io/image-registries"] = "{}"
+					return meta
+				}(),
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", "a\n"+strings.Repeat("m", 5000))},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: strings.Repeat("v", 65)},
@@ -120,9 +124,12 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 			want: &clusterv1.ManagedCluster{
 				ObjectMeta: func() metav1.ObjectMeta {
 					meta := lean()
-					meta.Annotations = map[string]string{"inventory.open-cluster-management.io/left-out": `"x\n" has a name that does not print` + "\n" +
-						`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
-						"the Kubernetes version has 65 bytes, more than 64"}
+					meta.Annotations = map[string]string{
+						"inventory.open-cluster-management.io/left-out": `"x\n" has a name that does not print` + "\n" +
+							`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
+							"the Kubernetes version has 65 bytes, more than 64",
+						"open-cluster-management.io/image-registries": "{}",
+					}
 					return meta
 				}(),
 				Status: clusterv1.ManagedClusterStatus{

@@ -1,0 +1,188 @@
+package addon
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+	"open-cluster-management.io/addon-framework/pkg/index"
+	"open-cluster-management.io/addon-framework/pkg/utils"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
+)
+
+// keptConfigurations is how many judgements of configurations are kept.
+const keptConfigurations = 1024
+
+// indexAddonByConfiguration is the index of ManagedClusterAddOns that leads from a
+// configuration to the addons that are to have it.
+const indexAddonByConfiguration = "addonByConfiguration"
+
+// configurations reads AddOnDeploymentConfigs from an informer, and judges each version
+// of one once.
+type configurations struct {
+	indexer toolscache.KeyGetter
+	judged  *lru.Cache // of *configuration, by configurationVersion
+}
+
+// configurationVersion identifies the spec of a configuration.
+type configurationVersion struct {
+	uid        types.UID
+	generation int64
+}
+
+func newConfigurations(indexer toolscache.KeyGetter) *configurations {
+	return &configurations{indexer: indexer, judged: lru.New(keptConfigurations)}
+}
+
+// find returns a configuration, or nil if it does not exist.
+func (c *configurations) find(name addonv1beta1.ConfigReferent) *configuration {
+	object, exists, err := c.indexer.GetByKey(nameOf(name))
+	config, ok := object.(*unstructured.Unstructured)
+	if err != nil || !exists || !ok {
+		return nil
+	}
+	return c.judge(config)
+}
+
+func (c *configurations) judge(config *unstructured.Unstructured) *configuration {
+	version := configurationVersion{uid: config.GetUID(), generation: config.GetGeneration()}
+	if judged, ok := c.judged.Get(version); ok {
+		return judged.(*configuration)
+	}
+	judged := &configuration{}
+	spec, _, err := unstructured.NestedMap(config.Object, "spec")
+	if err == nil {
+		judged.hash, err = utils.GetSpecHash(config)
+	}
+	if err != nil {
+		judged.mistakes.add("spec", "%v", err)
+		return judged
+	}
+	judged.overrides, judged.mistakes = judgeConfiguration(spec)
+	c.judged.Add(version, judged)
+	return judged
+}
+
+// trimConfiguration keeps of an AddOnDeploymentConfig what identifies it, and its spec.
+func trimConfiguration(obj any) (any, error) {
+	config, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &unstructured.Unstructured{Object: map[string]any{}}
+	trimmed.SetGroupVersionKind(config.GroupVersionKind())
+	trimmed.SetNamespace(config.GetNamespace())
+	trimmed.SetName(config.GetName())
+	trimmed.SetUID(config.GetUID())
+	trimmed.SetResourceVersion(config.GetResourceVersion())
+	trimmed.SetGeneration(config.GetGeneration())
+	if spec, ok := config.Object["spec"]; ok {
+		trimmed.Object["spec"] = spec
+	}
+	return trimmed, nil
+}
+
+// indexOwnConfigurations leads from a configuration to the addons that name it
+// themselves. Of these addon-framework must write the hash of the configuration into the
+// status. To others it would write only the generation, which nobody reads, at a write
+// per cluster and edit.
+func indexOwnConfigurations(obj any) ([]string, error) {
+	if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); !ok || !hasOwnConfiguration(addon) {
+		return nil, nil
+	}
+	return index.IndexAddonByConfig(obj)
+}
+
+// configurationKey is the key of a configuration in both indexes.
+func configurationKey(name string) string {
+	supported := utils.AddOnDeploymentConfigGVR
+	return supported.Group + "/" + supported.Resource + "/" + name
+}
+
+// ownConfigured gives the framework an informer of the addons that name a configuration
+// themselves.
+type ownConfigured struct {
+	addoninformers.ManagedClusterAddOnInformer
+}
+
+// Informer returns the addons' informer.
+func (o ownConfigured) Informer() toolscache.SharedIndexInformer {
+	return ownConfiguredInformer{o.ManagedClusterAddOnInformer.Informer()}
+}
+
+type ownConfiguredInformer struct {
+	toolscache.SharedIndexInformer
+}
+
+// AddEventHandler adds a handler that learns only of addons that name a configuration.
+func (i ownConfiguredInformer) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandler(toolscache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)
+			return ok && hasOwnConfiguration(addon)
+		},
+		Handler: handler,
+	})
+}
+
+// onConfigurations enqueues the addons that a changed configuration matters to. When one
+// is edited, these are only those that are to have the new content already; the others
+// learn from Open Cluster Management when their turn comes.
+func (c *configurations) onConfigurations(
+	addons toolscache.Indexer, queues ...workqueue.TypedRateLimitingInterface[string],
+) toolscache.ResourceEventHandler {
+	enqueue := func(config *unstructured.Unstructured, matters func(*addonv1beta1.ManagedClusterAddOn) bool) {
+		key := configurationKey(config.GetNamespace() + "/" + config.GetName())
+		found, err := addons.ByIndex(indexAddonByConfiguration, key)
+		if err != nil {
+			return // there is no such index: a mistake that every test would meet
+		}
+		for _, obj := range found {
+			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)
+			if !ok || !matters(addon) {
+				continue
+			}
+			for _, queue := range queues {
+				queue.Add(queueKey(addon.Namespace))
+			}
+		}
+	}
+	toTheNewContent := func(config *unstructured.Unstructured) {
+		hash := c.judge(config).hash
+		enqueue(config, func(addon *addonv1beta1.ManagedClusterAddOn) bool {
+			for _, desired := range desiredConfigurations(addon) {
+				if nameOf(desired.ConfigReferent) == config.GetNamespace()+"/"+config.GetName() {
+					return desired.SpecHash == hash
+				}
+			}
+			return false
+		})
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if config, ok := obj.(*unstructured.Unstructured); ok {
+				toTheNewContent(config)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, wasOurs := before.(metav1.Object)
+			config, ok := after.(*unstructured.Unstructured)
+			if ok && wasOurs && (old.GetGeneration() != config.GetGeneration() || old.GetUID() != config.GetUID()) {
+				toTheNewContent(config)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = stale.Obj
+			}
+			if config, ok := obj.(*unstructured.Unstructured); ok {
+				enqueue(config, func(*addonv1beta1.ManagedClusterAddOn) bool { return true })
+			}
+		},
+	}
+}

@@ -1,0 +1,204 @@
+package addon
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+var deploymentConfigs = addonv1beta1.ConfigGroupResource{
+	Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs",
+}
+
+func referent(name string) addonv1beta1.ConfigReferent {
+	return addonv1beta1.ConfigReferent{Namespace: "configs", Name: name}
+}
+
+// refersTo makes an addon refer to the content of a configuration.
+func refersTo(name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
+	return func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.ConfigReferences = append(a.Status.ConfigReferences, addonv1beta1.ConfigReference{
+			ConfigGroupResource: deploymentConfigs,
+			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: referent(name), SpecHash: hash},
+		})
+	}
+}
+
+func TestDecideConfiguration(t *testing.T) {
+	known := map[string]*configuration{
+		"configs/good": {hash: "h1", overrides: overrides{installNamespace: "agents"}},
+		"configs/bad":  {hash: "h1", mistakes: mistakes{"spec.a: is wrong", "spec.b: is wrong, too"}},
+	}
+	config := addonv1beta1.AddOnConfig{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent("good")}
+	forAll := &addonv1beta1.ClusterManagementAddOn{}
+	forAll.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{config}
+	forSome := &addonv1beta1.ClusterManagementAddOn{}
+	forSome.Spec.InstallStrategy.Placements = []addonv1beta1.PlacementStrategy{
+		{}, {Configs: []addonv1beta1.AddOnConfig{config}},
+	}
+	ofOthers := &addonv1beta1.ClusterManagementAddOn{}
+	ofOthers.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{
+		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "example.com", Resource: "others"}, ConfigReferent: referent("good")},
+		{ConfigGroupResource: deploymentConfigs, ConfigReferent: addonv1beta1.ConfigReferent{Name: "__reserved_no_default__"}},
+	}
+	looked := func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition("Configured", "False", "R", ""))
+	}
+	names := func(a *addonv1beta1.ManagedClusterAddOn) { a.Spec.Configs = []addonv1beta1.AddOnConfig{config} }
+	type change = func(*addonv1beta1.ManagedClusterAddOn)
+
+	tests := map[string]struct {
+		addon      []change
+		definition *addonv1beta1.ClusterManagementAddOn
+		want       choice
+		refused    string // reason and message
+	}{
+		"there is none, and no definition": {want: choice{known: true}},
+		"there is none": {
+			definition: &addonv1beta1.ClusterManagementAddOn{}, want: choice{known: true},
+		},
+		"there is one for all, which OCM has not given to the cluster yet":      {definition: forAll},
+		"there is one for some, and OCM has not looked at the cluster yet":      {definition: forSome},
+		"there is one for some, and OCM has looked: the cluster is not of them": {addon: []change{looked}, definition: forSome, want: choice{known: true}},
+		"there are configurations of other kinds":                               {definition: ofOthers, want: choice{known: true}},
+		"the addon names one, which OCM has not seen yet":                       {addon: []change{looked, names}},
+		"the cluster is to have one": {
+			addon: []change{refersTo("good", "h1")}, definition: forAll,
+			want: choice{known: true, name: "configs/good", configuration: known["configs/good"]},
+		},
+		"the cluster is to have one of OCM's reserved name": {
+			addon: []change{func(a *addonv1beta1.ManagedClusterAddOn) {
+				refersTo("__reserved_no_default__", "")(a)
+			}},
+			want: choice{known: true},
+		},
+		"the cluster's turn has not come: the configuration was edited": {addon: []change{refersTo("good", "h0")}},
+		"the hash is not known yet":                                     {addon: []change{refersTo("good", "")}},
+		"a mistake in an edit matters only to clusters whose turn has come": {
+			addon: []change{refersTo("bad", "h0")},
+		},
+		"it is wrong": {
+			addon:   []change{refersTo("bad", "h1")},
+			refused: "InvalidConfiguration: AddOnDeploymentConfig configs/bad: spec.a: is wrong; spec.b: is wrong, too",
+		},
+		"it does not exist": {
+			addon:   []change{refersTo("gone", "h1")},
+			refused: "ConfigurationMissing: AddOnDeploymentConfig configs/gone, which the addon refers to, does not exist",
+		},
+		"it does not exist, and OCM knows": {
+			addon:   []change{refersTo("gone", "")},
+			refused: "ConfigurationMissing: AddOnDeploymentConfig configs/gone, which the addon refers to, does not exist",
+		},
+		"there are two": {
+			addon: []change{refersTo("good", "h1"), refersTo("bad", "h1")},
+			refused: "InvalidConfiguration: The addon has 2 AddOnDeploymentConfigs, and only one of that kind is possible: " +
+				"configs/good, configs/bad",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			addon := ocmtest.Addon("c1")
+			for _, change := range test.addon {
+				change(addon)
+			}
+			got, refused := decideConfiguration(addon, test.definition,
+				func(name addonv1beta1.ConfigReferent) *configuration { return known[name.Namespace+"/"+name.Name] })
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			checkRefusal(t, test.refused, refused)
+		})
+	}
+}
+
+func checkRefusal(t *testing.T, want string, got *refusal) {
+	t.Helper()
+	text := ""
+	if got != nil {
+		text = got.reason + ": " + got.message
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecideValues(t *testing.T) {
+	common := values()
+	annotation := func(source, mirror string) string {
+		return `{"registries":[{"source":"` + source + `","mirror":"` + mirror + `"}]}`
+	}
+	chosen := func(o overrides) choice {
+		return choice{known: true, name: "configs/a", configuration: &configuration{overrides: o}}
+	}
+	tests := map[string]struct {
+		chosen  choice
+		at      place
+		change  func(*Values)
+		refused string
+	}{
+		"nothing": {change: func(*Values) {}},
+		"the namespace of an agent that is not there yet": {
+			chosen: chosen(overrides{installNamespace: "elsewhere"}),
+			change: func(v *Values) { v.InstallNamespace = "elsewhere" },
+		},
+		"the namespace that the agent is in": {
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "elsewhere"},
+			change: func(v *Values) { v.InstallNamespace = "elsewhere" },
+		},
+		"another namespace than the agent is in": {
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "agents"},
+			refused: "InstallNamespaceChanged: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is elsewhere, but the agent " +
+				"runs in agents and is not moved; set it back, or disable the addon on this cluster first",
+		},
+		"another namespace of all clusters than the agent is in": {
+			at: place{namespace: "elsewhere"},
+			refused: "InstallNamespaceChanged: The manager's flag --agent-install-namespace is agents, but the agent " +
+				"runs in elsewhere and is not moved; set it back, or disable the addon on this cluster first",
+		},
+		"the registries of the cluster": {
+			at:     place{registries: annotation("example.com", "mirror.example.com")},
+			change: func(v *Values) { v.Image = "mirror.example.com/inventory:v1" },
+		},
+		"the configuration's registries come first": {
+			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first"}}}),
+			at:     place{registries: annotation("example.com", "second")},
+			change: func(v *Values) { v.Image = "first/inventory:v1" },
+		},
+		"where they do not match, the cluster's count": {
+			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "quay.io", Mirror: "first"}}}),
+			at:     place{registries: annotation("example.com", "second")},
+			change: func(v *Values) { v.Image = "second/inventory:v1" },
+		},
+		"registries that are none": {
+			at: place{cluster: "c1", registries: "mirror.example.com"},
+			refused: "InvalidConfiguration: ManagedCluster c1: annotation open-cluster-management.io/image-registries: " +
+				"is not the JSON of an object with the list registries",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, refused := decideValues(common, test.chosen, test.at)
+			checkRefusal(t, test.refused, refused)
+			if test.change == nil {
+				return
+			}
+			want := common
+			test.change(&want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is said fits into a condition, and steers no terminal.
+func TestARefusalIsShortAndPrints(t *testing.T) {
+	got := refuse("R", "%s\x1b[31m", strings.Repeat("a", 5000))
+	if len(got.message) > 1024 || strings.Contains(got.message, "\x1b") {
+		t.Errorf("%d bytes: %q", len(got.message), got.message)
+	}
+}

@@ -1,0 +1,146 @@
+package addon
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// deployed are the ManifestWorks with which an agent is deployed, in the form that
+// trimWork gives them.
+type deployed []*workv1.ManifestWork
+
+// namespace returns the agent's namespace, or "" if there is no agent.
+func (d deployed) namespace() string {
+	if manifest := d.agent(); manifest != nil {
+		return manifest.Object.(metav1.Object).GetNamespace()
+	}
+	return ""
+}
+
+func (d deployed) agent() *workv1.Manifest {
+	for _, work := range d {
+		for i := range work.Spec.Workload.Manifests {
+			manifest := &work.Spec.Workload.Manifests[i]
+			identity, ok := manifest.Object.(*metav1.PartialObjectMetadata)
+			if ok && identity.Kind == "Deployment" && identity.Name == agentName {
+				return manifest
+			}
+		}
+	}
+	return nil
+}
+
+// refusedBySpoke returns what the spoke refused to apply, and why, or "".
+func (d deployed) refusedBySpoke() string {
+	for _, work := range d {
+		for _, manifest := range work.Status.ResourceStatus.Manifests {
+			if why := refusedBecause(manifest.Conditions); why != "" {
+				what := manifest.ResourceMeta
+				return fmt.Sprintf("%s %s: %s", what.Resource,
+					strings.TrimPrefix(what.Namespace+"/"+what.Name, "/"), why)
+			}
+		}
+	}
+	return ""
+}
+
+// manifests returns what is on the spoke already, and the clean-up Job that goes with
+// it: framework takes an addon without a Job for one that needs no clean-up. There is
+// nothing if there is no agent.
+func (d deployed) manifests(t template, addonUID string) ([]runtime.Object, error) {
+	agent := d.agent()
+	if agent == nil {
+		return nil, nil
+	}
+	deployment := &appsv1.Deployment{}
+	if err := decodeManifest(agent.Raw, deployment); err != nil {
+		return nil, err
+	}
+	values, err := valuesOf(deployment)
+	if err != nil {
+		return nil, err
+	}
+	var held []runtime.Object
+	for _, work := range d {
+		for _, inWork := range work.Spec.Workload.Manifests {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(inWork.Raw); err != nil {
+				return nil, err
+			}
+			held = append(held, newManifest(object, inWork.Raw))
+		}
+	}
+	jobs, err := t.jobs().render(values.of("", addonUID))
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range jobs {
+		held = append(held, job)
+	}
+	return held, nil
+}
+
+// jobs is the part of a template that runs when the addon is removed.
+func (t template) jobs() template {
+	return slices.DeleteFunc(slices.Clone(t), func(object runtime.Object) bool {
+		_, isJob := object.(*batchv1.Job)
+		return !isJob
+	})
+}
+
+// valuesOf returns the values with which an agent was deployed, as far as the clean-up
+// Job shares them.
+func valuesOf(agent *appsv1.Deployment) (Values, error) {
+	pod := agent.Spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		return Values{}, fmt.Errorf("the agent's Deployment has no container")
+	}
+	container := pod.Containers[0]
+	values := Values{
+		InstallNamespace: agent.Namespace,
+		Image:            container.Image,
+		PullPolicy:       string(container.ImagePullPolicy),
+		NodeSelector:     pod.NodeSelector,
+		Tolerations:      pod.Tolerations,
+		Proxy: Proxy{
+			HTTP:     variable(container, variableHTTPProxy),
+			HTTPS:    variable(container, variableHTTPSProxy),
+			No:       variable(container, variableNoProxy),
+			CABundle: variable(container, contract.VariableProxyCA),
+		},
+	}
+	for _, argument := range container.Args {
+		if level, ok := strings.CutPrefix(argument, "-v="); ok {
+			values.LogLevel, _ = strconv.Atoi(level) // 0 if it is none
+		}
+	}
+	return values, nil
+}
+
+func variable(container corev1.Container, name string) string {
+	at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+	if at < 0 {
+		return ""
+	}
+	return container.Env[at].Value
+}
+
+func decodeManifest(raw []byte, into any) error {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
+}

@@ -1,0 +1,119 @@
+package addon
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+)
+
+// configured are values of a cluster that has everything configured.
+func configured() Values {
+	v := values()
+	v.NodeSelector = map[string]string{"zone": "a"}
+	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}
+	v.Proxy = Proxy{HTTP: "http://proxy:1", HTTPS: "https://proxy:2", No: "localhost", CABundle: "a CA"}
+	return v
+}
+
+// work returns the ManifestWork with which an agent is deployed, as it is cached.
+func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
+	t.Helper()
+	tmpl, err := newTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRenderer(tmpl, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := cachedWork(t, r, v)
+	manifests := full.Spec.Workload.Manifests
+	full.Spec.Workload.Manifests = manifests[:len(manifests)-1] // the Job is in a work of its own
+	return trimmedWork(t, newTestRenderer(t), full)
+}
+
+// What is held is exactly what is there, and a clean-up Job like the agent.
+func TestWhatIsHeldIsWhatIsThere(t *testing.T) {
+	v := configured()
+	work := deployedWork(t, v)
+	there := deployed{work}
+	if got := there.namespace(); got != "agents" {
+		t.Errorf("namespace %q", got)
+	}
+	tmpl, err := newTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := there.manifests(tmpl, v.AddonUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := rendered(t, v)
+	if len(held) != len(want) {
+		t.Fatalf("%d manifests, want %d", len(held), len(want))
+	}
+	for i, object := range held {
+		encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &unstructured.Unstructured{}
+		if err := got.UnmarshalJSON(encoded); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(normal(t, want[i].Object), normal(t, got.Object)); diff != "" {
+			t.Errorf("manifest %d (-want +got):\n%s", i, diff)
+		}
+		if i < len(work.Spec.Workload.Manifests) && string(work.Spec.Workload.Manifests[i].Raw)+"\n" != string(encoded) &&
+			string(work.Spec.Workload.Manifests[i].Raw) != string(encoded) {
+			t.Errorf("manifest %d is written differently: %s", i, encoded)
+		}
+	}
+	job := manifesttest.Find[batchv1.Job](t, want, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
+	if job.NodeSelector["zone"] != "a" || len(job.Tolerations) != 1 || len(job.Containers[0].Env) != 4 {
+		t.Errorf("the clean-up Job is not placed like the agent: %+v", job)
+	}
+}
+
+func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
+	tmpl, err := newTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := deployed{{}}
+	held, err := there.manifests(tmpl, "u")
+	if err != nil || held != nil || there.namespace() != "" {
+		t.Errorf("%v, %v, namespace %q", held, err, there.namespace())
+	}
+}
+
+func TestRefusedBySpoke(t *testing.T) {
+	manifest := func(namespace, status, message string) workv1.ManifestCondition {
+		return workv1.ManifestCondition{
+			ResourceMeta: workv1.ManifestResourceMeta{Resource: "deployments", Namespace: namespace, Name: "d"},
+			Conditions:   []metav1.Condition{ocmtest.Condition("Applied", status, "R", message)},
+		}
+	}
+	work := &workv1.ManifestWork{}
+	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("n", "True", "fine")}
+	if got := (deployed{work}).refusedBySpoke(); got != "" {
+		t.Errorf("got %q", got)
+	}
+	work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, manifest("n", "False", "no"))
+	if got := (deployed{work}).refusedBySpoke(); got != "deployments n/d: no" {
+		t.Errorf("got %q", got)
+	}
+	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("", "False", "no")}
+	if got := (deployed{work}).refusedBySpoke(); got != "deployments d: no" {
+		t.Errorf("got %q", got)
+	}
+}

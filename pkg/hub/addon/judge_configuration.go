@@ -1,0 +1,301 @@
+package addon
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+)
+
+// The variables that a configuration may set (spec.customizedVariables). Any other is
+// an error: a misspelt one would silently change nothing.
+const (
+	variableLogLevel   = "logLevel"
+	variableClaimLimit = "claimLimit"
+)
+
+const (
+	maxLogLevel   = 10
+	maxClaimLimit = 10000
+
+	// maxPlacementEntries bounds node selectors and tolerations.
+	maxPlacementEntries = 50
+
+	// presetNamespace is what the API fills in where a configuration names no install
+	// namespace. So it cannot be told from one that names it.
+	presetNamespace = "open-cluster-management-agent-addon"
+)
+
+// overrides are what a configuration changes of the settings of all agents. They are
+// checked: nothing of a configuration reaches a manifest by any other way.
+type overrides struct {
+	// installNamespace is empty if the configuration names none.
+	installNamespace string
+
+	// claimLimit and logLevel are nil if they are not set.
+	claimLimit *int
+	logLevel   *int
+
+	nodeSelector map[string]string
+	tolerations  []corev1.Toleration
+
+	// agentResources and cleanupResources are nil if they are not set.
+	agentResources   *corev1.ResourceRequirements
+	cleanupResources *corev1.ResourceRequirements
+
+	registries []addonv1beta1.ImageMirror
+	proxy      Proxy
+}
+
+// mistakes are what is wrong with a configuration, each with its field. They never
+// contain values of fields in which somebody may have put a password.
+type mistakes []string
+
+func (m *mistakes) add(field, format string, args ...any) {
+	*m = append(*m, field+": "+fmt.Sprintf(format, args...))
+}
+
+// configurationSpec is the spec of an AddOnDeploymentConfig, with quantities that are
+// not parsed yet: where one is wrong, its field must be named.
+type configurationSpec struct {
+	CustomizedVariables   []addonv1beta1.CustomizedVariable `json:"customizedVariables"`
+	NodePlacement         *addonv1beta1.NodePlacement       `json:"nodePlacement"`
+	Registries            []addonv1beta1.ImageMirror        `json:"registries"`
+	ProxyConfig           addonv1beta1.ProxyConfig          `json:"proxyConfig"`
+	AgentInstallNamespace string                            `json:"agentInstallNamespace"`
+	ResourceRequirements  []containerResources              `json:"resourceRequirements"`
+}
+
+type containerResources struct {
+	ContainerID string    `json:"containerID"`
+	Resources   resources `json:"resources"`
+}
+
+type resources struct {
+	Limits   map[string]any `json:"limits"`
+	Requests map[string]any `json:"requests"`
+	Claims   []any          `json:"claims"`
+}
+
+// judgeConfiguration returns what the spec of an AddOnDeploymentConfig changes, and
+// everything that is wrong with it. If anything is, nothing of it may be used.
+func judgeConfiguration(spec map[string]any) (overrides, mistakes) {
+	var (
+		decoded configurationSpec
+		wrong   mistakes
+		result  overrides
+	)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &decoded); err != nil {
+		wrong.add("spec", "%v", err)
+		return overrides{}, wrong
+	}
+	result.installNamespace = judgeNamespace(decoded.AgentInstallNamespace, &wrong)
+	judgeVariables(decoded.CustomizedVariables, &result, &wrong)
+	if placement := decoded.NodePlacement; placement != nil {
+		result.nodeSelector = judgeNodeSelector(placement.NodeSelector, &wrong)
+		result.tolerations = judgeTolerations(placement.Tolerations, &wrong)
+	}
+	judgeResources(decoded.ResourceRequirements, &result, &wrong)
+	result.registries = judgeRegistries("spec.registries", decoded.Registries, &wrong)
+	result.proxy = judgeProxy(decoded.ProxyConfig, &wrong)
+	if len(wrong) > 0 {
+		return overrides{}, wrong
+	}
+	return result, nil
+}
+
+func judgeNamespace(name string, wrong *mistakes) string {
+	if name == "" || name == presetNamespace {
+		return ""
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		wrong.add("spec.agentInstallNamespace", "%q is not the name of a namespace: %s", name, problems[0])
+	}
+	return name
+}
+
+func judgeVariables(variables []addonv1beta1.CustomizedVariable, result *overrides, wrong *mistakes) {
+	for _, variable := range variables {
+		switch variable.Name {
+		case variableLogLevel:
+			result.logLevel = judgeNumber(variable, maxLogLevel, wrong)
+		case variableClaimLimit:
+			result.claimLimit = judgeNumber(variable, maxClaimLimit, wrong)
+		default:
+			wrong.add(variableField(variable.Name), "is unknown; %s and %s are known", variableClaimLimit, variableLogLevel)
+		}
+	}
+}
+
+func judgeNumber(variable addonv1beta1.CustomizedVariable, most int, wrong *mistakes) *int {
+	number, err := strconv.Atoi(variable.Value)
+	if err != nil || number < 0 || number > most {
+		wrong.add(variableField(variable.Name), "%q is not a whole number from 0 to %d", variable.Value, most)
+	}
+	return &number
+}
+
+func variableField(name string) string { return fmt.Sprintf("spec.customizedVariables[%s]", name) }
+
+func judgeNodeSelector(selector map[string]string, wrong *mistakes) map[string]string {
+	const field = "spec.nodePlacement.nodeSelector"
+	if len(selector) > maxPlacementEntries {
+		wrong.add(field, "has %d labels, more than %d", len(selector), maxPlacementEntries)
+		return nil
+	}
+	for _, key := range sortedKeys(selector) {
+		at := fmt.Sprintf("%s[%s]", field, key)
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			wrong.add(at, "is not the key of a label: %s", problems[0])
+		}
+		if problems := validation.IsValidLabelValue(selector[key]); len(problems) > 0 {
+			wrong.add(at, "%q is not the value of a label: %s", selector[key], problems[0])
+		}
+	}
+	return selector
+}
+
+func judgeTolerations(tolerations []corev1.Toleration, wrong *mistakes) []corev1.Toleration {
+	const field = "spec.nodePlacement.tolerations"
+	if len(tolerations) > maxPlacementEntries {
+		wrong.add(field, "has %d entries, more than %d", len(tolerations), maxPlacementEntries)
+		return nil
+	}
+	for i, toleration := range tolerations {
+		judgeToleration(fmt.Sprintf("%s[%d]", field, i), toleration, wrong)
+	}
+	return tolerations
+}
+
+// judgeToleration checks what the spoke's API server would check: what it refuses would
+// stop the agent's Deployment from being applied.
+func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes) {
+	if toleration.Key != "" {
+		if problems := validation.IsQualifiedName(toleration.Key); len(problems) > 0 {
+			wrong.add(field+".key", "%q is not the key of a taint: %s", toleration.Key, problems[0])
+		}
+	}
+	switch toleration.Operator {
+	case corev1.TolerationOpEqual, "":
+		if toleration.Key == "" {
+			wrong.add(field+".operator", "without a key it must be %s", corev1.TolerationOpExists)
+		}
+		if problems := validation.IsValidLabelValue(toleration.Value); len(problems) > 0 {
+			wrong.add(field+".value", "%q is not the value of a taint: %s", toleration.Value, problems[0])
+		}
+	case corev1.TolerationOpExists:
+		if toleration.Value != "" {
+			wrong.add(field+".value", "must be empty with the operator %s", corev1.TolerationOpExists)
+		}
+	default:
+		wrong.add(field+".operator", "%q is neither %s nor %s",
+			toleration.Operator, corev1.TolerationOpExists, corev1.TolerationOpEqual)
+	}
+	switch toleration.Effect {
+	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		wrong.add(field+".effect", "%q is none of %s, %s, %s", toleration.Effect,
+			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+	}
+	if toleration.TolerationSeconds != nil && toleration.Effect != corev1.TaintEffectNoExecute {
+		wrong.add(field+".tolerationSeconds", "needs the effect %s", corev1.TaintEffectNoExecute)
+	}
+}
+
+// The containers that resources may be set for, as in a containerID.
+var (
+	agentContainer   = []string{"deployments", agentName, "agent"}
+	cleanupContainer = []string{"jobs", "cluster-inventory-cleanup", "cleanup"}
+)
+
+// judgeResources checks every entry, also of containers that this addon does not have:
+// one configuration may serve several addons. Of the entries that match a container,
+// the last counts.
+func judgeResources(entries []containerResources, result *overrides, wrong *mistakes) {
+	for i, entry := range entries {
+		field := fmt.Sprintf("spec.resourceRequirements[%d]", i)
+		parts := strings.Split(entry.ContainerID, ":")
+		if len(parts) != 3 || slices.Contains(parts, "") {
+			wrong.add(field+".containerID", "%q does not consist of three parts, as in %q",
+				entry.ContainerID, strings.Join(agentContainer, ":"))
+			continue
+		}
+		required := judgeRequirements(field+".resources", entry.Resources, wrong)
+		if matchesContainer(parts, agentContainer) {
+			result.agentResources = required
+		}
+		if matchesContainer(parts, cleanupContainer) {
+			result.cleanupResources = required
+		}
+	}
+}
+
+// matchesContainer compares part by part. An asterisk stands for any characters.
+func matchesContainer(pattern, container []string) bool {
+	for i, part := range pattern {
+		literal := strings.NewReplacer(`\`, `\\`, `?`, `\?`, `[`, `\[`).Replace(part)
+		if matched, err := path.Match(literal, container[i]); err != nil || !matched {
+			return false
+		}
+	}
+	return true
+}
+
+func judgeRequirements(field string, given resources, wrong *mistakes) *corev1.ResourceRequirements {
+	if len(given.Claims) > 0 {
+		wrong.add(field+".claims", "are not supported")
+	}
+	required := &corev1.ResourceRequirements{
+		Limits:   judgeQuantities(field+".limits", given.Limits, wrong),
+		Requests: judgeQuantities(field+".requests", given.Requests, wrong),
+	}
+	for _, name := range sortedKeys(required.Requests) {
+		request, limit := required.Requests[name], required.Limits[name]
+		if _, limited := required.Limits[name]; limited && request.Cmp(limit) > 0 {
+			wrong.add(fmt.Sprintf("%s.requests[%s]", field, name), "%s is more than the limit %s", &request, &limit)
+		}
+	}
+	return required
+}
+
+func judgeQuantities(field string, given map[string]any, wrong *mistakes) corev1.ResourceList {
+	var list corev1.ResourceList
+	for _, name := range sortedKeys(given) {
+		at := fmt.Sprintf("%s[%s]", field, name)
+		switch kind := corev1.ResourceName(name); kind {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			quantity, err := resource.ParseQuantity(fmt.Sprint(given[name]))
+			if err != nil {
+				wrong.add(at, "%q is not a quantity: %v", fmt.Sprint(given[name]), err)
+				continue
+			}
+			if quantity.Sign() < 0 {
+				wrong.add(at, "%s is negative", &quantity)
+			}
+			if list == nil {
+				list = corev1.ResourceList{}
+			}
+			list[kind] = quantity
+		default:
+			wrong.add(at, "is none of %s, %s, %s",
+				corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+		}
+	}
+	return list
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

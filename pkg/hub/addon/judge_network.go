@@ -1,0 +1,209 @@
+package addon
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+const (
+	// maxProxyBytes bounds the URLs of proxies and the list of hosts without one.
+	maxProxyBytes = 4096
+
+	// maxCABytes bounds a proxy's CA certificates. They are in an environment variable,
+	// which may have up to 128 KiB.
+	maxCABytes = 32 << 10
+
+	// maxRegistries bounds the entries of registries.
+	maxRegistries = 50
+)
+
+// Proxy is how agents reach the hub.
+type Proxy struct {
+	// HTTP and HTTPS are URLs, No a comma-separated list of hosts, domains and networks.
+	HTTP, HTTPS, No string
+
+	// CABundle are CA certificates, in PEM, for proxies that are reached by https.
+	CABundle string
+}
+
+// judgeProxy checks a proxy's configuration. What it says about URLs does not repeat
+// them, because they may contain a password.
+func judgeProxy(given addonv1beta1.ProxyConfig, wrong *mistakes) Proxy {
+	const field = "spec.proxyConfig"
+	judgeProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
+	judgeProxyURL(field+".httpsProxy", given.HTTPSProxy, wrong)
+	judgeNoProxy(field+".noProxy", given.NoProxy, wrong)
+	return Proxy{
+		HTTP:     given.HTTPProxy,
+		HTTPS:    given.HTTPSProxy,
+		No:       given.NoProxy,
+		CABundle: judgeCA(field+".caBundle", given.CABundle, wrong),
+	}
+}
+
+func judgeProxyURL(field, given string, wrong *mistakes) {
+	if given == "" {
+		return
+	}
+	if len(given) > maxProxyBytes {
+		wrong.add(field, "has %d bytes, more than %d", len(given), maxProxyBytes)
+		return
+	}
+	parsed, err := url.Parse(given)
+	switch {
+	case err != nil:
+		wrong.add(field, "is not a URL")
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		wrong.add(field, "does not begin with http:// or https://")
+	case parsed.Hostname() == "":
+		wrong.add(field, "has no host")
+	case strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "":
+		wrong.add(field, "has more than a scheme, a host and a port")
+	}
+}
+
+// noProxyEntry is a host, a domain, an address or a network, with or without a port.
+var noProxyEntry = regexp.MustCompile(`^[A-Za-z0-9*._\[\]:/-]+$`)
+
+func judgeNoProxy(field, given string, wrong *mistakes) {
+	if given == "" {
+		return
+	}
+	if len(given) > maxProxyBytes {
+		wrong.add(field, "has %d bytes, more than %d", len(given), maxProxyBytes)
+		return
+	}
+	for entry := range strings.SplitSeq(given, ",") {
+		if !noProxyEntry.MatchString(strings.TrimSpace(entry)) {
+			wrong.add(field, "%q is not a host, a domain, an address or a network", entry)
+		}
+	}
+}
+
+// judgeCA returns the certificates without whatever is around them.
+func judgeCA(field string, given []byte, wrong *mistakes) string {
+	if len(given) > maxCABytes {
+		wrong.add(field, "has %d bytes, more than %d", len(given), maxCABytes)
+		return ""
+	}
+	var certificates bytes.Buffer
+	rest := bytes.TrimSpace(given)
+	for n := 1; len(rest) > 0; n++ {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil {
+			wrong.add(field, "is not PEM, from block %d on", n)
+			return ""
+		}
+		if block.Type != "CERTIFICATE" {
+			wrong.add(field, "block %d is a %s, not a certificate", n, block.Type)
+			return ""
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			wrong.add(field, "certificate %d cannot be parsed: %v", n, err)
+			return ""
+		}
+		certificates.Write(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))
+		rest = bytes.TrimSpace(rest)
+	}
+	return certificates.String()
+}
+
+// repository is the name of a registry, or of a repository or a part of one, and
+// reference is one that may have a tag or a digest besides.
+var (
+	host       = `[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?`
+	component  = `[a-z0-9]+([._-]+[a-z0-9]+)*`
+	repository = regexp.MustCompile(`^` + host + `(/` + component + `)*$`)
+	reference  = regexp.MustCompile(`^` + host + `(/` + component + `)*` +
+		`(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]{64})?$`)
+)
+
+// judgeRegistries returns the entries that name a mirror; the API says that others are
+// ignored.
+func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mistakes) []addonv1beta1.ImageMirror {
+	if len(given) > maxRegistries {
+		wrong.add(field, "has %d entries, more than %d", len(given), maxRegistries)
+		return nil
+	}
+	var registries []addonv1beta1.ImageMirror
+	for i, entry := range given {
+		entry.Source, entry.Mirror = strings.TrimSuffix(entry.Source, "/"), strings.TrimSuffix(entry.Mirror, "/")
+		if entry.Mirror == "" {
+			continue
+		}
+		if !repository.MatchString(entry.Mirror) {
+			wrong.add(fmt.Sprintf("%s[%d].mirror", field, i), "%q is not the name of a registry or repository", entry.Mirror)
+		}
+		if entry.Source != "" && !reference.MatchString(entry.Source) {
+			wrong.add(fmt.Sprintf("%s[%d].source", field, i),
+				"%q is not the name of a registry, repository or image", entry.Source)
+		}
+		registries = append(registries, entry)
+	}
+	return registries
+}
+
+// judgeAnnotation returns the registries that a ManagedCluster's annotation names.
+func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
+	if annotation == "" {
+		return nil, nil
+	}
+	var (
+		decoded struct {
+			Registries []addonv1beta1.ImageMirror `json:"registries"`
+		}
+		wrong mistakes
+	)
+	const field = "annotation " + clusterv1.ClusterImageRegistriesAnnotationKey
+	decoder := json.NewDecoder(strings.NewReader(annotation))
+	if err := decoder.Decode(&decoded); err != nil || decoder.More() {
+		wrong.add(field, "is not the JSON of an object with the list registries")
+		return nil, wrong
+	}
+	registries := judgeRegistries(field+": registries", decoded.Registries, &wrong)
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	return registries, nil
+}
+
+// mirrored returns the name of an image as the registries have it. Of the entries that
+// match, the last counts. A source matches whole names only: quay.io/ocm is no source of
+// quay.io/ocm-tools/agent. An empty one matches every image, of which the last part of
+// the name is kept.
+func mirrored(image string, registries []addonv1beta1.ImageMirror) string {
+	result := image
+	for _, entry := range registries {
+		if entry.Source == "" {
+			result = entry.Mirror + "/" + image[strings.LastIndex(image, "/")+1:]
+			continue
+		}
+		if rest, ok := strings.CutPrefix(image, entry.Source); ok && beginsAnew(rest) {
+			result = entry.Mirror + rest
+		}
+	}
+	return result
+}
+
+// beginsAnew reports whether the rest of an image's name is not the rest of a part of
+// it. A colon may begin a tag, or a port, which belongs to the host.
+func beginsAnew(rest string) bool {
+	switch {
+	case rest == "":
+		return true
+	case rest[0] == ':':
+		return !strings.Contains(rest, "/")
+	default:
+		return rest[0] == '/' || rest[0] == '@'
+	}
+}

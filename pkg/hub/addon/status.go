@@ -1,0 +1,47 @@
+package addon
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+)
+
+const (
+	// appliedMessage is the one message of the condition while nothing is wrong.
+	appliedMessage = "The agent's manifests are as its configuration says."
+
+	// missingFor is how long a configuration must be missing before that is written:
+	// Helm may replace it.
+	missingFor = 5 * time.Second
+
+	// refusedFor is how long a spoke must refuse a manifest before that is written: the
+	// first attempt to apply them often fails, because the namespace is not there yet.
+	refusedFor = 30 * time.Second
+)
+
+// configurationApplied words the condition ConfigurationApplied. Without a configuration
+// and without a problem there is none.
+func configurationApplied(o outcome) *conditions.Desired {
+	switch {
+	case o.refusal != nil:
+		desired := &conditions.Desired{
+			Status: metav1.ConditionFalse, Reason: o.refusal.reason, Message: o.refusal.message,
+		}
+		switch o.refusal.reason {
+		case contract.ReasonConfigurationMissing:
+			desired.HoldBack = missingFor
+		case contract.ReasonManifestsRefused:
+			desired.HoldBack = refusedFor
+		}
+		return desired
+	case o.configured:
+		return &conditions.Desired{
+			Status: metav1.ConditionTrue, Reason: contract.ReasonConfigurationApplied, Message: appliedMessage,
+		}
+	default:
+		return &conditions.Desired{Absent: true}
+	}
+}
