@@ -229,6 +229,36 @@ agent:
 	}
 }
 
+// TestImageByDigest: the digest names the image of manager, hook and agent, whatever the
+// tag is, and Secrets to pull it reach each of them.
+func TestImageByDigest(t *testing.T) {
+	const image = "example.com/inventory@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	objects := hubtest.MustRender(t, `
+image:
+  repository: example.com/inventory
+  tag: v9
+  digest: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+imagePullSecrets: [{name: hub}]
+`)
+	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template.Spec
+	hook := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec
+	for name, pod := range map[string]corev1.PodSpec{"manager": manager, "hook": hook} {
+		if got := pod.Containers[0].Image; got != image {
+			t.Errorf("the %s has image %s", name, got)
+		}
+		if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "hub"}}, pod.ImagePullSecrets); diff != "" {
+			t.Errorf("pull secrets of the %s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, want := range []string{
+		"--agent-image=" + image, "--agent-image-pull-secret=open-cluster-management-image-pull-credentials",
+	} {
+		if !slices.Contains(manager.Containers[0].Args, want) {
+			t.Errorf("the manager has no argument %s: %v", want, manager.Containers[0].Args)
+		}
+	}
+}
+
 func placed(namespace, name string) addonv1beta1.PlacementStrategy {
 	s := addonv1beta1.PlacementStrategy{PlacementRef: addonv1beta1.PlacementRef{Namespace: namespace, Name: name}}
 	s.RolloutStrategy.Type = "All"
@@ -265,7 +295,7 @@ func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 func TestManagerArguments(t *testing.T) {
 	values := `
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
-agent: {installNamespace: agents, claimLimit: 7, logLevel: 2}
+agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}]}
 cleanupTimeout: 90s
 cleanupJobTimeout: 45m
 workers: {total: 5, perNamespace: 2}
@@ -288,6 +318,8 @@ podAnnotations: {a: b}
 	want := []string{
 		"--agent-image=example.com/inventory:v9",
 		"--agent-image-pull-policy=Always",
+		"--agent-image-pull-secret=one",
+		"--agent-image-pull-secret=two",
 		"--agent-install-namespace=agents",
 		"--agent-claim-limit=7",
 		"--agent-log-level=2",
@@ -389,9 +421,14 @@ func TestSchemaRejects(t *testing.T) {
 			values: "agent: {existingConfig: {namespace: a, name: b}, config: {nodeSelector: {a: b}}}",
 			want:   "agent.config and agent.existingConfig are both set",
 		},
-		"a negative limit":       {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
-		"a limit in words":       {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
-		"an unknown pull policy": {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
+		"a negative limit":      {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
+		"a limit in words":      {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
+		"a digest that is none": {values: "image: {digest: latest}", want: "image/digest"},
+		"a digest of another sort": {
+			values: `image: {digest: "sha1:00"}`, want: "image/digest",
+		},
+		"a pull secret without a name": {values: "agent: {imagePullSecrets: [{}]}", want: "agent/imagePullSecrets/0"},
+		"an unknown pull policy":       {values: "image: {pullPolicy: Sometimes}", want: "image/pullPolicy"},
 		"a digest in place of a tag": {
 			values: `image: {repository: "example.com/a@sha256:00"}`,
 			want:   "image/repository",

@@ -83,6 +83,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	configured, err := addon.Add(ctx, mgr, addon.Options{
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
+		AgentPullSecrets:     opts.AgentImagePullSecrets,
 		InstallNamespace:     opts.AgentInstallNamespace,
 		ClaimLimit:           opts.AgentClaimLimit,
 		AgentLogLevel:        opts.AgentLogLevel,

@@ -31,6 +31,10 @@ type Options struct {
 	// AgentImagePullPolicy is that image's pull policy.
 	AgentImagePullPolicy string
 
+	// AgentImagePullSecrets are the Secrets, in the agent's namespace on the spokes, with
+	// which that image is pulled. They need not exist.
+	AgentImagePullSecrets []string
+
 	// AgentInstallNamespace is the namespace of the agent on the spokes.
 	AgentInstallNamespace string
 
@@ -141,6 +145,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "image the agent runs from on the spokes (required)")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
 		"pull policy of the agent's image: "+pullPolicies)
+	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
+		"Secret in the agent's namespace on the spokes with which the agent's image is pulled; may be repeated")
 	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace,
 		"namespace of the agent on the spokes")
 	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit,
@@ -198,6 +204,11 @@ func (o *Options) validate() error {
 	mistakes.Required("agent-image", o.AgentImage)
 	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
 		mistakes.Add("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
+	}
+	for _, secret := range o.AgentImagePullSecrets {
+		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
+			mistakes.Add("agent-image-pull-secret", "%q is not the name of a Secret: %s", secret, problems[0])
+		}
 	}
 	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {
 		mistakes.Add("agent-install-namespace", "%q is not a namespace name: %s", o.AgentInstallNamespace, problems[0])

@@ -21,6 +21,12 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.AgentImagePullPolicy = "Sometimes" },
 			want:   `--agent-image-pull-policy: "Sometimes" is not one of Always, IfNotPresent, Never`,
 		},
+		"a pull secret that cannot be": {
+			change: func(o *Options) { o.AgentImagePullSecrets = []string{"good", "a b"} },
+			want: `--agent-image-pull-secret: "a b" is not the name of a Secret: a lowercase RFC 1123 subdomain must consist of lower case ` +
+				`alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', ` +
+				`regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+		},
 		"namespace that cannot be": {
 			change: func(o *Options) { o.AgentInstallNamespace = "Not_One" },
 			want: `--agent-install-namespace: "Not_One" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +

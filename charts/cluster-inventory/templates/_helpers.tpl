@@ -13,7 +13,11 @@ app.kubernetes.io/component: manager
 {{- end }}
 
 {{- define "cluster-inventory.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
 {{- end }}
 
 {{- define "cluster-inventory.placementNamespace" -}}

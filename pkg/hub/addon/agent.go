@@ -37,6 +37,10 @@ type Options struct {
 	AgentImage           string
 	AgentImagePullPolicy string
 
+	// AgentPullSecrets are the names of Secrets, in the agent's namespace on the spokes,
+	// with which its image is pulled.
+	AgentPullSecrets []string
+
 	// InstallNamespace is the agent's namespace on the spokes.
 	InstallNamespace string
 
@@ -61,6 +65,7 @@ func (o Options) values() Values {
 		InstallNamespace: o.InstallNamespace,
 		Image:            o.AgentImage,
 		PullPolicy:       o.AgentImagePullPolicy,
+		PullSecrets:      o.AgentPullSecrets,
 		ClaimLimit:       o.ClaimLimit,
 		LogLevel:         o.AgentLogLevel,
 	}

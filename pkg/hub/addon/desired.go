@@ -38,9 +38,11 @@ type Values struct {
 	// InstallNamespace is the agent's namespace on the spoke.
 	InstallNamespace string
 
-	// Image and PullPolicy are the agent's and the clean-up Job's.
-	Image      string
-	PullPolicy string
+	// Image and PullPolicy are the agent's and the clean-up Job's, and PullSecrets the
+	// names of Secrets with which the image is pulled.
+	Image       string
+	PullPolicy  string
+	PullSecrets []string
 
 	// ClaimLimit is how many custom claims the klusterlet reports.
 	ClaimLimit int
@@ -172,6 +174,9 @@ func (v Values) fillSubjects(subjects []rbacv1.Subject) {
 func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequirements, args ...string) {
 	pod.NodeSelector, pod.Tolerations = v.NodeSelector, v.Tolerations
 	c := &pod.Containers[0]
+	for _, secret := range v.PullSecrets {
+		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
+	}
 	c.Image = v.Image
 	c.ImagePullPolicy = corev1.PullPolicy(v.PullPolicy)
 	c.Args = append(c.Args, args...)

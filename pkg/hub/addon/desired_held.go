@@ -121,6 +121,9 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 			CABundle: variable(container, contract.VariableProxyCA),
 		},
 	}
+	for _, secret := range pod.ImagePullSecrets {
+		values.PullSecrets = append(values.PullSecrets, secret.Name)
+	}
 	for _, argument := range container.Args {
 		if level, ok := strings.CutPrefix(argument, "-v="); ok {
 			values.LogLevel, _ = strconv.Atoi(level) // 0 if it is none

@@ -18,6 +18,7 @@ import (
 // configured are values of a cluster that has everything configured.
 func configured() Values {
 	v := values()
+	v.PullSecrets = []string{"one", "another"}
 	v.NodeSelector = map[string]string{"zone": "a"}
 	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}
 	v.Proxy = Proxy{HTTP: "http://proxy:1", HTTPS: "https://proxy:2", No: "localhost", CABundle: "a CA"}

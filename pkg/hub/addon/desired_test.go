@@ -126,6 +126,9 @@ func TestRenderPutsPodsWhereAndAsConfigured(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"zone": "a"}, pod.NodeSelector); diff != "" {
 			t.Errorf("node selector (-want +got):\n%s", diff)
 		}
+		if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "one"}, {Name: "another"}}, pod.ImagePullSecrets); diff != "" {
+			t.Errorf("pull secrets (-want +got):\n%s", diff)
+		}
 		if diff := cmp.Diff([]corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}, pod.Tolerations); diff != "" {
 			t.Errorf("tolerations (-want +got):\n%s", diff)
 		}
@@ -229,6 +232,7 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		"pull policy":        {change: func(v *Values) { v.PullPolicy = "Never" }, want: pods},
 		"a new installation": {change: func(v *Values) { v.AddonUID = "uid-2" }, want: pods},
 		"log level":          {change: func(v *Values) { v.LogLevel = 4 }, want: pods},
+		"pull secrets":       {change: func(v *Values) { v.PullSecrets = []string{"a"} }, want: pods},
 		"node selector":      {change: func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} }, want: pods},
 		"tolerations":        {change: func(v *Values) { v.Tolerations = []corev1.Toleration{{Key: "a"}} }, want: pods},
 		"proxy":              {change: func(v *Values) { v.Proxy.HTTPS = "http://proxy" }, want: pods},
