@@ -24,7 +24,6 @@ const (
 
 	// reading concerns its token.
 	reading
-	tasks
 )
 
 // attempt is a task that may fail.

@@ -41,8 +41,14 @@ type operations struct {
 
 	mu       sync.Mutex
 	busy     map[accountCopy]*operation
-	inFlight map[string]*[tasks]int                      // by namespace
-	waiting  kube.SetIndex[string, types.NamespacedName] // accounts for which there was no room, by namespace
+	inFlight map[share]int
+	waiting  kube.SetIndex[share, types.NamespacedName] // accounts for which there was no room
+}
+
+// share is what is done of one kind in a namespace: as much as it may have in flight.
+type share struct {
+	namespace string
+	task      task
 }
 
 // accountCopy is the copy of an account in a namespace. One thing is done about it at a
@@ -57,8 +63,8 @@ func newOperations(
 ) *operations {
 	return &operations{
 		perNamespace: perNamespace, wait: wait, failures: failures, again: again,
-		busy: map[accountCopy]*operation{}, inFlight: map[string]*[tasks]int{},
-		waiting: kube.SetIndex[string, types.NamespacedName]{},
+		busy: map[accountCopy]*operation{}, inFlight: map[share]int{},
+		waiting: kube.SetIndex[share, types.NamespacedName]{},
 	}
 }
 
@@ -143,15 +149,12 @@ func (o *operations) mayWrite(account types.NamespacedName, to request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, busy := o.busy[accountCopy{account, to.namespace}]
-	return !busy && !o.isFull(to.namespace, writing) &&
+	return !busy && o.room(share{to.namespace, writing}) > 0 &&
 		!o.failures.isPaused(attempt{account, to.namespace, writing}, to.goal)
 }
 
-// isFull requires the lock.
-func (o *operations) isFull(namespace string, what task) bool {
-	counts := o.inFlight[namespace]
-	return counts != nil && counts[what] >= o.perNamespace
-}
+// room is how much more may be begun. The lock is held.
+func (o *operations) room(in share) int { return o.perNamespace - o.inFlight[in] }
 
 // begin returns an operation, or nil and what to do instead.
 func (o *operations) begin(in accountCopy, what task, to goal) (op *operation, instead effect) {
@@ -163,17 +166,15 @@ func (o *operations) begin(in accountCopy, what task, to goal) (op *operation, i
 	if instead, paused := o.failures.instead(attempt{in.account, in.namespace, what}, to); paused {
 		return nil, instead
 	}
-	if o.isFull(in.namespace, what) {
-		o.waiting.Insert(in.namespace, in.account)
+	of := share{in.namespace, what}
+	if o.room(of) <= 0 {
+		o.waiting.Insert(of, in.account)
 		if what == writing {
 			return nil, effect{undecided: true, again: fullWaitToWrite}
 		}
 		return nil, effect{undecided: true, again: fullWait}
 	}
-	if o.inFlight[in.namespace] == nil {
-		o.inFlight[in.namespace] = &[tasks]int{}
-	}
-	o.inFlight[in.namespace][what]++
+	o.inFlight[of]++
 	op = &operation{copy: in, task: what, goal: to, done: make(chan struct{})}
 	o.busy[in] = op
 	return op, effect{}
@@ -196,25 +197,36 @@ func (o *operations) resultOf(op *operation) effect {
 func (o *operations) end(op *operation, result effect) {
 	var enqueue []types.NamespacedName
 	o.mu.Lock()
-	namespace := op.copy.namespace
-	op.result = o.failures.record(attempt{op.copy.account, namespace, op.task}, op.goal, result, !op.left)
+	what, of := attempt{op.copy.account, op.copy.namespace, op.task}, share{op.copy.namespace, op.task}
+	op.result = o.failures.record(what, op.goal, result, !op.left)
 	close(op.done)
 	delete(o.busy, op.copy)
-	if o.inFlight[namespace][op.task]--; *o.inFlight[namespace] == ([tasks]int{}) {
-		delete(o.inFlight, namespace)
+	if o.inFlight[of]--; o.inFlight[of] == 0 {
+		delete(o.inFlight, of)
 	}
 	if op.left {
 		enqueue = append(enqueue, op.copy.account)
 	}
-	for account := range o.waiting[namespace] {
-		o.waiting.Delete(namespace, account)
-		enqueue = append(enqueue, account)
-		break
-	}
+	enqueue = append(enqueue, o.takeWaiting(of)...)
 	o.mu.Unlock()
 	for _, account := range enqueue {
 		o.again(account)
 	}
+}
+
+// takeWaiting takes out as many accounts that wait as there is room for. Those that were
+// taken out before may not have used theirs. The lock is held.
+func (o *operations) takeWaiting(of share) []types.NamespacedName {
+	var accounts []types.NamespacedName
+	room := o.room(of)
+	for account := range o.waiting[of] {
+		if len(accounts) == room {
+			break
+		}
+		o.waiting.Delete(of, account)
+		accounts = append(accounts, account)
+	}
+	return accounts
 }
 
 // namespacesOf returns where something is being done about an account's copies.

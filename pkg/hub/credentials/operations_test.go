@@ -244,12 +244,34 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 			t.Error("there is room in a namespace that is full")
 		}
 	}
-	if n := len(r.waiting["slow"]); n != 1 {
+	if n := len(r.waiting[share{"slow", writing}]); n != 1 {
 		t.Errorf("waits %d times", n)
 	}
 	end(effect{})
 	r.enqueues("alice", "bob")
 	if !r.mayWrite(alice, request{namespace: "slow"}) {
 		t.Error("there is no room in an empty namespace")
+	}
+}
+
+// Whoever is told that there is room may not want it any more. The next that ends makes
+// it known to others.
+func TestRoomThatNobodyTookIsOfferedAgain(t *testing.T) {
+	r := newControlled(t, time.Millisecond)
+	end := r.hold("slow")
+	account := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "c", Name: name} }
+	for _, name := range []string{"first", "second", "third", "fourth", "fifth"} {
+		r.do(account(name), writing, "slow")
+	}
+	told := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.enqueued)
+	}
+	for _, want := range []int{2, 5} { // whose operation ended, and those for whom there is room
+		end(effect{})
+		apitest.Eventually(t, apitest.Patience, "accounts are told", func() string {
+			return cmp.Diff(want, told())
+		})
 	}
 }
