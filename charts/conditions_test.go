@@ -144,8 +144,9 @@ func testConditionsOfAHealthyFleet(t *testing.T) {
 	})
 	f.wrote("an account", 0, map[string]int{"POST rolebindings": 2, "POST secrets": 1})
 
+	refused := f.name(1) // the addon that knows it is read anew all the time
 	refuse := func(call apitest.Call) apitest.Fault {
-		if call.Resource == "clusterprofiles/status" && call.Method == http.MethodPatch && call.Mentions(f.name(1)) {
+		if call.Resource == "clusterprofiles/status" && call.Method == http.MethodPatch && call.Mentions(refused) {
 			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "a webhook refuses it"}
 		}
 		return apitest.Fault{}

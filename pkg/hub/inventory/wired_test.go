@@ -15,11 +15,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -90,6 +92,10 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 func cacheOptions() map[client.Object]cache.ByObject {
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, CacheOptions(limits))
+	// Of addons, the manager may list those of this name only.
+	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
+		Field: fields.OneTermEqualSelector(metav1.ObjectNameField, "cluster-inventory"),
+	}
 	return byObject
 }
 
