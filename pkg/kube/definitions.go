@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,9 +21,16 @@ import (
 )
 
 const (
-	// RestoreTime is how long the objects of a CRD that was created anew may be
-	// missing before that means anything: who restores a backup creates the CRD first.
+	// RestoreTime is how long nothing must have been added before what a CRD that was
+	// created anew lacks means anything: who restores a backup creates the CRD first, and
+	// then one object after the other, kind by kind.
 	RestoreTime = time.Minute
+
+	// RestoreLimit is how long what such a CRD lacks may mean nothing, however often
+	// something is added: a fleet that grows all the time must not keep for ever what
+	// nobody wants any more. Ten thousand clusters, each with its addon and an account,
+	// take 25 minutes at twenty objects a second.
+	RestoreLimit = 30 * time.Minute
 
 	// relistRecheck is how soon to look again whether an informer has caught up with
 	// a CRD that was created anew; no event tells.
@@ -44,10 +52,6 @@ const (
 	// may be about to be restored. What is there counts.
 	Restoring
 
-	// Young means that the CRD is so new that the same may be true. It was new when this
-	// process began, together with the others.
-	Young
-
 	// Served means that what the cache lacks does not exist.
 	Served
 )
@@ -57,8 +61,8 @@ type Source struct {
 	// CRD is the name of the kind's CustomResourceDefinition.
 	CRD string
 
-	// Informer holds the objects. It must be able to tell how far it has come, as
-	// those of client-go are.
+	// Informer holds the objects. It must be one of client-go's, which tell how far they
+	// have come.
 	Informer any
 
 	// OwnWork is true when nobody but this process makes the objects: nothing needs to
@@ -66,8 +70,11 @@ type Source struct {
 	OwnWork bool
 }
 
-// progress is the part of an informer that tells how far it has come.
-type progress interface{ LastSyncResourceVersion() string }
+// informer is the part of client-go's informers that is needed.
+type informer interface {
+	LastSyncResourceVersion() string
+	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
+}
 
 // Definitions tells objects that vanished with their CustomResourceDefinition from
 // objects that somebody deleted. The API server deletes the objects first and the CRD
@@ -78,8 +85,9 @@ type progress interface{ LastSyncResourceVersion() string }
 // deleted. So Confirm reads it live, which is needed before something is done because
 // an object is missing. It is safe for concurrent use.
 type Definitions struct {
-	live  client.Reader
-	clock clock.PassiveClock
+	live   client.Reader
+	clock  clock.PassiveClock
+	growth *Growth
 
 	mu    sync.Mutex
 	known map[string]*definition // by the name of the CRD
@@ -89,11 +97,13 @@ type Definitions struct {
 type definition struct {
 	Source
 
-	// uid is that of the CRD which the informer has listed under; until is when
-	// missing objects begin to mean something.
-	uid      types.UID
-	until    time.Time
-	replaced bool // whether an earlier CRD is known of
+	// uid is that of the CRD which the informer has listed under.
+	uid types.UID
+
+	// waiting is true until missing objects begin to mean something, which once seen
+	// stays so. The wait began at since, and ends at limit at the latest.
+	waiting      bool
+	since, limit time.Time
 
 	// next is a CRD created anew that the informer may not have listed under yet.
 	// least is the resource version that tells.
@@ -106,19 +116,20 @@ type definition struct {
 }
 
 // NewDefinitions returns Definitions that know of no kind. live reads past every
-// cache.
-func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
-	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
+// cache. Definitions of kinds that may be restored together share their growth.
+func NewDefinitions(live client.Reader, growth *Growth, clock clock.PassiveClock) *Definitions {
+	return &Definitions{live: live, clock: clock, growth: growth, known: map[string]*definition{}}
 }
 
 // Follow begins to follow kinds, whose informers must have synced. crds reads a cache
 // of the metadata of CRDs.
 //
-// A CRD that is younger than RestoreTime may have been created anew before this
-// process began. If another of the same call is older than it by more than that, it
-// was. Otherwise this is a new hub, unless there is something that was made when the
-// objects were there: fresh says that there is nothing.
-func (d *Definitions) Follow(ctx context.Context, crds client.Reader, fresh bool, sources ...Source) error {
+// CRDs may have been created anew before this process began. restored says that there is
+// something that was made of objects which are missing or younger: then every CRD counts
+// as created anew. Otherwise one does if another of the same call is older by more than
+// RestoreTime. Either way the wait began with the CRD, and the objects' own times tell
+// when the last was added.
+func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored bool, sources ...Source) error {
 	cached := make([]*metav1.PartialObjectMetadata, len(sources))
 	var oldest time.Time
 	for i, source := range sources {
@@ -126,29 +137,61 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, fresh bool
 		if cached[i], err = readCRD(ctx, crds, source.CRD); err != nil {
 			return err
 		}
-		if cached[i] != nil && (oldest.IsZero() || cached[i].CreationTimestamp.Time.Before(oldest)) {
-			oldest = cached[i].CreationTimestamp.Time
+		if cached[i] == nil || source.OwnWork {
+			continue
 		}
-		if _, ok := source.Informer.(progress); !ok {
-			return fmt.Errorf("following %s: the informer cannot tell how far it has come", source.CRD)
+		if created := cached[i].CreationTimestamp.Time; oldest.IsZero() || created.Before(oldest) {
+			oldest = created
 		}
+	}
+	if err := d.followGrowth(ctx, sources); err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.clock.Now()
 	for i, source := range sources {
 		def := &definition{Source: source}
 		if crd := cached[i]; crd != nil {
+			created := crd.CreationTimestamp.Time
 			def.uid = crd.UID
-			def.replaced = crd.CreationTimestamp.Sub(oldest) > RestoreTime
-			if !source.OwnWork && (def.replaced || !fresh) {
-				def.until = now.Add(min(crd.CreationTimestamp.Add(RestoreTime).Sub(now), RestoreTime))
+			if restored || created.Sub(oldest) > RestoreTime {
+				def.await(created)
 			}
 		}
-		def.announced = def.standing(cached[i], now)
+		def.announced = d.standing(def, cached[i])
 		d.known[source.CRD] = def
 	}
 	return nil
+}
+
+// followGrowth takes note of the objects of kinds that are there, and of those that are
+// added from now on.
+func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error {
+	var noted []toolscache.InformerSynced
+	for _, source := range sources {
+		objects, ok := source.Informer.(informer)
+		if !ok {
+			return fmt.Errorf("following %s: the informer cannot tell how far it has come", source.CRD)
+		}
+		if source.OwnWork {
+			continue
+		}
+		registration, err := objects.AddEventHandler(d.growth.handler(d.clock))
+		if err != nil {
+			return fmt.Errorf("following %s: %w", source.CRD, err)
+		}
+		noted = append(noted, registration.HasSynced)
+	}
+	if len(noted) > 0 && !toolscache.WaitForCacheSync(ctx.Done(), noted...) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// await begins to wait for objects of a CRD that was created anew.
+func (f *definition) await(since time.Time) {
+	f.waiting = !f.OwnWork
+	f.since, f.limit = since, since.Add(RestoreLimit)
 }
 
 func readCRD(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
@@ -168,31 +211,49 @@ func (d *Definitions) Standing(ctx context.Context, crds client.Reader, name str
 	if !ok {
 		return Unserved, nil
 	}
-	return def.standing(cached, d.clock.Now()), nil
+	return d.standing(def, cached), nil
 }
 
-func (f *definition) standing(cached *metav1.PartialObjectMetadata, now time.Time) Standing {
+// standing requires the lock.
+func (d *Definitions) standing(def *definition, cached *metav1.PartialObjectMetadata) Standing {
 	switch {
-	case cached == nil, cached.DeletionTimestamp != nil, cached.UID != f.uid:
+	case cached == nil, cached.DeletionTimestamp != nil, cached.UID != def.uid:
 		return Unserved
-	case !now.Before(f.until):
-		return Served
-	case f.replaced:
+	case d.left(def) > 0:
 		return Restoring
 	default:
-		return Young
+		return Served
 	}
 }
 
+// left returns how long it takes until missing objects mean something, if none is added
+// until then. It requires the lock.
+func (d *Definitions) left(def *definition) time.Duration {
+	if !def.waiting {
+		return 0
+	}
+	now := d.clock.Now()
+	if def.since.After(now) { // the clock was set back
+		def.await(now)
+	}
+	until := def.since
+	if grown := d.growth.last(now); grown.After(until) {
+		until = grown
+	}
+	left := min(until.Add(RestoreTime).Sub(now), def.limit.Sub(now))
+	def.waiting = left > 0
+	return max(left, 0)
+}
+
 // Left returns how long it takes until what the caches of some kinds lack means
-// something, provided that nothing happens until then.
+// something, provided that nothing is added until then.
 func (d *Definitions) Left(names ...string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var left time.Duration
 	for _, name := range names {
 		if def, ok := d.known[name]; ok {
-			left = max(left, def.until.Sub(d.clock.Now()))
+			left = max(left, d.left(def))
 		}
 	}
 	return left
@@ -248,7 +309,7 @@ func (d *Definitions) confirm(ctx context.Context, name string) (confirmed bool,
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return def.standing(crd, d.clock.Now()) == Served, nil
+	return d.standing(def, crd) == Served, nil
 }
 
 // liveRead shares the reads of one object among those who ask at the same time: each
@@ -333,20 +394,19 @@ func (d *Definitions) Refresh(
 	if !ok {
 		return 0, false, nil
 	}
-	now := d.clock.Now()
 	if cached != nil && cached.DeletionTimestamp == nil && cached.UID != def.uid {
 		if !def.hasListed() {
 			again = relistRecheck
 		} else {
-			def.uid, def.replaced, def.until = cached.UID, true, now
-			if !def.OwnWork {
-				def.until = now.Add(RestoreTime)
-			}
+			now := d.clock.Now()
+			def.uid = cached.UID
+			def.await(now)
+			d.growth.added(now) // others may be restored after this kind
 		}
 	}
-	standing := def.standing(cached, now)
-	if standing == Restoring || standing == Young {
-		again = def.until.Sub(now)
+	standing := d.standing(def, cached)
+	if standing == Restoring {
+		again = d.left(def)
 	}
 	announce = standing != def.announced
 	def.announced = standing
@@ -357,7 +417,7 @@ func (d *Definitions) Refresh(
 // anew: by a list, or by a watch that outlived the old CRD. Resource versions count
 // the writes of all kinds together.
 func (f *definition) hasListed() bool {
-	informer, _ := f.Informer.(progress)
-	reached := informer.LastSyncResourceVersion()
+	objects, _ := f.Informer.(informer)
+	reached := objects.LastSyncResourceVersion()
 	return reached == f.least || IsNewer(reached, f.least)
 }

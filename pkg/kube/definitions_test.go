@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,9 +36,45 @@ func (r *crdReader) Get(_ context.Context, key types.NamespacedName, obj client.
 	return nil
 }
 
-type informerAt string
+// fakeInformer holds objects that a test adds.
+type fakeInformer struct {
+	version  string
+	objects  []client.Object
+	handlers []toolscache.ResourceEventHandler
+}
 
-func (i *informerAt) LastSyncResourceVersion() string { return string(*i) }
+func (i *fakeInformer) LastSyncResourceVersion() string { return i.version }
+
+func (i *fakeInformer) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	for _, object := range i.objects {
+		handler.OnAdd(object, true)
+	}
+	i.handlers = append(i.handlers, handler)
+	return registered{}, nil
+}
+
+// add has an object come, as by a watch.
+func (i *fakeInformer) add() {
+	for _, handler := range i.handlers {
+		handler.OnAdd(Partial(NamespaceKind), false)
+	}
+}
+
+// change has an object change and go.
+func (i *fakeInformer) change() {
+	for _, handler := range i.handlers {
+		handler.OnUpdate(Partial(NamespaceKind), Partial(NamespaceKind))
+		handler.OnDelete(Partial(NamespaceKind))
+	}
+}
+
+type registered struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registered) HasSynced() bool { return true }
 
 // crdScene is a kind "a", and its CRD as the cache and the API server know it.
 type crdScene struct {
@@ -45,16 +82,17 @@ type crdScene struct {
 	t           *testing.T
 	time        *testingclock.FakePassiveClock
 	cache, live *crdReader
-	informer    informerAt
+	informer    fakeInformer
+	growth      Growth
 }
 
 func newCRDScene(t *testing.T) *crdScene {
 	s := &crdScene{
 		t: t, time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),
 		cache: &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}},
-		live:  &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}}, informer: "10",
+		live:  &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}}, informer: fakeInformer{version: "10"},
 	}
-	s.Definitions = NewDefinitions(s.live, s.time)
+	s.Definitions = NewDefinitions(s.live, &s.growth, s.time)
 	return s
 }
 
@@ -80,12 +118,12 @@ func (s *crdScene) both(uid, version string) {
 	}
 }
 
-func (s *crdScene) follow(fresh bool, sources ...Source) {
+func (s *crdScene) follow(restored bool, sources ...Source) {
 	s.t.Helper()
 	if len(sources) == 0 {
 		sources = []Source{{CRD: "a", Informer: &s.informer}}
 	}
-	if err := s.Follow(s.t.Context(), s.cache, fresh, sources...); err != nil {
+	if err := s.Follow(s.t.Context(), s.cache, restored, sources...); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -146,10 +184,10 @@ func TestACRDThatIsCreatedAnew(t *testing.T) {
 	s.stands(Unserved) // as long as the informer may not have listed under it
 	s.confirms("a")
 	s.refreshes(time.Second, false)
-	s.informer = "19" // from a watch that the old CRD's end has not closed yet
+	s.informer.version = "19" // from a watch that the old CRD's end has not closed yet
 	s.both("u2", "21")
 	s.refreshes(time.Second, false)
-	s.informer = "20"
+	s.informer.version = "20"
 	s.refreshes(time.Minute, true)
 	s.stands(Restoring)
 	s.confirms("a")
@@ -169,7 +207,7 @@ func TestACRDThatIsCreatedAnew(t *testing.T) {
 func TestACRDThatIsCreatedAnewWithinTheMinute(t *testing.T) {
 	s := newCRDScene(t)
 	s.old()
-	s.informer = "100"
+	s.informer.version = "100"
 	s.both("u2", "20") // nobody saw the first go
 	s.stands(Unserved)
 	s.refreshes(time.Minute, true)
@@ -177,7 +215,7 @@ func TestACRDThatIsCreatedAnewWithinTheMinute(t *testing.T) {
 	s.both("u3", "101")
 	s.stands(Unserved)
 	s.refreshes(time.Second, true)
-	s.informer = "102"
+	s.informer.version = "102"
 	s.refreshes(time.Minute, true)
 	s.later(30 * time.Second)
 	s.stands(Restoring)
@@ -186,35 +224,138 @@ func TestACRDThatIsCreatedAnewWithinTheMinute(t *testing.T) {
 func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
 	s := newCRDScene(t)
 	s.both("u1", "5")
-	s.follow(false, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
+	s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
 	s.stands(Served)
 	s.both("u2", "20")
 	s.stands(Unserved)
 	s.refreshes(time.Second, true)
-	s.informer = "20"
+	s.informer.version = "20"
 	s.refreshes(0, true)
 	s.stands(Served)
 }
 
+// anew begins with a CRD that was created anew just now.
+func (s *crdScene) anew() {
+	s.t.Helper()
+	s.old()
+	s.both("u2", "20")
+	s.informer.version = "20"
+	s.refreshes(time.Minute, true)
+	s.stands(Restoring)
+}
+
+// TestASlowRestoreIsWaitedFor restores ten thousand objects in bursts, of a kind that was
+// not created anew at first and then of the one that was.
+func TestASlowRestoreIsWaitedFor(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	other := &fakeInformer{}
+	s.cache.crds["b"] = s.crd("b", "v", "6", time.Hour)
+	s.follow(false, Source{CRD: "b", Informer: other})
+	for burst := range 10 {
+		s.later(59 * time.Second)
+		s.refreshes(time.Second, false)
+		s.confirms("a")
+		restored := other
+		if burst > 5 {
+			restored = &s.informer
+		}
+		for range 1000 {
+			restored.add()
+		}
+		s.refreshes(time.Minute, false)
+	}
+	s.later(59 * time.Second)
+	s.informer.change() // which restores nothing
+	s.stands(Restoring)
+	s.later(time.Second)
+	s.refreshes(0, true)
+	s.confirms("")
+	s.informer.add()
+	s.stands(Served) // for good
+}
+
+// TestAFleetThatGrowsForEver holds up what must go for half an hour.
+func TestAFleetThatGrowsForEver(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	for waited := 30 * time.Second; waited < 30*time.Minute; waited += 30 * time.Second {
+		s.later(30 * time.Second)
+		s.informer.add()
+		s.refreshes(min(time.Minute, 30*time.Minute-waited), false)
+	}
+	s.later(30*time.Second - 1)
+	s.informer.add()
+	s.refreshes(1, false)
+	s.later(1)
+	s.refreshes(0, true)
+	s.stands(Served)
+	s.informer.add()
+	s.stands(Served)
+}
+
+// TestGrowthIsShared: kinds that others follow are restored together with these.
+func TestGrowthIsShared(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
+	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
+	if err := others.Follow(t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
+		t.Fatal(err)
+	}
+	s.later(40 * time.Second)
+	other.add()
+	s.refreshes(time.Minute, false)
+	s.later(40 * time.Second)
+	s.cache.crds["b"] = s.crd("b", "v2", "30", 0)
+	other.version = "30"
+	if _, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil {
+		t.Fatal(err)
+	}
+	s.refreshes(time.Minute, false) // another CRD was created anew
+}
+
+func TestTheClockIsSetBackDuringARestore(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	s.later(30 * time.Second)
+	s.informer.add()
+	s.later(-time.Hour)
+	s.refreshes(time.Minute, false)
+	s.later(time.Minute)
+	s.stands(Served)
+}
+
 func TestTheFirstSightOfACRD(t *testing.T) {
+	const none = 24 * time.Hour
 	for name, test := range map[string]struct {
 		age, otherAge time.Duration
-		fresh         bool
+		newest        time.Duration // the age of the newest object; zero if there is none
+		restored      bool
 		want          Standing
 		left          time.Duration
 	}{
-		"old":                                   {age: time.Hour, otherAge: time.Hour, want: Served},
-		"a minute old":                          {age: time.Minute, otherAge: time.Hour, want: Served},
-		"new, and so are the others":            {age: 20 * time.Second, otherAge: 30 * time.Second, want: Young, left: 40 * time.Second},
-		"on a new hub":                          {age: 20 * time.Second, otherAge: 30 * time.Second, fresh: true, want: Served},
-		"new, while others are old":             {age: 20 * time.Second, otherAge: time.Hour, want: Restoring, left: 40 * time.Second},
-		"new on a hub that has nothing to lose": {age: 20 * time.Second, otherAge: time.Hour, fresh: true, want: Restoring, left: 40 * time.Second},
-		"by a clock that is behind":             {age: -time.Hour, otherAge: -time.Hour, want: Young, left: time.Minute},
+		"old":                                {age: time.Hour, otherAge: time.Hour, newest: time.Second, restored: true, want: Served},
+		"on a new hub":                       {age: 20 * time.Second, otherAge: 30 * time.Second, newest: time.Second, want: Served},
+		"created anew":                       {age: 20 * time.Second, otherAge: 30 * time.Second, restored: true, want: Restoring, left: 40 * time.Second},
+		"created anew, nothing added since":  {age: time.Minute, otherAge: time.Minute, restored: true, want: Served},
+		"being restored for minutes":         {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: 10 * time.Second, restored: true, want: Restoring, left: 50 * time.Second},
+		"restored for minutes, and done":     {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: time.Minute, restored: true, want: Served},
+		"at the end of the longest wait":     {age: 30*time.Minute - 5, otherAge: time.Hour, newest: time.Second, want: Restoring, left: 5},
+		"new, while others are old":          {age: 20 * time.Second, otherAge: time.Hour, want: Restoring, left: 40 * time.Second},
+		"by a clock that is behind":          {age: -time.Hour, otherAge: -time.Hour, newest: -time.Hour, restored: true, want: Restoring, left: time.Minute},
+		"new, while the others are our work": {age: 20 * time.Second, otherAge: none, want: Served},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCRDScene(t)
 			s.cache.crds["a"], s.cache.crds["b"] = s.crd("a", "u", "5", test.age), s.crd("b", "v", "6", test.otherAge)
-			s.follow(test.fresh, Source{CRD: "a", Informer: &s.informer}, Source{CRD: "b", Informer: &s.informer})
+			if test.newest != 0 {
+				object := Partial(NamespaceKind)
+				object.CreationTimestamp = metav1.NewTime(s.time.Now().Add(-test.newest))
+				s.informer.objects = append(s.informer.objects, object)
+			}
+			s.follow(test.restored, Source{CRD: "a", Informer: &s.informer},
+				Source{CRD: "b", Informer: &fakeInformer{}, OwnWork: test.otherAge == none})
 			s.stands(test.want)
 			s.refreshes(test.left, false)
 			s.later(time.Minute)
@@ -233,7 +374,7 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 		s.follow(false)
 		s.stands(Unserved)
 		s.both("u1", "20")
-		s.informer = "20"
+		s.informer.version = "20"
 		s.refreshes(time.Minute, true)
 		s.stands(Restoring)
 	})

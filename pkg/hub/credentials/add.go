@@ -79,6 +79,10 @@ type Rule interface {
 	// SubscribeEarly has touched called for every pair that an event concerns, before
 	// anything is done about it. touched returns at once.
 	SubscribeEarly(touched func(pair types.NamespacedName))
+
+	// Growth tells when an object that the rule reads was last added. Accounts are
+	// restored together with these.
+	Growth() *kube.Growth
 }
 
 // UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
@@ -200,7 +204,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		mgr:            mgr,
 		opts:           opts,
 		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
-		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Clock),
+		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		accountTrigger: &kube.Trigger{},
@@ -316,19 +320,33 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 	if c.following {
 		return nil
 	}
-	bindings := &rbacv1.RoleBindingList{}
-	if err := c.mgr.GetCache().List(ctx, bindings, kube.Uncopied); err != nil {
-		return fmt.Errorf("listing RoleBindings that tell of copies: %w", err)
-	}
-	tellsOfCopies := func(binding rbacv1.RoleBinding) bool { return binding.Name == contract.TokenTargetRole }
-	fresh := !slices.ContainsFunc(bindings.Items, tellsOfCopies)
-	accounts := kube.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
-	if err := c.definitions.Follow(ctx, c.mgr.GetCache(), fresh, accounts); err != nil {
+	restored, err := c.observeRestored(ctx)
+	if err != nil {
 		return err
 	}
-	err := c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) { c.enqueueEverything() })
+	accounts := kube.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
+	if err := c.definitions.Follow(ctx, c.mgr.GetCache(), restored, accounts); err != nil {
+		return err
+	}
+	err = c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) { c.enqueueEverything() })
 	c.following = err == nil
 	return err
+}
+
+// observeRestored reports whether there were copies before the CRD of the accounts was
+// created.
+func (c *Credentials) observeRestored(ctx context.Context) (bool, error) {
+	crd, err := kube.Get(ctx, c.mgr.GetCache(), types.NamespacedName{Name: source.AccountCRD}, kube.Partial(kube.CRDKind))
+	if err != nil || crd == nil {
+		return false, err
+	}
+	bindings := &rbacv1.RoleBindingList{}
+	if err := c.mgr.GetCache().List(ctx, bindings, kube.Uncopied); err != nil {
+		return false, fmt.Errorf("listing RoleBindings that tell of copies: %w", err)
+	}
+	return slices.ContainsFunc(bindings.Items, func(binding rbacv1.RoleBinding) bool {
+		return binding.Name == contract.TokenTargetRole && binding.CreationTimestamp.Before(&crd.CreationTimestamp)
+	}), nil
 }
 
 // allReconciled reports whether it is known which RoleBindings are needed. Where

@@ -1,8 +1,10 @@
 package credentials
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -28,6 +30,50 @@ func (w *world) relisted(account client.Object, missing bool) {
 		}
 		return ""
 	})
+}
+
+// TestAccountsThatAreRestoredSlowly: as long as anything is restored, be it of another
+// kind, the copy of an account that is still missing stays.
+func TestAccountsThatAreRestoredSlowly(t *testing.T) {
+	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	w := newWorldOn(t, srv)
+	ahead := kube.RestoreTime
+	now := apitest.Ahead(ahead)
+	w.opts.Clock = now
+	c, team := w.cluster(w.Name("c")), w.team()
+	w.publish(team, c)
+	w.start()
+	account := w.Account(c, "reader", team)
+	copied := w.holds(team, c, "reader", w.Rotate(account))
+	w.wire.Reset()
+	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
+	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	w.relisted(account, true)
+	for i := range 5 {
+		ahead += 50 * time.Second
+		now.Set(ahead)
+		next := w.cluster(w.Name(fmt.Sprintf("next-%d-", i)))
+		w.publish(team, next)
+		began := now.Now()
+		other := w.account(next, "reader", team)
+		w.Eventually("the manager sees another account", func() string {
+			if w.rule.growth.Last().Before(began) {
+				return "nothing was added"
+			}
+			return ""
+		})
+		w.creds.enqueueAccount(client.ObjectKeyFromObject(account))
+		w.holds(team, next, "reader", w.Rotate(other))
+	}
+	restore()
+	w.relisted(account, false)
+	w.MustGet(account)
+	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
+		t.Errorf("the copy was made anew")
+	}
+	if got := w.deleted(); len(got) > 0 {
+		t.Errorf("deleted: %v", got)
+	}
 }
 
 // deleted returns the requests that deleted something.

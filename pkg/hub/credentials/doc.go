@@ -22,8 +22,8 @@
 //
 // A definite no withdraws the copy at once. What cannot be told, such as an API
 // server's error or a Placement that has not decided, creates nothing and deletes
-// nothing. An account that vanishes with its CRD, or comes back without its status a
-// minute or less after the CRD did, is no reason to withdraw anything either.
+// nothing. An account that vanishes with its CRD, or comes back without its status
+// while objects are being restored, is no reason to withdraw anything either.
 //
 // # Packages
 //

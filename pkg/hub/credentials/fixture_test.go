@@ -101,6 +101,7 @@ type rule struct {
 	changed func(types.NamespacedName)
 	touched func(types.NamespacedName)
 	listed  client.Reader
+	growth  kube.Growth
 }
 
 func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
@@ -145,6 +146,8 @@ func (r *rule) breakFor(namespace string) {
 	defer r.mu.Unlock()
 	r.broken = namespace
 }
+
+func (r *rule) Growth() *kube.Growth { return &r.growth }
 
 func (r *rule) say(namespace, cluster string, answer selection.Result) {
 	pair := types.NamespacedName{Namespace: namespace, Name: cluster}

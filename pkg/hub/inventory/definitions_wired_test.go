@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,6 +18,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -26,6 +28,7 @@ type restoration struct {
 	*world
 	server   *apitest.Server
 	wire     *apitest.Wire
+	rule     *selection.Rule
 	time     *apitest.Clock
 	ahead    time.Duration
 	claims   int
@@ -45,16 +48,34 @@ func newRestoration(t *testing.T) *restoration {
 	r.c = r.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
 	r.other = r.Cluster("other", ocmtest.InSet(set.Name))
 	r.Placement(r.one, "view", r.c.Name)
-	startManager(t, r.wire.Tap(asManager(t, server, r.world)), Options{Guard: &switchGuard{}, Clock: r.time})
+	startWith(t, r.wire.Tap(asManager(t, server, r.world)), cacheOptions(), func(mgr manager.Manager) Options {
+		r.rule = selection.New(mgr.GetCache(), mgr.GetAPIReader(), r.time)
+		return Options{Rule: r.rule, Guard: &switchGuard{}, Clock: r.time}
+	})
 	r.exists(r.all, r.other.Name, true)
 	r.follows()
 	return r
 }
 
 // later lets whatever was restored count.
-func (r *restoration) later() {
-	r.ahead += kube.RestoreTime
+func (r *restoration) later() { r.elapse(kube.RestoreTime) }
+
+func (r *restoration) elapse(by time.Duration) {
+	r.ahead += by
 	r.time.Set(r.ahead)
+}
+
+// restored has objects restored, and waits until the manager knows that some were.
+func (r *restoration) restored(restore func()) {
+	r.T.Helper()
+	began := r.time.Now()
+	restore()
+	r.Eventually("the manager sees what is restored", func() string {
+		if last := r.rule.Growth().Last(); last.Before(began) {
+			return fmt.Sprintf("added last at %s, want after %s", last, began)
+		}
+		return ""
+	})
 }
 
 // follows waits until the profiles of the cluster c show a claim that was edited just
@@ -138,6 +159,32 @@ func TestASourceThatIsCreatedAnewDeletesNothing(t *testing.T) {
 				t.Errorf("profiles (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestASlowRestoreDeletesNothing restores one kind for minutes before the other.
+func TestASlowRestoreDeletesNothing(t *testing.T) {
+	r := newRestoration(t)
+	before := r.uids()
+	clusters := r.Backup(&clusterv1.ManagedClusterList{})
+	bindings := r.Backup(&clusterv1beta2.ManagedClusterSetBindingList{})
+	r.wire.Reset()
+	r.server.Reinstall(r.World, "managedclustersetbindings.cluster.open-cluster-management.io", apitest.Hub())
+	r.server.Reinstall(r.World, "managedclusters.cluster.open-cluster-management.io", apitest.Hub())
+	r.restored(clusters)
+	for i := range 5 {
+		r.elapse(50 * time.Second)
+		r.follows()
+		r.restored(func() { r.Cluster(fmt.Sprintf("next-%d-", i), nil) })
+	}
+	r.restored(bindings)
+	r.later()
+	r.follows()
+	if got := r.createdOrDeleted(); len(got) > 0 {
+		t.Errorf("created or deleted: %v", got)
+	}
+	if diff := cmp.Diff(before, r.uids()); diff != "" {
+		t.Errorf("profiles (-before +after):\n%s", diff)
 	}
 }
 

@@ -113,7 +113,9 @@ func startWith(
 	if opts.Clock == nil {
 		opts.Clock = apitest.Ahead(kube.RestoreTime)
 	}
-	opts.Rule = selection.New(mgr.GetCache(), mgr.GetAPIReader(), opts.Clock)
+	if opts.Rule == nil {
+		opts.Rule = selection.New(mgr.GetCache(), mgr.GetAPIReader(), opts.Clock)
+	}
 	source, err := Add(t.Context(), mgr, opts)
 	apitest.Must(t, err)
 	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))

@@ -25,9 +25,9 @@ type Observation struct {
 	// their caches hold says nothing.
 	Unserved []string
 
-	// restoring names the CRDs that were deleted and created anew a short while ago,
-	// young those that may have been: what their caches lack says nothing.
-	restoring, young []string
+	// restoring names the CRDs that were deleted and created anew and whose objects may
+	// not have been restored yet: what their caches lack says nothing.
+	restoring []string
 
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool
@@ -53,9 +53,9 @@ func (o Observation) InInventory() bool {
 	return answer == Yes
 }
 
-// Restoring reports whether the CRD of something the rule reads was created anew a
-// short while ago, or may have been, so that objects may be about to be restored.
-func (o Observation) Restoring() bool { return len(o.restoring) > 0 || len(o.young) > 0 }
+// Restoring reports whether the CRD of something the rule reads was created anew, and
+// its objects may not have been restored yet.
+func (o Observation) Restoring() bool { return len(o.restoring) > 0 }
 
 type observedBinding struct {
 	binding *clusterv1beta2.ManagedClusterSetBinding
@@ -113,11 +113,11 @@ func decide(o Observation) Result {
 	return r
 }
 
-// deny makes the answer No, unless one of the CRDs it rests on was created anew a
-// short while ago.
+// deny makes the answer No, unless objects of one of the CRDs it rests on may be about
+// to be restored.
 func (r Result) deny(o Observation, why string, crds ...string) Result {
 	for _, crd := range crds {
-		if slices.Contains(o.restoring, crd) || slices.Contains(o.young, crd) {
+		if slices.Contains(o.restoring, crd) {
 			return r.doubt(crd)
 		}
 	}
@@ -276,6 +276,11 @@ func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {
 
 func publishes(placement *clusterv1beta1.Placement) bool {
 	return placement.Labels[contract.LabelPublish] == "true"
+}
+
+// isOlder reports whether a profile was made before its cluster, nil if there is none.
+func isOlder(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster) bool {
+	return cluster == nil || profile.CreationTimestamp.Before(&cluster.CreationTimestamp)
 }
 
 // IsOurs reports whether a profile names our cluster manager.

@@ -24,13 +24,13 @@
 //
 // Who deletes a CRD deletes its objects first, one by one, and who restores it creates
 // the CRD first. Neither says anything about an object. So a CRD that is gone, on its
-// way out, or another than the cache was filled from counts as unserved; for a minute
-// after the cache has caught up with another, what is missing is Unknown, and what is
-// there counts (kube.Definitions). Since the cache of CRDs may be behind, Settle and
-// Selected read live those that a No rests on before anything is taken away, and that
-// of Placements before a profile is made because the last one of a namespace is gone.
-// After a start, a CRD younger than a minute counts as created anew, unless the hub
-// holds no profile of ours.
+// way out, or another than the cache was filled from counts as unserved. After the
+// cache has caught up with another, what is there counts, and what is missing is Unknown
+// until no object of any kind has been added for a minute, at most for half an hour
+// (kube.Definitions). Since the cache of CRDs may be behind, Settle and Selected read
+// live those that a No rests on before anything is taken away, and that of Placements
+// before a profile is made because the last one of a namespace is gone. After a start,
+// CRDs count as created anew if a profile of ours is older than its cluster.
 //
 // # Parts
 //

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -60,6 +61,19 @@ func (fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGe
 type syncedInformer struct{ cache.Informer }
 
 func (syncedInformer) LastSyncResourceVersion() string { return "" }
+
+// AddEventHandler adds nothing, since no object comes.
+func (syncedInformer) AddEventHandler(
+	toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return registered{}, nil
+}
+
+type registered struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registered) HasSynced() bool { return true }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}

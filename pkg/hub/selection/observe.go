@@ -110,8 +110,6 @@ func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
 			o.Unserved = append(o.Unserved, source.crd)
 		case kube.Restoring:
 			o.restoring = append(o.restoring, source.crd)
-		case kube.Young:
-			o.young = append(o.young, source.crd)
 		case kube.Served:
 		}
 	}

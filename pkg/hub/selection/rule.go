@@ -3,7 +3,6 @@ package selection
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -36,6 +36,7 @@ type Rule struct {
 	cache       Cache
 	clock       clock.PassiveClock
 	definitions *kube.Definitions
+	growth      *kube.Growth
 	settling    *settling
 	tallies     *tallies
 	changes     *changeTracker
@@ -47,8 +48,9 @@ type Rule struct {
 // New returns a rule that answers Unknown until it is prepared. live reads the
 // metadata of CRDs past every cache.
 func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
+	growth := &kube.Growth{}
 	return &Rule{
-		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, clock),
+		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, growth, clock), growth: growth,
 		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(),
 	}
 }
@@ -93,14 +95,38 @@ func (r *Rule) followDefinitions(ctx context.Context) error {
 		}
 		followed = append(followed, kube.Source{CRD: source.crd, Informer: informer})
 	}
+	restored, err := r.observeRestored(ctx)
+	if err != nil {
+		return err
+	}
+	return r.definitions.Follow(ctx, r.cache, restored, followed...)
+}
+
+// observeRestored reports whether a profile of ours was made before its cluster: who made
+// it saw another object, which was lost.
+func (r *Rule) observeRestored(ctx context.Context) (bool, error) {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	if err := r.cache.List(ctx, profiles, kube.Uncopied); err != nil {
-		return fmt.Errorf("listing ClusterProfiles: %w", err)
+		return false, fmt.Errorf("listing ClusterProfiles: %w", err)
 	}
-	isMine := func(profile inventoryv1alpha1.ClusterProfile) bool { return IsMarked(&profile) }
-	fresh := !slices.ContainsFunc(profiles.Items, isMine)
-	return r.definitions.Follow(ctx, r.cache, fresh, followed...)
+	for i := range profiles.Items {
+		profile := &profiles.Items[i]
+		if !IsMarked(profile) {
+			continue
+		}
+		cluster, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: profile.Name}, &clusterv1.ManagedCluster{})
+		if err != nil {
+			return false, err
+		}
+		if isOlder(profile, cluster) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
+
+// Growth tells when an object that the rule reads was last added.
+func (r *Rule) Growth() *kube.Growth { return r.growth }
 
 // WatchDefinitions registers the controller that follows the CRDs of what the rule
 // reads, once the rule is prepared. It calls changed when all pairs must be looked at

@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -342,6 +344,44 @@ func TestNamespaces(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+}
+
+// TestObserveRestored: a profile that was made before its cluster tells that the clusters
+// were restored, or are about to be.
+func TestObserveRestored(t *testing.T) {
+	at := func(second int64) metav1.Time { return metav1.Unix(second, 0) }
+	for name, test := range map[string]struct {
+		profile metav1.Time
+		change  func(profile *inventoryv1alpha1.ClusterProfile)
+		cluster *metav1.Time // nil: there is none
+		want    bool
+	}{
+		"made for its cluster":       {profile: at(20), cluster: ptr.To(at(10))},
+		"made in the same second":    {profile: at(20), cluster: ptr.To(at(20))},
+		"its cluster is younger":     {profile: at(20), cluster: ptr.To(at(21)), want: true},
+		"its cluster is missing":     {profile: at(20), want: true},
+		"by somebody else":           {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }},
+		"by another cluster manager": {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.ClusterManager.Name = "x" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profile := ocmtest.OurProfile("ns", "c")
+			profile.CreationTimestamp = test.profile
+			if test.change != nil {
+				test.change(profile)
+			}
+			objs := []client.Object{profile}
+			if test.cluster != nil {
+				cluster := aCluster("c", nil)
+				cluster.CreationTimestamp = *test.cluster
+				objs = append(objs, cluster)
+			}
+			c := newFakeCache(objs...)
+			got, err := New(c, c, testingclock.NewFakePassiveClock(time.Now())).observeRestored(t.Context())
+			if err != nil || got != test.want {
+				t.Errorf("restored is %t, %v; want %t", got, err, test.want)
+			}
+		})
 	}
 }
 
