@@ -132,10 +132,11 @@ func (r *observer) observeTarget(
 	}
 	t.profile = judgeProfile(profile, key.Namespace)
 	for _, other := range rivals {
-		if r.ledger.Known(other.key, t.namespace, now).Present {
+		isThere := r.ledger.Known(other.key, t.namespace, now).Present
+		if isThere {
 			t.holder = other.key
 		}
-		claims, err := r.claims(ctx, other, t.namespace)
+		claims, err := r.claims(ctx, other, t.namespace, isThere)
 		if err != nil {
 			return err
 		}
@@ -179,14 +180,14 @@ func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]riva
 // claims reports whether an account is, or may be, to be copied to a namespace. A
 // claim does not depend on the token, which is read later, so that it is the same in
 // whatever order accounts are reconciled. An account that is not entitled claims
-// nothing: it could keep others from their tokens.
-func (r *observer) claims(ctx context.Context, account rival, namespace string) (bool, error) {
+// nothing: it could keep others from their tokens. hasCopy says that others must
+// not take the place of a copy of the account before it is sure to go.
+func (r *observer) claims(ctx context.Context, account rival, namespace string, hasCopy bool) (bool, error) {
 	if _, ok := account.wanted.in[namespace]; !ok {
 		return false, nil
 	}
-	// A copy of the account may be there, which others must not take the place of.
 	pair := types.NamespacedName{Namespace: namespace, Name: account.key.Namespace}
-	selected, err := r.rule.Selected(ctx, pair, !r.unconfirmed)
+	selected, err := r.rule.Selected(ctx, pair, hasCopy && !r.unconfirmed)
 	return selected.Answer != selection.No, err
 }
 

@@ -32,7 +32,7 @@
 //
 // Pairs are reconciled when something they depend on changes; again after a failed
 // write, at intervals from 20 ms doubling to a minute, or to 5 s if the profile must
-// go, or ten minutes if it is invalid or too large; and after a second while Placements'
+// go, or ten minutes if it is invalid or too large; and after a second each while Placements'
 // decisions settle. Conflicts are returned, not retried.
 //
 // Profiles that must go are removed before others are edited, and those before new

@@ -633,11 +633,11 @@ func TestPlacementsNarrow(t *testing.T) {
 		s.later(700 * time.Millisecond)
 		waits(t, s, 300*time.Millisecond)
 		s.later(200 * time.Millisecond)
-		// What happens to another cluster does not prolong it.
+		// It must also have lasted since slices were written.
 		s.Decide(placement, decision, "yet another")
-		waits(t, s, 100*time.Millisecond)
+		waits(t, s, time.Second)
 		s.came(inPlace, "")
-		s.later(100 * time.Millisecond)
+		s.later(time.Second)
 		s.mustStep(del)
 		s.came(withheld, "is not chosen by a Placement")
 		s.settled()

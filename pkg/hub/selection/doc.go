@@ -18,7 +18,7 @@
 // binding that OCM has not judged and a Placement without complete decisions are
 // Unknown, for the pairs they concern and no others. A No that rests on Placements
 // alone must last a second for the pair, since their decisions are written slice by
-// slice.
+// slice, and a second after the last write of a slice, at most ten.
 //
 // # Objects that vanish with their CRD
 //

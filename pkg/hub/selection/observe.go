@@ -93,7 +93,7 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
 		return o, err
 	}
-	o.placements, err = r.observePlacements(ctx, pair)
+	o.placements, err = r.observePlacements(ctx, pair, r.remembered)
 	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
 	return o, err
 }
@@ -137,7 +137,10 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 	return bindings, nil
 }
 
-func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]observedPlacement, error) {
+// observePlacements reads the publishing Placements of a pair's namespace.
+func (r *Rule) observePlacements(
+	ctx context.Context, pair types.NamespacedName, sumUp func(context.Context, *clusterv1beta1.Placement) (tally, error),
+) ([]observedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
 	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
@@ -145,11 +148,16 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 	}
 	placements := make([]observedPlacement, 0, len(list.Items))
 	for i := range list.Items {
-		placement, err := r.observePlacement(ctx, &list.Items[i], pair.Name)
+		placement := &list.Items[i]
+		named, err := r.decisions(ctx, placement, IndexDecisionByCluster, decisionKey(placement.Name, pair.Name))
 		if err != nil {
 			return nil, err
 		}
-		placements = append(placements, placement)
+		sum, err := sumUp(ctx, placement)
+		if err != nil {
+			return nil, err
+		}
+		placements = append(placements, observedPlacement{placement: placement, decides: len(named) > 0, tally: sum})
 	}
 	slices.SortFunc(placements, func(a, b observedPlacement) int {
 		return cmp.Compare(a.placement.Name, b.placement.Name)
@@ -157,28 +165,40 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 	return placements, nil
 }
 
-func (r *Rule) observePlacement(
-	ctx context.Context, placement *clusterv1beta1.Placement, cluster string,
-) (observedPlacement, error) {
-	o := observedPlacement{placement: placement}
-	decisions := func(index, value string) ([]clusterv1beta1.PlacementDecision, error) {
-		list := &clusterv1beta1.PlacementDecisionList{}
-		here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
-		if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
-			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
-		}
-		return list.Items, nil
+// decisions returns slices of a Placement's decisions by an index.
+func (r *Rule) decisions(
+	ctx context.Context, placement *clusterv1beta1.Placement, index, value string,
+) ([]clusterv1beta1.PlacementDecision, error) {
+	list := &clusterv1beta1.PlacementDecisionList{}
+	here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
+	if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 	}
-	named, err := decisions(IndexDecisionByCluster, decisionKey(placement.Name, cluster))
-	if err != nil {
-		return o, err
-	}
-	o.decides = len(named) > 0
-	o.tally, err = r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
-		all, err := decisions(IndexDecisionByPlacement, placement.Name)
+	return list.Items, nil
+}
+
+// remembered sums up the slices of a Placement unless that was done since the routes
+// last told of a change, for which they may take a while.
+func (r *Rule) remembered(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
+	return r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
+		all, err := r.decisions(ctx, placement, IndexDecisionByPlacement, placement.Name)
 		return tallyOf(all), err
 	})
-	return o, err
+}
+
+// upToDate sums up the slices of a Placement as the cache holds them now. That none has
+// changed takes one look at each, of which there is one for a hundred clusters.
+func (r *Rule) upToDate(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
+	sum, err := r.remembered(ctx, placement)
+	if err != nil {
+		return tally{}, err
+	}
+	all, err := r.decisions(ctx, placement, IndexDecisionByPlacement, placement.Name)
+	if err != nil || sum.isOf(all) {
+		return sum, err
+	}
+	r.tallies.drop(client.ObjectKeyFromObject(placement))
+	return tallyOf(all), nil
 }
 
 // later returns the later of two resource versions. Of two that cannot be compared

@@ -157,8 +157,9 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 // before: 0 means not at all. It makes one wait because the cluster has only just
 // disappeared from the decisions of the namespace's Placements, or these are being
 // written. acting says that the caller would create something because of a Yes or take
-// something away because of a No; then the result becomes Unknown if what is missing
-// may have been deleted with its CRD, which is read live.
+// something away because of a No; then the result may become another: an absence from
+// decisions is decided anew, and the result becomes Unknown if what is missing may have
+// been deleted with its CRD, which is read live.
 //
 // Once Settle has returned 0 for an Unknown that rests on Placements, the routes lead
 // back to the pair when one of these changes. Only a controller that watches the
@@ -167,13 +168,15 @@ func (r *Rule) Settle(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
 ) (Result, time.Duration, error) {
 	r.tallies.follow()
+	if acting && result.ByPlacement {
+		var wait time.Duration
+		var err error
+		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result); wait > 0 || err != nil {
+			return result, wait, err
+		}
+	}
 	left := r.settling.see(o.placements, r.clock.Now())
 	if acting && result.Answer != Unknown {
-		if result.ByPlacement {
-			if left := r.settling.absence(pair, r.clock.Now()); left > 0 {
-				return result, left, nil
-			}
-		}
 		result, err := r.confirm(ctx, pair, result)
 		return result, 0, err
 	}
@@ -188,8 +191,33 @@ func (r *Rule) Settle(
 	}
 	// An event that came between the observation and await found nobody waiting, so
 	// look again.
-	again, err := r.observePlacements(ctx, pair)
+	again, err := r.observePlacements(ctx, pair, r.remembered)
 	return result, r.settling.see(again, r.clock.Now()), err
+}
+
+// settleAbsence returns how long to wait before something is taken away because a cluster
+// is absent from the decisions of Placements. If it is time, it decides anew by what the
+// cache holds now.
+func (r *Rule) settleAbsence(
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
+) (Observation, Result, time.Duration, error) {
+	now := r.clock.Now()
+	r.settling.see(o.placements, now)
+	if wait := r.settling.absence(pair, o.placements, now); wait > 0 {
+		return o, result, wait, nil
+	}
+	var err error
+	if o.placements, err = r.observePlacements(ctx, pair, r.upToDate); err != nil {
+		return o, result, 0, err
+	}
+	r.settling.see(o.placements, now)
+	if result = decide(o); !result.ByPlacement {
+		if result.Answer == Yes {
+			r.settling.present(pair)
+		}
+		return o, result, 0, nil
+	}
+	return o, result, r.settling.absence(pair, o.placements, now), nil
 }
 
 // confirm makes sure that what a result rests on was not deleted with its CRD. If it
@@ -244,18 +272,19 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	if !o.ProfileAPI {
 		return Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD}, nil
 	}
-	if !withdrawing || result.Answer == Yes {
-		return result, nil
+	if withdrawing && result.ByPlacement {
+		var wait time.Duration
+		if _, result, wait, err = r.settleAbsence(ctx, pair, o, result); wait > 0 || err != nil {
+			result.Answer, result.Again = Unknown, wait
+			return result, err
+		}
 	}
-	if result.Answer == Unknown {
+	switch {
+	case !withdrawing, result.Answer == Yes:
+		return result, nil
+	case result.Answer == Unknown:
 		result.Again = r.definitions.Left(CRDs()...)
 		return result, nil
-	}
-	if result.ByPlacement {
-		if left := r.settling.absence(pair, r.clock.Now()); left > 0 {
-			result.Answer, result.Again = Unknown, left
-			return result, nil
-		}
 	}
 	if result, err = r.confirm(ctx, pair, result); result.Answer != No {
 		// No event may come of a pair without a profile.

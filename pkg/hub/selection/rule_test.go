@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -175,7 +176,7 @@ func TestSettle(t *testing.T) {
 		s.later(time.Second)
 		s.settles(true, 0)
 	})
-	t.Run("what happens to others does not prolong an absence", func(t *testing.T) {
+	t.Run("an absence is prolonged until the slices have been the same for as long", func(t *testing.T) {
 		p, churning := chooser("p", false, 1).placement, slice("p-1", "p", others...)
 		s := newScene(t, p, churning)
 		s.settles(true, time.Second)
@@ -186,9 +187,65 @@ func TestSettle(t *testing.T) {
 		s.settles(true, time.Second) // incomplete
 		p.Status.NumberOfSelectedClusters = 2
 		s.update(p)
-		s.settles(true, 400*time.Millisecond)
-		s.later(400 * time.Millisecond)
+		s.settles(true, time.Second)
+		s.later(time.Second)
 		s.settles(true, 0)
+	})
+	t.Run("a cluster that turns up after seconds of writing was never absent", func(t *testing.T) {
+		p, first, last := chooser("p", false, 2).placement, slice("p-1", "p", "a"), slice("p-2", "p", "b")
+		s := newScene(t, p, first, last)
+		s.settles(true, time.Second)
+		for i := range 10 {
+			s.later(300 * time.Millisecond)
+			first.Status.Decisions[0].ClusterName = fmt.Sprint("a", i)
+			s.update(first)
+			s.settles(true, time.Second)
+			if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != Unknown {
+				t.Errorf("selected: %+v, %v; want Unknown", got, err)
+			}
+		}
+		last.Status.Decisions[0].ClusterName = "c"
+		s.update(last)
+		s.settlesAs(Yes)
+	})
+	t.Run("slices that are written all the time keep nothing for longer than ten seconds", func(t *testing.T) {
+		churning := slice("p-1", "p", others...)
+		s := newScene(t, chooser("p", false, 1).placement, churning)
+		s.settles(true, time.Second)
+		for after := 500 * time.Millisecond; after < 10*time.Second; after += 500 * time.Millisecond {
+			s.later(500 * time.Millisecond)
+			churning.Status.Decisions[0].ClusterName = after.String()
+			s.update(churning)
+			s.settles(true, min(time.Second, 10*time.Second-after))
+		}
+		s.later(500 * time.Millisecond)
+		churning.Status.Decisions[0].ClusterName = "another"
+		s.update(churning)
+		s.settlesAs(No)
+	})
+	t.Run("an absence that counts is decided anew, though the routes lag behind", func(t *testing.T) {
+		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "c")
+		s := newScene(t, p, left, slice("p-2", "p", others...))
+		s.tallies.watch()
+		s.settlesAs(Yes)
+		s.settlesAs(Yes) // with what is remembered
+		left.Status.Decisions = nil
+		s.update(left) // in the cache, which no route has told of
+		s.settles(true, time.Second)
+		s.later(time.Second)
+		if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != Unknown {
+			t.Errorf("selected: %+v, %v; want Unknown, since the slices do not add up", got, err)
+		}
+		s.settles(true, time.Second)
+		s.later(time.Second)
+		s.settlesAs(Unknown)
+		p.Status.NumberOfSelectedClusters = 1
+		s.update(p)
+		remembered := s.tallies.entries[client.ObjectKeyFromObject(p)]
+		s.settlesAs(No)
+		if now := s.tallies.entries[client.ObjectKeyFromObject(p)]; now == nil || now != remembered {
+			t.Error("slices that did not change were counted once more")
+		}
 	})
 	t.Run("who returns and leaves again is absent anew", func(t *testing.T) {
 		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", others...)

@@ -1,10 +1,12 @@
 package selection
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -17,9 +19,17 @@ import (
 // same before that is reported: until then OCM is still writing.
 const settleTime = time.Second
 
+// longestAbsence is how long a cluster may be absent from decisions without that meaning
+// anything because slices are being written, in which it may turn up yet. Slices that are
+// written all the time must not keep for ever what nobody wants any more.
+const longestAbsence = 10 * time.Second
+
+// absenceKept is for how long an absence is remembered that nobody asks for: whoever
+// fails to take something away asks again sooner.
+const absenceKept = time.Minute
+
 // settling remembers how long the decisions of each publishing Placement have been
-// the same, and since when pairs have been absent from complete decisions. What
-// happens to other clusters does not prolong the absence of one.
+// the same, and since when pairs have been absent from complete decisions.
 type settling struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]sighting // by Placement
@@ -28,15 +38,22 @@ type settling struct {
 	// seen to cease, though they may have vanished with their CRD.
 	narrowed kube.SetIndex[string, string]
 
-	// absent holds, by pair, when it was first seen absent. There are entries only
-	// for absent pairs from which somebody would take something away, and only as
-	// long as they are absent.
-	absent map[types.NamespacedName]time.Time
+	// absent holds pairs that are absent and from which somebody would take something
+	// away. Entries go when the pair is there again, or when nobody has asked for
+	// absenceKept; swept is when these were last looked for.
+	absent map[types.NamespacedName]absence
+	swept  time.Time
+}
+
+type absence struct {
+	since time.Time // when the pair was first seen absent
+	asked time.Time // when somebody last asked
 }
 
 type sighting struct {
 	state   placementState
-	since   time.Time
+	since   time.Time // the state
+	written time.Time // when slices were last seen to have been written; zero if they never were
 	awaited bool
 }
 
@@ -52,7 +69,7 @@ func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
 		narrowed: kube.SetIndex[string, string]{},
-		absent:   map[types.NamespacedName]time.Time{},
+		absent:   map[types.NamespacedName]absence{},
 	}
 }
 
@@ -72,36 +89,61 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	defer s.mu.Unlock()
 	var left time.Duration
 	for _, p := range placements {
-		key := types.NamespacedName{Namespace: p.placement.Namespace, Name: p.placement.Name}
+		key := client.ObjectKeyFromObject(p.placement)
 		s.narrowed.Insert(key.Namespace, key.Name)
-		state := stateOf(p)
-		before, ok := s.seen[key]
-		if !ok || before.state != state {
-			before = sighting{state: state, since: now, awaited: ok && before.awaited}
-			s.seen[key] = before
+		last, ok := s.seen[key]
+		if state := stateOf(p); !ok || last.state != state {
+			if ok && last.state.tally != state.tally {
+				last.written = now
+			}
+			last.state, last.since = state, now
+			s.seen[key] = last
 		}
-		left = max(left, timeLeft(before.since, now))
+		left = max(left, timeLeft(last.since, settleTime, now))
 	}
+	s.sweep(now)
 	return left
 }
 
-// timeLeft returns how long it takes until something has lasted for settleTime. A
-// clock that is set back makes nobody wait for longer.
-func timeLeft(since, now time.Time) time.Duration {
-	return min(max(since.Add(settleTime).Sub(now), 0), settleTime)
+// timeLeft returns how long it takes until something has lasted for a time. A clock
+// that is set back makes nobody wait for longer.
+func timeLeft(since time.Time, least time.Duration, now time.Time) time.Duration {
+	return min(max(since.Add(least).Sub(now), 0), least)
 }
 
-// absence takes note that a pair is absent from complete decisions, and returns how
-// long it takes until that has lasted for settleTime: 0 when it has.
-func (s *settling) absence(pair types.NamespacedName, now time.Time) time.Duration {
+// absence takes note that a pair is absent from complete decisions of the Placements,
+// and returns how long it takes until that means something: 0 when it does. It must
+// have lasted, and so must the slices, but for these nobody waits longer than
+// longestAbsence.
+func (s *settling) absence(
+	pair types.NamespacedName, placements []observedPlacement, now time.Time,
+) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, ok := s.absent[pair]
-	if !ok {
-		since = now
-		s.absent[pair] = now
+	entry, ok := s.absent[pair]
+	if !ok || entry.since.After(now) { // the latter if the clock was set back
+		entry.since = now
 	}
-	return timeLeft(since, now)
+	entry.asked = now
+	s.absent[pair] = entry
+	var writing time.Duration
+	for _, p := range placements {
+		written := s.seen[client.ObjectKeyFromObject(p.placement)].written
+		writing = max(writing, timeLeft(written, settleTime, now))
+	}
+	return max(timeLeft(entry.since, settleTime, now), min(writing, timeLeft(entry.since, longestAbsence, now)))
+}
+
+// sweep forgets the absences of pairs that nobody asks for any more, since they were
+// decided and nothing is left to take away. It requires the lock.
+func (s *settling) sweep(now time.Time) {
+	if timeLeft(s.swept, absenceKept, now) > 0 {
+		return
+	}
+	s.swept = now
+	maps.DeleteFunc(s.absent, func(_ types.NamespacedName, entry absence) bool {
+		return timeLeft(entry.asked, absenceKept, now) == 0
+	})
 }
 
 // present ends the absence of a pair.

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func TestAbsence(t *testing.T) {
 	pair, other := types.NamespacedName{Namespace: "ns", Name: "c"}, types.NamespacedName{Namespace: "ns", Name: "d"}
 	check := func(what string, pair types.NamespacedName, after, want time.Duration) {
 		t.Helper()
-		if got := s.absence(pair, start.Add(after)); got != want {
+		if got := s.absence(pair, nil, start.Add(after)); got != want {
 			t.Errorf("%s: left = %s, want %s", what, got, want)
 		}
 	}
@@ -69,9 +70,71 @@ func TestAbsence(t *testing.T) {
 	s.present(pair)
 	check("back for a moment", pair, time.Hour, time.Second)
 	check("the clock was set back", pair, 0, time.Second)
+	check("it has lasted by the new clock", pair, time.Second, 0)
 	s.present(pair)
 	s.present(other)
 	if len(s.absent) != 0 {
 		t.Errorf("remembered though nobody is absent: %v", s.absent)
 	}
+}
+
+func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
+	start := time.Unix(100, 0)
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	p, q := chooser("p", false, 3), chooser("q", false, 3)
+	s := newSettling()
+	// left is how long to wait, when the slices of q have just been written or have not.
+	left := func(after time.Duration, written bool) time.Duration {
+		if written {
+			q.tally.newest += "0"
+		}
+		now, both := start.Add(after), []observedPlacement{p, q}
+		s.see(both, now)
+		return s.absence(pair, both, now)
+	}
+	check := func(what string, got, want time.Duration) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: left = %s, want %s", what, got, want)
+		}
+	}
+	check("first seen", left(0, false), time.Second)
+	q.placement.Status.NumberOfSelectedClusters++
+	check("a status is no slice", left(500*time.Millisecond, false), 500*time.Millisecond)
+	check("a slice was written", left(900*time.Millisecond, true), time.Second)
+	check("and then none", left(1500*time.Millisecond, false), 400*time.Millisecond)
+	check("another", left(1800*time.Millisecond, true), time.Second)
+	check("none for a second", left(2800*time.Millisecond, false), 0)
+	for after := 3 * time.Second; after < 10*time.Second; after += 250 * time.Millisecond {
+		check("written all the time", left(after, true), min(time.Second, 10*time.Second-after))
+	}
+	check("written for too long", left(10*time.Second, true), 0)
+}
+
+// TestAbsencesAreForgotten: pairs that a Placement has withdrawn take no memory.
+func TestAbsencesAreForgotten(t *testing.T) {
+	start := time.Unix(100, 0)
+	s := newSettling()
+	pair := func(i int) types.NamespacedName {
+		return types.NamespacedName{Namespace: "ns", Name: fmt.Sprint("c", i)}
+	}
+	for i := range 1000 {
+		s.absence(pair(i), nil, start)
+	}
+	check := func(after time.Duration, want int) {
+		t.Helper()
+		if s.see(nil, start.Add(after)); len(s.absent) != want {
+			t.Errorf("%s later, %d are remembered, want %d", after, len(s.absent), want)
+		}
+	}
+	check(0, 1000)
+	if left := s.absence(pair(0), nil, start.Add(30*time.Second)); left != 0 {
+		t.Errorf("left = %s after half a minute", left)
+	}
+	check(time.Minute-1, 1000)
+	check(time.Minute, 1) // somebody asks for it again and again
+	if left := s.absence(pair(0), nil, start.Add(time.Minute)); left != 0 {
+		t.Errorf("left = %s after a minute", left)
+	}
+	check(3*time.Minute, 0)
 }

@@ -35,6 +35,16 @@ func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
 	return t
 }
 
+// isOf reports whether it is the tally of the slices, provided that it is one of some
+// state of theirs.
+func (t tally) isOf(decisions []clusterv1beta1.PlacementDecision) bool {
+	newest := ""
+	for i := range decisions {
+		newest = later(newest, decisions[i].ResourceVersion)
+	}
+	return t.slices == len(decisions) && t.newest == newest
+}
+
 // tallies remembers the tally of each publishing Placement until one of its slices
 // changes. Otherwise every pair of the namespace would count the decisions for the
 // whole fleet. There is one entry for each publishing Placement that was looked at.
