@@ -88,8 +88,9 @@ type Rule interface {
 // UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
 // on, which writes Secrets of the same names.
 type UpstreamSyncer interface {
-	// Known reports whether On can be told yet.
-	Known() bool
+	// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On
+	// cannot be told; it is empty when it can.
+	Unknown() string
 	On() bool
 
 	// Subscribe has changed called whenever the answers may have changed.

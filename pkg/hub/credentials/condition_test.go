@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -12,6 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -110,4 +112,48 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	})
 	s.copied()
 	s.settled()
+}
+
+// unknownSyncer cannot be told.
+type unknownSyncer struct{ UpstreamSyncer }
+
+func (unknownSyncer) On() bool { return false }
+func (unknownSyncer) Unknown() string {
+	return "may not be read by the manager: its rights are missing"
+}
+
+// TestASyncerThatCannotBeToldKeepsNoToken: the manager writes nothing, since it might
+// fight with upstream's syncer, but a token that must not be used any more goes.
+func TestASyncerThatCannotBeToldKeepsNoToken(t *testing.T) {
+	s := newStepper(t)
+	v := s.still(s.Name("c"))
+	v.converge(v.there)
+	v.watched()
+	s.copies.(*Reconciler).observer.syncer = unknownSyncer{}
+	steps := func(want ...string) {
+		t.Helper()
+		s.wire.Reset()
+		result, err := v.step()
+		if err != nil || result.RequeueAfter != time.Second {
+			t.Errorf("step: %+v, %v; want to look again in a second", result, err)
+		}
+		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		v.caughtUp()
+	}
+	s.Rotate(v.account)
+	v.caughtUp()
+	steps()
+	v.synced(v.cluster) // as long as that may pass by itself
+	s.time.Set(30 * time.Second)
+	steps()
+	v.mentions(v.cluster, "UpstreamSyncerOn", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile "+
+		"may not be read by the manager: its rights are missing", "credentials.upstreamSyncer=off")
+	s.rule.say(v.team, v.cluster, selection.Result{Answer: selection.No, Why: "is out"})
+	steps("DELETE secrets")
+	if s.copied(v.team, v.cluster, "reader") != nil {
+		t.Error("the copy is still there")
+	}
+	steps()
 }

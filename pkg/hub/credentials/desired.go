@@ -42,8 +42,10 @@ type observed struct {
 
 	draining bool
 
-	// paused is true while upstream's own syncer may be on: nothing is written then.
-	paused bool
+	// paused is true while upstream's own syncer is on: nothing is written then. Nor is
+	// it while that cannot be told: unknown says why.
+	paused  bool
+	unknown string
 
 	// finding is what the last read of the token found. current is true unless it is
 	// time to read again.
@@ -193,7 +195,7 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 			"rename all but one of these accounts", name, accountNames(t.rivals))
 	case !o.known:
 		return leave, "", ""
-	case o.paused:
+	case o.paused, o.unknown != "":
 		return leave, "", ""
 	case t.unobserved:
 		return maintain, "", ""
@@ -288,6 +290,8 @@ func generalProblems(o observed) []problem {
 	switch {
 	case o.draining:
 		return []problem{{reason: contract.ReasonDraining}}
+	case o.unknown != "":
+		return []problem{{reason: contract.ReasonUpstreamSyncerOn, text: syncerUnknown(o.unknown)}}
 	case o.paused:
 		return []problem{{reason: contract.ReasonUpstreamSyncerOn}}
 	case o.account != nil && o.account.DeletionTimestamp == nil && !o.silent && !isNamed:

@@ -81,6 +81,16 @@ func TestDecideTarget(t *testing.T) {
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
 		"upstream's syncer is on: nothing is written": {given: good(func(s *situation) { s.o.paused = true }), action: leave},
+		"the rule says no while nobody can tell whether the syncer is on: it goes": {
+			given: good(func(s *situation) {
+				s.o.unknown = "cannot be read"
+				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
+			}),
+			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
+		},
+		"nobody can tell whether the syncer is on: nothing is written": {
+			given: good(func(s *situation) { s.o.unknown = "cannot be read" }), action: leave,
+		},
 		"the rule knows no answer: what is there stays": {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Why: "is undecided"} }),
 			action: maintain, reason: "SelectionUnknown", why: "the cluster is undecided",

@@ -50,7 +50,7 @@ func (r *observer) glance(ctx context.Context, key types.NamespacedName, now tim
 
 // observe looks at one account and everything that its copies depend on.
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
-	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On()}
+	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On(), unknown: r.syncer.Unknown()}
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
 		return o, err
 	}

@@ -69,9 +69,6 @@ type Reconciler struct {
 // Reconcile brings the copies of an account to what they should be. It withdraws
 // what must not be before it reads the token.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.observer.syncer.Known() {
-		return reconcile.Result{RequeueAfter: syncerWait}, nil
-	}
 	o, err := r.observer.observe(ctx, req.NamespacedName, r.clock.Now())
 	if err != nil {
 		return reconcile.Result{}, err
@@ -81,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.claim(o, plan, nil)
 	r.failures.keep(o.key, plan.mayAttempt)
 	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals())
+	if o.unknown != "" {
+		return r.result(o.key, r.pause(o, plan, withdrawn))
+	}
 	found, token, read := r.readToken(ctx, o, plan)
 	var last final
 	if read.ok() {
@@ -114,6 +114,16 @@ func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile
 // unobserved is what follows from namespaces of which nothing could be told.
 func unobserved(o observed) effect {
 	return effect{errs: o.errs, failing: len(o.errs) > 0, undecided: len(o.errs) > 0}
+}
+
+// pause ends a reconciliation while it cannot be told whether upstream's syncer is on.
+// What must go has gone. What else the account needs is decided later, so nothing is
+// concluded but what people must know if that lasts.
+func (r *Reconciler) pause(o observed, p plan, withdrawn effect) effect {
+	unknown := effect{problems: p.problems, again: syncerWait, failing: true, undecided: true}
+	all := join(unknown, unobserved(o), withdrawn)
+	r.report(o, p, all)
+	return all
 }
 
 // priority returns how urgent an account is, as far as caches and memory say: what

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +57,13 @@ var general = map[string]string{
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
+// syncerUnknown is said while it cannot be told whether upstream's syncer is on.
+func syncerUnknown(why string) string {
+	return "No copies are written, only withdrawn: whether managed-serviceaccount's own syncer is on, which writes " +
+		"Secrets of the same names, is not known, because ClusterRole " + contract.UpstreamSyncerClusterRole + " " + why +
+		". Repair that, or, if the syncer is off, set credentials.upstreamSyncer=off."
+}
+
 // credentialsSynced sums up the problems of a cluster's accounts into the condition
 // on its addon. If those of some accounts are not known, they show what is wrong at
 // most, never that nothing is.
@@ -109,8 +117,8 @@ func sentencesOf(reason string, byAccount map[string][]problem) []string {
 }
 
 func sentence(reason, account string, where []string, text string) string {
-	if text, ok := general[reason]; ok {
-		return text
+	if general, ok := general[reason]; ok {
+		return cmp.Or(text, general)
 	}
 	if reason == contract.ReasonNoTarget {
 		return fmt.Sprintf("Account %s is copied nowhere: name the namespaces, for instance with the annotation "+

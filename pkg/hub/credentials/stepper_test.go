@@ -85,7 +85,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 	}()
 	apitest.Must(s.T, s.creds.start(ctx))
 	s.Eventually("upstream's syncer is known", func() string {
-		if !s.opts.UpstreamSyncer.Known() {
+		if s.opts.UpstreamSyncer.Unknown() != "" {
 			return "upstream's syncer is not known"
 		}
 		return ""

@@ -33,12 +33,13 @@ func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Sync
 	})
 }
 
-// Known reports whether On can be told yet.
-func (s *Syncer) Known() bool { return s.follower.Unknown() == "" }
+// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On cannot be
+// told; it is empty when it can.
+func (s *Syncer) Unknown() string { return s.follower.Unknown() }
 
-// On reports whether the syncer is on. It is meaningful only once Known is true.
+// On reports whether the syncer is on. It means nothing while that is Unknown.
 func (s *Syncer) On() bool {
-	if s.override == OverrideOff || !s.Known() {
+	if s.override == OverrideOff || s.Unknown() != "" {
 		return judgeSyncer(false, s.override)
 	}
 	role, _ := s.object()
