@@ -13,7 +13,7 @@ import (
 // followed is one object that is watched by name on the elected leader. It is a
 // manager.LeaderElectionRunnable.
 type followed struct {
-	lasting
+	evidence
 	key      string // as kube.Follower.Get takes it
 	follower *kube.Follower
 }
@@ -45,7 +45,7 @@ func (f *followed) Start(ctx context.Context) error {
 		defer close(following)
 		f.follower.Run(ctx)
 	}()
-	err := f.lasting.Start(ctx)
+	err := f.evidence.Start(ctx)
 	<-following
 	return err
 }

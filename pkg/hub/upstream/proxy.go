@@ -22,7 +22,7 @@ type ProxyGate struct{ followed }
 // AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
 // in cluster-proxy's namespace.
 func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
-	g := &ProxyGate{followed{lasting: lasting{clock: clock}}}
+	g := &ProxyGate{followed{evidence: evidence{clock: clock}}}
 	return g, g.add(mgr, namespace, proxyDeployment, kube.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: trimDeployment,
 	})

@@ -20,7 +20,7 @@ const DefaultRegistrationClusterRole = "open-cluster-management:cluster-manager-
 
 // RegistrationGate tells whether this addon may write ClusterProfiles now.
 type RegistrationGate struct {
-	lasting
+	evidence
 	reader      client.Reader
 	clusterRole string
 	override    Override
@@ -38,7 +38,7 @@ func AddRegistrationGate(
 func newRegistrationGate(
 	reader client.Reader, clusterRole string, override Override, clock clock.Clock,
 ) *RegistrationGate {
-	return &RegistrationGate{lasting: lasting{clock: clock}, reader: reader, clusterRole: clusterRole, override: override}
+	return &RegistrationGate{evidence: evidence{clock: clock}, reader: reader, clusterRole: clusterRole, override: override}
 }
 
 // Verdict reads the cache. On an error profiles must not be written.

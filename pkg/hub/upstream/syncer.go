@@ -24,7 +24,7 @@ type Syncer struct {
 // first counts at once: most hubs are like that, and withdrawals would wait for it
 // after every start.
 func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Syncer, error) {
-	s := &Syncer{followed: followed{lasting: lasting{clock: clock, absentFirst: true}}, override: override}
+	s := &Syncer{followed: followed{evidence: evidence{clock: clock, absentFirst: true}}, override: override}
 	if override == OverrideOff {
 		return s, nil
 	}

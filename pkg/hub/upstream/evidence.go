@@ -10,10 +10,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// lasting is one piece of evidence. It keeps its last state until its absence
-// counts, and then tells those who want to know. It is a
+// evidence is an object that tells of one of upstream's writers. It keeps its last
+// state until its absence counts, and then tells those who want to know. It is a
 // manager.LeaderElectionRunnable.
-type lasting struct {
+type evidence struct {
 	clock clock.Clock
 
 	// absentFirst makes an absence from the first count at once.
@@ -29,35 +29,35 @@ type lasting struct {
 }
 
 // Start implements manager.Runnable.
-func (l *lasting) Start(ctx context.Context) error {
-	l.mu.Lock()
-	l.ctx = ctx
-	asked := l.waiting
-	l.waiting = false
-	l.mu.Unlock()
+func (e *evidence) Start(ctx context.Context) error {
+	e.mu.Lock()
+	e.ctx = ctx
+	asked := e.waiting
+	e.waiting = false
+	e.mu.Unlock()
 	if asked {
-		l.notify() // those who ask again begin the wait
+		e.notify() // those who ask again begin the wait
 	}
 	<-ctx.Done()
-	l.timers.Wait()
+	e.timers.Wait()
 	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (l *lasting) NeedLeaderElection() bool { return true }
+func (e *evidence) NeedLeaderElection() bool { return true }
 
 // Subscribe has changed called whenever the answers may have changed. It must
 // return at once.
-func (l *lasting) Subscribe(changed func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.subscribed = append(l.subscribed, changed)
+func (e *evidence) Subscribe(changed func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subscribed = append(e.subscribed, changed)
 }
 
-func (l *lasting) notify() {
-	l.mu.Lock()
-	subscribed := l.subscribed
-	l.mu.Unlock()
+func (e *evidence) notify() {
+	e.mu.Lock()
+	subscribed := e.subscribed
+	e.mu.Unlock()
 	for _, changed := range subscribed {
 		changed()
 	}
@@ -65,37 +65,37 @@ func (l *lasting) notify() {
 
 // settle returns the state that counts, given the one that is found; nil is
 // absence. known is false while an absence from the first does not count yet.
-func (l *lasting) settle(found client.Object) (counts client.Object, known bool) {
+func (e *evidence) settle(found client.Object) (counts client.Object, known bool) {
 	if found != nil && found.GetDeletionTimestamp() != nil {
 		found = nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if found == nil && l.absentFirst && !l.held.Any() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if found == nil && e.absentFirst && !e.held.Any() {
 		return nil, true
 	}
-	counts, wait := l.held.Settle(found, l.clock.Now())
-	if wait == 0 || l.waiting {
+	counts, wait := e.held.Settle(found, e.clock.Now())
+	if wait == 0 || e.waiting {
 		return counts, counts != nil || wait == 0
 	}
-	l.waiting = true
-	if l.ctx != nil {
-		timer, ended := l.clock.NewTimer(wait), l.ctx.Done()
-		l.timers.Go(func() { l.wake(timer, ended) })
+	e.waiting = true
+	if e.ctx != nil {
+		timer, ended := e.clock.NewTimer(wait), e.ctx.Done()
+		e.timers.Go(func() { e.wake(timer, ended) })
 	}
 	return counts, counts != nil
 }
 
 // wake notifies when the timer ends.
-func (l *lasting) wake(timer clock.Timer, ended <-chan struct{}) {
+func (e *evidence) wake(timer clock.Timer, ended <-chan struct{}) {
 	defer timer.Stop()
 	select {
 	case <-ended:
 		return
 	case <-timer.C():
 	}
-	l.mu.Lock()
-	l.waiting = false
-	l.mu.Unlock()
-	l.notify()
+	e.mu.Lock()
+	e.waiting = false
+	e.mu.Unlock()
+	e.notify()
 }
