@@ -54,8 +54,31 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
+// BenchmarkAbsentPair decides anew about a pair that the Placement does not decide for,
+// as before something is taken away. Each slice is looked at, of which there is one for a
+// hundred clusters.
+func BenchmarkAbsentPair(b *testing.B) {
+	for _, fleet := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
+			rule, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "absent"}
+			rule.tallies.follow()
+			rule.settling.absent[pair] = absence{since: time.Now().Add(-time.Hour), asked: time.Now()}
+			for b.Loop() {
+				o, result, err := rule.Observe(b.Context(), pair)
+				if err != nil || !result.ByPlacement {
+					b.Fatalf("observed %+v, %v", result, err)
+				}
+				if _, result, wait, err := rule.settleAbsence(b.Context(), pair, o, result); err != nil || wait != 0 || result.Answer != No {
+					b.Fatalf("settled %+v, %s, %v", result, wait, err)
+				}
+			}
+		})
+	}
+}
+
 // aFleet is a rule over the manager's cache of a hub with clusters "c0" and so on,
-// all of which are decided for in the namespace ns, a hundred in each slice.
+// all of which are decided for in the namespace ns, a hundred in each slice, and the
+// cluster "absent", which is not.
 func aFleet(b *testing.B, clusters int) *Rule {
 	const each = 100
 	namespace := kube.Partial(kube.NamespaceKind)
@@ -68,12 +91,16 @@ func aFleet(b *testing.B, clusters int) *Rule {
 		object.Name = crd
 		objs = append(objs, object)
 	}
-	var names []string
-	for i := range clusters {
-		name := fmt.Sprintf("c%d", i)
+	add := func(name string) {
 		cluster := aCluster(name, ocmtest.InSet("s"))
 		cluster.Spec.HubAcceptsClient = true
 		objs = append(objs, cluster, ocmtest.Addon(name))
+	}
+	add("absent")
+	var names []string
+	for i := range clusters {
+		name := fmt.Sprintf("c%d", i)
+		add(name)
 		if names = append(names, name); len(names) == each || i == clusters-1 {
 			objs = append(objs, slice(fmt.Sprintf("p-%d", i/each), "p", names...))
 			names = nil
