@@ -329,7 +329,10 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 	if err := c.definitions.Follow(ctx, c.mgr.GetCache(), restored, accounts); err != nil {
 		return err
 	}
-	err = c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) { c.enqueueEverything() })
+	err = c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) {
+		c.enqueueEverything()
+		c.enqueueGrants()
+	})
 	c.following = err == nil
 	return err
 }
@@ -346,14 +349,23 @@ func (c *Credentials) observeRestored(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("listing RoleBindings that tell of copies: %w", err)
 	}
 	return slices.ContainsFunc(bindings.Items, func(binding rbacv1.RoleBinding) bool {
-		return binding.Name == contract.TokenTargetRole && binding.CreationTimestamp.Before(&crd.CreationTimestamp)
+		return binding.Name == contract.TokenTargetRole && !crd.CreationTimestamp.Before(&binding.CreationTimestamp)
 	}), nil
 }
 
 // allReconciled reports whether it is known which RoleBindings are needed. Where
-// the hub serves no accounts, none is.
+// the hub serves no accounts, none is. While accounts are being restored, those that are
+// missing may need any.
 func (c *Credentials) allReconciled() bool {
-	return c.opts.Mode == ModeDraining || c.accounts.AllReconciled() || !c.accounts.Synced() && !c.mayHaveAccounts()
+	switch {
+	case c.opts.Mode == ModeDraining:
+		return true
+	case !c.mayHaveAccounts():
+		return !c.accounts.Synced() || c.accounts.AllReconciled()
+	default:
+		standing, err := c.definitions.Standing(c.added, c.mgr.GetCache(), source.AccountCRD)
+		return err == nil && standing == kube.Served && c.accounts.AllReconciled()
+	}
 }
 
 // mayHaveAccounts reports whether the hub has, or may have, the CRD of accounts.

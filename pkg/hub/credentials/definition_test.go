@@ -76,6 +76,48 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	}
 }
 
+// TestAManagerThatStartsDuringARestore finds copies and rights, and an account missing.
+func TestAManagerThatStartsDuringARestore(t *testing.T) {
+	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	w := newWorldOn(t, srv)
+	c, team := w.cluster(w.Name("c")), w.team()
+	w.publish(team, c)
+	w.start()
+	account := w.Account(c, "reader", team)
+	copied := w.holds(team, c, "reader", w.Rotate(account))
+	other := w.cluster(w.Name("other"))
+	w.publish(team, other)
+	w.account(other, "reader", team)
+	w.copied(team, other, "reader")
+	w.stop()
+	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
+	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	w.account(w.cluster(w.Name("next")), "reader", team) // so that all that are there are reconciled
+
+	w.wire.Reset()
+	w.start()
+	w.relisted(account, true)
+	w.followed(team)
+	w.Eventually("the accounts that are there are reconciled", func() string {
+		if !w.creds.accounts.AllReconciled() {
+			return "not yet"
+		}
+		return ""
+	})
+	w.creds.enqueueEverything()
+	w.creds.enqueueGrants()
+	w.settle()
+	restore()
+	w.relisted(account, false)
+	w.MustGet(account)
+	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
+		t.Errorf("the copy was made anew")
+	}
+	if got := w.deleted(); len(got) > 0 {
+		t.Errorf("deleted: %v", got)
+	}
+}
+
 // deleted returns the requests that deleted something.
 func (w *world) deleted() []string {
 	var list []string

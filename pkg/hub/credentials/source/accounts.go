@@ -267,6 +267,7 @@ func trimAccount(in any) (any, error) {
 			Name:              account.Name,
 			UID:               account.UID,
 			ResourceVersion:   account.ResourceVersion,
+			CreationTimestamp: account.CreationTimestamp,
 			DeletionTimestamp: account.DeletionTimestamp,
 			Labels:            map[string]string{contract.LabelSyncToProfile: account.Labels[contract.LabelSyncToProfile]},
 		},
