@@ -49,7 +49,9 @@ type suite struct {
 }
 
 // shared are the packages of the main module that hold what several goroutines use.
-var shared = []string{"/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/selection", "/pkg/kube"}
+var shared = []string{
+	"/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/credentials", "/pkg/hub/inventory", "/pkg/hub/selection", "/pkg/kube",
+}
 
 // hasCCompiler reports whether the C compiler that go uses is installed.
 func hasCCompiler(ctx context.Context) bool {
