@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +23,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -475,4 +479,36 @@ func SameProfile(t *testing.T, want *inventoryv1alpha1.ClusterProfile) func(cont
 		}
 		return nil
 	}
+}
+
+// Clean is an error while anything of the addon but the ClusterProperty CRD is on
+// a spoke.
+func Clean(ctx context.Context, spoke client.Client) error {
+	claims := &clusterv1alpha1.ClusterClaimList{}
+	if err := spoke.List(ctx, claims, client.MatchingLabels{MarkLabel: MarkValue}); err != nil {
+		return err
+	}
+	if n := len(claims.Items); n > 0 {
+		return fmt.Errorf("%d claims are left", n)
+	}
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &corev1.PodList{}, &batchv1.JobList{}, &corev1.ConfigMapList{},
+		&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.SecretList{},
+	} {
+		if err := spoke.List(ctx, list, client.InNamespace(AgentNS)); err != nil {
+			return err
+		}
+		if err := NoneOfOurs(list); err != nil {
+			return err
+		}
+	}
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		if err := spoke.List(ctx, list); err != nil {
+			return err
+		}
+		if err := NoneOfOurs(list); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,10 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +35,7 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 
 	journeys.Disable(t, journeys.Cluster2)
 	journeys.HasNoProfile(t, ns, journeys.Cluster2)
-	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
 	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil {
 		t.Errorf("the claim that was not the addon's: %v", err)
 	}
@@ -51,35 +47,6 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 	journeys.HasProfile(t, ns, journeys.Cluster2)
 	journeys.Shows(t, ns, journeys.Cluster2, "theirs.example", "published")
 	journeys.Shows(t, ns, journeys.Cluster2, "mine.example", "kept")
-}
-
-// clean is an error while anything of the addon but the ClusterProperty CRD is on
-// a spoke.
-func clean(ctx context.Context, spoke client.Client) error {
-	claims := &clusterv1alpha1.ClusterClaimList{}
-	if err := spoke.List(ctx, claims, client.MatchingLabels{journeys.MarkLabel: journeys.MarkValue}); err != nil {
-		return err
-	}
-	if n := len(claims.Items); n > 0 {
-		return fmt.Errorf("%d claims are left", n)
-	}
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}, &batchv1.JobList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.SecretList{}} {
-		if err := spoke.List(ctx, list, client.InNamespace(journeys.AgentNS)); err != nil {
-			return err
-		}
-		if err := journeys.NoneOfOurs(list); err != nil {
-			return err
-		}
-	}
-	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
-		if err := spoke.List(ctx, list); err != nil {
-			return err
-		}
-		if err := journeys.NoneOfOurs(list); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // A ClusterProperty CRD that was there before the addon, and the properties in
@@ -102,7 +69,7 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 	journeys.HasProfile(t, ns, journeys.Lost)
 	journeys.Shows(t, ns, journeys.Lost, "before.example", "old")
 	journeys.Disable(t, journeys.Lost)
-	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return clean(ctx, spoke) })
+	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
 
 	journeys.Stays(t, journeys.Quiet, "the CRD and its property", func(ctx context.Context) error {
 		now := &apiextensionsv1.CustomResourceDefinition{}

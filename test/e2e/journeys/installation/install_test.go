@@ -1,4 +1,4 @@
-package inventory
+package installation
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func TestInstallByPlacement(t *testing.T) {
 			return journeys.Gone(ctx, journeys.Hub(t), journeys.AddonOf(cluster))
 		})
 		apitest.Within(t, journeys.Eventually, cluster+" is clean", func(ctx context.Context) error {
-			return clean(ctx, journeys.ClientOf(t, cluster))
+			return journeys.Clean(ctx, journeys.ClientOf(t, cluster))
 		})
 		journeys.HasNoProfile(t, ns, cluster)
 	}
@@ -122,7 +122,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	for _, cluster := range []string{journeys.Cluster1, journeys.Cluster2} {
 		journeys.HasNoProfile(t, ns, cluster)
 		apitest.Within(t, journeys.Eventually, cluster+" is clean", func(ctx context.Context) error {
-			return clean(ctx, journeys.ClientOf(t, cluster))
+			return journeys.Clean(ctx, journeys.ClientOf(t, cluster))
 		})
 	}
 	apitest.Within(t, journeys.Eventually, "the hub is clean", func(ctx context.Context) error {
