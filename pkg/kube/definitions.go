@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -263,6 +264,16 @@ func (d *Definitions) Left(names ...string) time.Duration {
 // or another than the cache knows: the absence of its objects means nothing. It
 // returns "" if there is none. Callers share their requests.
 func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful string, err error) {
+	return d.confirmAll(ctx, Served, names)
+}
+
+// ConfirmPresent is Confirm for objects that are there and being deleted: while others of
+// their kind are being restored, somebody deletes these all the same.
+func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doubtful string, err error) {
+	return d.confirmAll(ctx, Restoring, names)
+}
+
+func (d *Definitions) confirmAll(ctx context.Context, least Standing, names []string) (doubtful string, err error) {
 	type verdict struct {
 		name      string
 		confirmed bool
@@ -271,7 +282,7 @@ func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful st
 	verdicts := make(chan verdict, len(names))
 	for _, name := range names {
 		go func() {
-			confirmed, err := d.confirm(ctx, name)
+			confirmed, err := d.confirm(ctx, least, name)
 			verdicts <- verdict{name, confirmed, err}
 		}()
 	}
@@ -287,7 +298,7 @@ func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful st
 	return doubtful, nil
 }
 
-func (d *Definitions) confirm(ctx context.Context, name string) (confirmed bool, err error) {
+func (d *Definitions) confirm(ctx context.Context, least Standing, name string) (confirmed bool, err error) {
 	d.mu.Lock()
 	def, ok := d.known[name]
 	d.mu.Unlock()
@@ -309,7 +320,7 @@ func (d *Definitions) confirm(ctx context.Context, name string) (confirmed bool,
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.standing(def, crd) == Served, nil
+	return d.standing(def, crd) >= least, nil
 }
 
 // liveRead shares the reads of one object among those who ask at the same time: each
@@ -405,8 +416,13 @@ func (d *Definitions) Refresh(
 		}
 	}
 	standing := d.standing(def, cached)
-	if standing == Restoring {
+	switch {
+	case standing == Restoring:
 		again = d.left(def)
+	case standing == Unserved && !def.OwnWork:
+		// What is restored after this kind cannot be there yet.
+		d.growth.added(d.clock.Now())
+		again = cmp.Or(again, RestoreTime/2)
 	}
 	announce = standing != def.announced
 	def.announced = standing

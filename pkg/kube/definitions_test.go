@@ -174,11 +174,11 @@ func TestACRDThatIsCreatedAnew(t *testing.T) {
 	s.confirms("a")
 	s.cache.crds["a"] = going
 	s.stands(Unserved)
-	s.refreshes(0, true)
+	s.refreshes(RestoreTime/2, true)
 	s.both("", "")
 	s.stands(Unserved)
 	s.confirms("a")
-	s.refreshes(0, false)
+	s.refreshes(RestoreTime/2, false)
 
 	s.both("u2", "20")
 	s.stands(Unserved) // as long as the informer may not have listed under it
@@ -313,6 +313,53 @@ func TestGrowthIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refreshes(time.Minute, false) // another CRD was created anew
+}
+
+// TestARestoreWaitsForCRDsThatAreMissing: what follows a kind cannot be restored before the
+// kind's own CRD is back.
+func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
+	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
+	if err := others.Follow(t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
+		t.Fatal(err)
+	}
+	refreshOther := func(want time.Duration) {
+		t.Helper()
+		if again, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil || again != want {
+			t.Errorf("refresh of b = %s, %v, want %s", again, err, want)
+		}
+	}
+	delete(s.cache.crds, "b")
+	for range 8 {
+		refreshOther(RestoreTime / 2)
+		s.refreshes(time.Minute, false)
+		s.later(RestoreTime / 2)
+	}
+	s.stands(Restoring)
+	s.cache.crds["b"] = s.crd("b", "v2", "30", 0)
+	other.version = "30"
+	refreshOther(time.Minute)
+	s.later(time.Minute - 1)
+	s.stands(Restoring)
+	s.later(1)
+	s.stands(Served)
+}
+
+func TestWhatIsBeingDeletedIsConfirmedDuringARestore(t *testing.T) {
+	s := newCRDScene(t)
+	s.anew()
+	confirms := func(want string) {
+		t.Helper()
+		if got, err := s.ConfirmPresent(t.Context(), "a"); err != nil || got != want {
+			t.Errorf("confirm = %q, %v, want %q", got, err, want)
+		}
+	}
+	s.confirms("a")
+	confirms("")
+	s.live.crds["a"].DeletionTimestamp = &metav1.Time{Time: s.time.Now()}
+	confirms("a")
 }
 
 func TestTheClockIsSetBackDuringARestore(t *testing.T) {

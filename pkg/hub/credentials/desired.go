@@ -54,9 +54,6 @@ type observed struct {
 
 	targets []observedTarget // by namespace
 
-	// errs are of the namespaces that could not be observed.
-	errs []error
-
 	// again is how soon time alone will change the rule's answer; zero is never.
 	again time.Duration
 }
@@ -84,8 +81,8 @@ type observedTarget struct {
 	// much in flight as it may or because that failed a short while ago.
 	blocked bool
 
-	// unobserved is true when an error left open what is there.
-	unobserved bool
+	// err is what left open whether a copy may be there.
+	err error
 }
 
 // observedProfile is the ClusterProfile of a pair. The zero value means that there
@@ -145,6 +142,10 @@ type decision struct {
 	copy      target.Known
 	blocked   bool
 
+	// unobserved is true when an error left open whether the copy may be there: it may
+	// expire, but no other token is written.
+	unobserved bool
+
 	// reason and why tell people what keeps the copy from being there; reason is
 	// empty when there is nothing to tell.
 	reason string
@@ -163,7 +164,10 @@ func (d decision) needsCopy() bool {
 // account later could take another's token away. If no copy is there, it cannot be
 // told whose place it is, and none is made.
 func decideTarget(o observed, t observedTarget) decision {
-	d := decision{namespace: t.namespace, owner: t.profile.owner, copy: t.copy, blocked: t.blocked}
+	d := decision{
+		namespace: t.namespace, owner: t.profile.owner, copy: t.copy,
+		blocked: t.blocked || t.err != nil, unobserved: t.err != nil,
+	}
 	d.action, d.reason, d.why = judge(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
 		d.reason, d.why = "", ""
@@ -197,7 +201,7 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 		return leave, "", ""
 	case o.paused, o.unknown != "":
 		return leave, "", ""
-	case t.unobserved:
+	case t.err != nil:
 		return maintain, "", ""
 	case t.selection.Answer == selection.Unknown:
 		return maintain, contract.ReasonSelectionUnknown, "the cluster " + t.selection.Why
@@ -401,6 +405,7 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 			if !p.restoring {
 				f.withdraw = append(f.withdraw, d.namespace)
 			}
+		case d.unobserved:
 		case !d.copy.Holds(found.Digest, d.owner):
 			f.write = append(f.write, d)
 		}

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func TestDecideTarget(t *testing.T) {
 		},
 		"the namespace could not be observed: what is there stays, and nobody is told": {
 			given: good(func(s *situation) {
-				s.t.selection, s.t.profile, s.t.unobserved = selection.Result{}, observedProfile{}, true
+				s.t.selection, s.t.profile, s.t.err = selection.Result{}, observedProfile{}, errors.New("no answer")
 			}),
 			action: maintain,
 		},
@@ -247,6 +248,15 @@ func TestTheTokenDecidesLast(t *testing.T) {
 		},
 		"there is no room, and a copy rests on a token of which nothing is known: it is read": {
 			change: func(o *observed) { o.targets[0].blocked, o.targets[0].copy.Present = true, true },
+			found:  source.Finding{Problem: "bad"}, token: toRead,
+			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+		},
+		"the namespace could not be observed: no other token is written": {
+			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
+			found:  good, token: toRead, want: final{again: time.Minute},
+		},
+		"the namespace could not be observed: what expires goes": {
+			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
 			found:  source.Finding{Problem: "bad"}, token: toRead,
 			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
 		},

@@ -75,6 +75,9 @@ func newFailures(clock clock.PassiveClock) *failures {
 // been told of something that there is to tell. It returns the result with when to
 // repeat what failed.
 func (f *failures) record(what attempt, to goal, result effect, told bool) effect {
+	if told && result.undecided && !result.failed() {
+		return result // nothing was tried
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if before := f.last[what.account][what]; before != nil && before.goal != to {

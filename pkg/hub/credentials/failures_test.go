@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
@@ -120,5 +121,17 @@ func TestWhatCameLateIsToldOnce(t *testing.T) {
 	}
 	if _, paused := f.instead(what, goal{}); paused {
 		t.Error("told twice")
+	}
+}
+
+// What was not tried, because there was nothing to try it with, has not succeeded.
+func TestWhatWasNotTriedCountsForNothing(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	f := newFailures(clock)
+	what := attempt{account: types.NamespacedName{Namespace: "c1", Name: "reader"}, namespace: "team", task: writing}
+	first := f.record(what, goal{}, failedNow, true).again
+	f.record(what, goal{}, effect{undecided: true, again: time.Millisecond}, true)
+	if second := f.record(what, goal{}, failedNow, true).again; second <= first {
+		t.Errorf("repeated after %s, and then after %s", first, second)
 	}
 }

@@ -75,8 +75,7 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 		t := observedTarget{namespace: namespace, wanted: isWanted, copy: r.ledger.Known(key, namespace, now)}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
 			if err := r.observeTarget(ctx, key, rivals, &t, now); err != nil {
-				t.unobserved, t.selection = true, selection.Result{}
-				o.errs = append(o.errs, fmt.Errorf("observing namespace %s: %w", namespace, err))
+				t.err, t.selection = fmt.Errorf("observing namespace %s: %w", namespace, err), selection.Result{}
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
 		}

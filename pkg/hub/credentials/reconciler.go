@@ -24,10 +24,6 @@ const (
 	// maxErrorBytes bounds how much of an API server's refusal is repeated to people.
 	maxErrorBytes = 300
 
-	// syncerWait is how soon to retry while it is unknown whether upstream's syncer is
-	// on; normally that becomes known first.
-	syncerWait = time.Second
-
 	// foreignEvery is how often it is checked whether a foreign Secret is still in the
 	// way; it has none of the labels that are watched.
 	foreignEvery = 20 * time.Second
@@ -89,9 +85,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.operations.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
 	applied := r.apply(ctx, o, plan, last, token)
 	r.claim(o, plan, last.withdraw)
-	all := join(effect{problems: plan.problems, again: o.again}, unobserved(o), withdrawn, read, applied)
+	unobserved := unobservedOf(o)
+	all := join(effect{problems: plan.problems, again: o.again}, unobserved, withdrawn, read, applied)
 	r.report(o, plan, all)
-	if o.known && len(o.errs) == 0 && r.observer.accounts.Reconciled(o.key) {
+	if o.known && len(unobserved.errs) == 0 && r.observer.accounts.Reconciled(o.key) {
 		r.allReconciled()
 	}
 	return r.result(o.key, all)
@@ -111,17 +108,27 @@ func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile
 	return reconcile.Result{}, err
 }
 
-// unobserved is what follows from namespaces of which nothing could be told.
-func unobserved(o observed) effect {
-	return effect{errs: o.errs, failing: len(o.errs) > 0, undecided: len(o.errs) > 0}
+// unobservedOf is what follows from namespaces of which nothing could be told.
+func unobservedOf(o observed) effect {
+	var all effect
+	for _, t := range o.targets {
+		if t.err == nil {
+			continue
+		}
+		all.errs = append(all.errs, t.err)
+		all.problems = append(all.problems,
+			problem{contract.ReasonCopyFailed, t.namespace, kube.Shorten(t.err.Error(), maxErrorBytes)})
+		all.failing, all.undecided = true, true
+	}
+	return all
 }
 
 // pause ends a reconciliation while it cannot be told whether upstream's syncer is on.
 // What must go has gone. What else the account needs is decided later, so nothing is
 // concluded but what people must know if that lasts.
 func (r *Reconciler) pause(o observed, p plan, withdrawn effect) effect {
-	unknown := effect{problems: p.problems, again: syncerWait, failing: true, undecided: true}
-	all := join(unknown, unobserved(o), withdrawn)
+	unknown := effect{problems: p.problems, again: kube.LastingAfter, failing: true, undecided: true}
+	all := join(unknown, unobservedOf(o), withdrawn)
 	r.report(o, p, all)
 	return all
 }

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -247,5 +248,9 @@ func TestWhatCannotBeToldOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 	}
 	if v.copied(unknown, v.cluster, "reader") == nil {
 		t.Error("the copy was withdrawn where nothing is known")
+	}
+	if all := unobservedOf(observed{targets: []observedTarget{{namespace: unknown, err: errors.New("no answer")}}}); !all.undecided ||
+		len(all.problems) != 1 || all.problems[0].namespace != unknown || all.problems[0].text != "no answer" {
+		t.Errorf("nobody is told: %+v", all)
 	}
 }

@@ -84,6 +84,10 @@ func decide(o Observation) Result {
 	}
 	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
 	if inInventory == No {
+		if crd := goingCRD(o.Cluster, o.Addon); crd != "" {
+			r.Answer, r.Why, r.Rests, r.Going = No, whyNot, []string{crd}, true
+			return r
+		}
 		return r.deny(o, whyNot, clusterCRD, addonCRD)
 	}
 	// OCM unbinds a binding whose set is missing.
@@ -151,6 +155,19 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 		return No, "is having the addon " + contract.AddonName + " removed"
 	default:
 		return Yes, ""
+	}
+}
+
+// goingCRD returns the CRD of the cluster or its addon that is being deleted; "" if neither
+// is. Nothing that is still to be restored would change that.
+func goingCRD(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) string {
+	switch {
+	case cluster != nil && cluster.DeletionTimestamp != nil:
+		return clusterCRD
+	case addon != nil && addon.DeletionTimestamp != nil:
+		return addonCRD
+	default:
+		return ""
 	}
 }
 

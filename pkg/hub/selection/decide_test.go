@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -119,7 +120,7 @@ func TestDecide(t *testing.T) {
 		},
 		"cluster being deleted: withheld": {
 			o:    situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now }),
-			want: Result{Answer: No, Why: "is being detached from the hub", Bindings: s, Member: true},
+			want: Result{Answer: No, Why: "is being detached from the hub", Bindings: s, Member: true, Going: true},
 		},
 		"cluster not accepted: withheld": {
 			o:    situation(func(o *Observation) { o.Cluster.Spec.HubAcceptsClient = false }),
@@ -131,7 +132,7 @@ func TestDecide(t *testing.T) {
 		},
 		"addon being deleted: withheld": {
 			o:    situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
-			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed", Bindings: s, Member: true},
+			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed", Bindings: s, Member: true, Going: true},
 		},
 		"no addon and an unknown set: still a positive no": {
 			o:    situation(func(o *Observation) { o.Addon = nil; o.bindings[0].set = nil }),
@@ -350,6 +351,24 @@ func TestWhatIsMissingMayComeBack(t *testing.T) {
 				if got.Answer == Unknown && !strings.Contains(got.Why, crd) {
 					t.Errorf("the reason does not name %s: %s", crd, got.Why)
 				}
+			}
+		})
+	}
+	for name, going := range map[string]struct {
+		change func(*Observation)
+		crd    string
+	}{
+		"a cluster that is being detached goes at once": {crd: clusters, change: func(o *Observation) {
+			o.Cluster.DeletionTimestamp = ptr.To(metav1.Now())
+		}},
+		"an addon that is being removed goes at once": {crd: addons, change: func(o *Observation) {
+			o.Addon.DeletionTimestamp = ptr.To(metav1.Now())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(situation(going.change, func(o *Observation) { o.restoring = []string{clusters, addons} }))
+			if diff := cmp.Diff([]string{going.crd}, got.Rests); got.Answer != No || !got.Going || diff != "" {
+				t.Errorf("answer %d, going %t, rests (-want +got):\n%s", got.Answer, got.Going, diff)
 			}
 		})
 	}

@@ -31,6 +31,10 @@ type Result struct {
 	// their CRD.
 	Rests []string
 
+	// Going is true when the answer is No because the cluster or its addon is being
+	// deleted. Then it rests on what is there.
+	Going bool
+
 	// Bindings names the namespace's set bindings whose set selects the cluster or
 	// may do so. Without any, nobody expects a profile.
 	Bindings []string

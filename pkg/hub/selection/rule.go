@@ -210,6 +210,7 @@ func (r *Rule) settleAbsence(
 	if o.placements, err = r.observePlacements(ctx, pair, r.upToDate); err != nil {
 		return o, result, 0, err
 	}
+	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
 	r.settling.see(o.placements, now)
 	if result = decide(o); !result.ByPlacement {
 		if result.Answer == Yes {
@@ -227,7 +228,11 @@ func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Re
 	if len(result.Rests) == 0 {
 		return result, nil
 	}
-	doubtful, err := r.definitions.Confirm(ctx, result.Rests...)
+	confirm := r.definitions.Confirm
+	if result.Going {
+		confirm = r.definitions.ConfirmPresent
+	}
+	doubtful, err := confirm(ctx, result.Rests...)
 	switch {
 	case err != nil:
 		return result, err
