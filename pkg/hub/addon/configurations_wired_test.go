@@ -539,6 +539,12 @@ func forAllClusters(r *rollout) {
 	})
 	addon := r.join()
 	r.Stays(unwritten, "no agent", func() string { return r.isRegistered(addon) })
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { // in a progressive rollout
+		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
+		})
+	})
+	r.Stays(unwritten, "no agent before its turn", func() string { return r.isRegistered(addon) })
 	r.refer(addon, "all")
 	r.runs(addon, "a")
 	r.MustGet(addon)

@@ -90,16 +90,17 @@ func desiredConfigurations(addon *addonv1beta1.ManagedClusterAddOn) []addonv1bet
 }
 
 // awaitsConfiguration reports whether an addon without a configuration is about to get
-// one. Open Cluster Management says so some time after the addon was created; without
-// waiting for that, the agent would first be installed with other settings, and maybe in
-// another namespace.
+// one. Open Cluster Management gives it some time after the addon was created, in a
+// progressive rollout when the cluster's turn comes; without waiting for that, the agent
+// would first be installed with other settings, and maybe in another namespace. Without a
+// definition nothing tells whether there is a configuration.
 func awaitsConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 ) bool {
 	if hasOwnConfiguration(addon) {
 		return true
 	}
-	return !isConfigured(addon) && definition != nil && offersConfiguration(definition)
+	return !isConfigured(addon) && (definition == nil || offersConfiguration(definition))
 }
 
 // hasOwnConfiguration reports whether the addon itself names a configuration.
@@ -130,11 +131,12 @@ func containsConfiguration(configs []addonv1beta1.AddOnConfig) bool {
 	return false
 }
 
-// isConfigured reports whether Open Cluster Management has looked at the addon's
-// configurations, whatever it found.
+// isConfigured reports whether the addon refers to all configurations that it is to have.
+// Open Cluster Management also says so of a cluster that is to have none. While a cluster
+// waits for its turn, the condition is False.
 func isConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return apimeta.FindStatusCondition(
-		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured) != nil
+	return apimeta.IsStatusConditionTrue(
+		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
 }
 
 func isConfiguration(kind addonv1beta1.ConfigGroupResource) bool {

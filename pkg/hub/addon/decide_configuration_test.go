@@ -45,9 +45,12 @@ func TestDecideConfiguration(t *testing.T) {
 		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "example.com", Resource: "others"}, ConfigReferent: referent("good")},
 		{ConfigGroupResource: deploymentConfigs, ConfigReferent: addonv1beta1.ConfigReferent{Name: "__reserved_no_default__"}},
 	}
-	looked := func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition("Configured", "False", "R", ""))
+	isConfigured := func(status string) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition("Configured", status, "R", ""))
+		}
 	}
+	looked, waits := isConfigured("True"), isConfigured("False")
 	names := func(a *addonv1beta1.ManagedClusterAddOn) { a.Spec.Configs = []addonv1beta1.AddOnConfig{config} }
 	type change = func(*addonv1beta1.ManagedClusterAddOn)
 
@@ -57,12 +60,16 @@ func TestDecideConfiguration(t *testing.T) {
 		want       choice
 		refused    string // reason and message
 	}{
-		"there is none, and no definition": {want: choice{known: true}},
+		"there is no definition, and OCM has not looked at the cluster yet": {},
+		"there is no definition, and the cluster waits":                     {addon: []change{waits}},
+		"there is no definition, and OCM has looked":                        {addon: []change{looked}, want: choice{known: true}},
 		"there is none": {
 			definition: &addonv1beta1.ClusterManagementAddOn{}, want: choice{known: true},
 		},
 		"there is one for all, which OCM has not given to the cluster yet":      {definition: forAll},
 		"there is one for some, and OCM has not looked at the cluster yet":      {definition: forSome},
+		"there is one for all, and the cluster waits for its turn":              {addon: []change{waits}, definition: forAll},
+		"there is one for some, and the cluster waits for its turn":             {addon: []change{waits}, definition: forSome},
 		"there is one for some, and OCM has looked: the cluster is not of them": {addon: []change{looked}, definition: forSome, want: choice{known: true}},
 		"there are configurations of other kinds":                               {definition: ofOthers, want: choice{known: true}},
 		"the addon names one, which OCM has not seen yet":                       {addon: []change{looked, names}},
@@ -71,7 +78,7 @@ func TestDecideConfiguration(t *testing.T) {
 			want: choice{known: true, name: "configs/good", configuration: known["configs/good"]},
 		},
 		"the cluster is to have one of OCM's reserved name": {
-			addon: []change{func(a *addonv1beta1.ManagedClusterAddOn) {
+			addon: []change{looked, func(a *addonv1beta1.ManagedClusterAddOn) {
 				refersTo("__reserved_no_default__", "")(a)
 			}},
 			want: choice{known: true},

@@ -45,11 +45,12 @@ func TestAddonChanged(t *testing.T) {
 			a.Status.ConfigReferences[0].LastAppliedConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
 			a.Status.ConfigReferences[0].LastObservedGeneration = 3
 		}},
-		"whether it is available":                  {change: set("Available", "Unknown"), want: true},
-		"whether it is registered":                 {change: set("RegistrationApplied", "True"), want: true},
-		"whether manifests are applied":            {change: set("ManifestApplied", "True"), want: true},
-		"whether the hook is done":                 {change: set("HookManifestCompleted", "True"), want: true},
-		"that OCM has looked at its configuration": {change: set("Configured", "False"), want: true},
+		"whether it is available":             {change: set("Available", "Unknown"), want: true},
+		"whether it is registered":            {change: set("RegistrationApplied", "True"), want: true},
+		"whether manifests are applied":       {change: set("ManifestApplied", "True"), want: true},
+		"whether the hook is done":            {change: set("HookManifestCompleted", "True"), want: true},
+		"that it has its configuration":       {change: set("Configured", "True"), want: true},
+		"that it waits for its configuration": {change: set("Configured", "False")},
 		"the desired configuration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.ConfigReferences[0].DesiredConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
 		}, want: true},
