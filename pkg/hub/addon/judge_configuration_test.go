@@ -227,7 +227,16 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a source": {
 			spec: `registries: [{source: "quay.io/a b", mirror: mirror.example.com}]`,
-			want: `spec.registries[0].source: "quay.io/a b" is not the name of a registry, repository or image`,
+			want: `spec.registries[0].source: "quay.io/a b" is not the name of a registry or repository`,
+		},
+		"a source with a tag": {
+			spec: `registries: [{source: "quay.io/ocm/a:v1", mirror: mirror.example.com}]`,
+			want: `spec.registries[0].source: "quay.io/ocm/a:v1" is not the name of a registry or repository, ` +
+				`which has no tag or digest`,
+		},
+		"a source with a digest": {
+			spec: `registries: [{source: "quay.io/ocm/a@sha256:` + strings.Repeat("0", 64) + `", mirror: mirror.example.com}]`,
+			want: `spec.registries[0].source: "quay.io/ocm/a@sha256:` + strings.Repeat("0", 64) + `" is not the name of `,
 		},
 		"a proxy without a host": {
 			spec: `proxyConfig: {httpsProxy: "https://:3128"}`,
@@ -360,11 +369,28 @@ func TestMirrored(t *testing.T) {
 			image:      "quay.io/ocm/a:v1",
 			registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm/a", "m/b")}, want: "m/b:v1",
 		},
-		"an image": {
-			image: "quay.io/ocm/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm/a:v1", "m/b")}, want: "m/b",
-		},
 		"a digest stays": {
 			image: "quay.io/ocm/a" + digest, registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm", "m")}, want: "m/a" + digest,
+		},
+		"a tag and a digest stay": {
+			image:      "quay.io/ocm/a:v1" + digest,
+			registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm/a", "m/b")}, want: "m/b:v1" + digest,
+		},
+		"no source takes the tag or digest along": {
+			image: "quay.io/ocm/a:v1" + digest,
+			registries: []addonv1beta1.ImageMirror{
+				entry("quay.io/ocm/a:v1"+digest, "m/b"), entry("quay.io/ocm/a:v1", "m/b"), entry("quay.io/ocm/a", "m/c"),
+			},
+			want: "m/c:v1" + digest,
+		},
+		"a number may be a tag": {
+			image: "a:123", registries: []addonv1beta1.ImageMirror{entry("a:123", "m/b")}, want: "a:123",
+		},
+		"an image without a registry, a tag and a digest": {
+			image: "a", registries: []addonv1beta1.ImageMirror{entry("a", "m/b")}, want: "m/b",
+		},
+		"every image with a digest": {
+			image: "quay.io:5000/a" + digest, registries: []addonv1beta1.ImageMirror{entry("", "m/x")}, want: "m/x/a" + digest,
 		},
 		"every image": {
 			image: "quay.io/ocm/a:v1", registries: []addonv1beta1.ImageMirror{entry("", "m/x")}, want: "m/x/a:v1",

@@ -118,14 +118,12 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 	return certificates.String()
 }
 
-// repository is the name of a registry, or of a repository or a part of one, and
-// reference is one that may have a tag or a digest besides.
+// repository is the name of a registry, or of a repository or a part of one, without a
+// tag or a digest.
 var (
 	host       = `[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?`
 	component  = `[a-z0-9]+([._-]+[a-z0-9]+)*`
 	repository = regexp.MustCompile(`^` + host + `(/` + component + `)*$`)
-	reference  = regexp.MustCompile(`^` + host + `(/` + component + `)*` +
-		`(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]{64})?$`)
 )
 
 // judgeRegistries returns the entries that name a mirror; the API says that others are
@@ -144,9 +142,9 @@ func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mist
 		if !repository.MatchString(entry.Mirror) {
 			wrong.add(fmt.Sprintf("%s[%d].mirror", field, i), "%q is not the name of a registry or repository", entry.Mirror)
 		}
-		if entry.Source != "" && !reference.MatchString(entry.Source) {
+		if entry.Source != "" && !repository.MatchString(entry.Source) {
 			wrong.add(fmt.Sprintf("%s[%d].source", field, i),
-				"%q is not the name of a registry, repository or image", entry.Source)
+				"%q is not the name of a registry or repository, which has no tag or digest", entry.Source)
 		}
 		registries = append(registries, entry)
 	}
@@ -177,33 +175,31 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 	return registries, nil
 }
 
-// mirrored returns the name of an image as the registries have it. Of the entries that
-// match, the last counts. A source matches whole names only: quay.io/ocm is no source of
-// quay.io/ocm-tools/agent. An empty one matches every image, of which the last part of
-// the name is kept.
+// mirrored returns the name of an image as the registries have it, with its own tag and
+// digest. Of the entries that match, the last counts. A source matches whole names only:
+// quay.io/ocm is no source of quay.io/ocm-tools/agent, nor quay.io of quay.io:5000/agent.
+// An empty one matches every image, of which the last part of the name is kept.
 func mirrored(image string, registries []addonv1beta1.ImageMirror) string {
-	result := image
+	name, version := splitImage(image)
+	result := name
 	for _, entry := range registries {
 		if entry.Source == "" {
-			result = entry.Mirror + "/" + image[strings.LastIndex(image, "/")+1:]
+			result = entry.Mirror + "/" + name[strings.LastIndex(name, "/")+1:]
 			continue
 		}
-		if rest, ok := strings.CutPrefix(image, entry.Source); ok && beginsAnew(rest) {
+		if rest, ok := strings.CutPrefix(name, entry.Source); ok && (rest == "" || rest[0] == '/') {
 			result = entry.Mirror + rest
 		}
 	}
-	return result
+	return result + version
 }
 
-// beginsAnew reports whether the rest of an image's name is not the rest of a part of
-// it. A colon may begin a tag, or a port, which belongs to the host.
-func beginsAnew(rest string) bool {
-	switch {
-	case rest == "":
-		return true
-	case rest[0] == ':':
-		return !strings.Contains(rest, "/")
-	default:
-		return rest[0] == '/' || rest[0] == '@'
+// splitImage separates the name of an image from its tag and digest. A colon before a
+// slash begins a port, which belongs to the name.
+func splitImage(image string) (name, version string) {
+	last := strings.LastIndex(image, "/") + 1
+	if at := strings.IndexAny(image[last:], ":@"); at >= 0 {
+		return image[:last+at], image[last+at:]
 	}
+	return image, ""
 }
