@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	"open-cluster-management.io/addon-framework/pkg/utils"
@@ -114,10 +115,11 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 //
 // While the configuration is refused, it returns an error, so that nothing is written:
 // a ManifestWork that is written would say that the configuration was applied. While
-// it is not known which one counts, it returns what is there: the framework takes no
-// manifests for an addon that needs no clean-up, and an error for a failure. The removal
-// of an addon never waits for a configuration: the clean-up Job then has what the agent
-// has.
+// it is not known which one counts, it returns what is there if that is written for the
+// configuration that the addon refers to, and otherwise an error, too: the framework
+// takes no manifests for an addon that needs no clean-up, and an error for a failure. The
+// removal of an addon never waits for a configuration: the clean-up Job then has what the
+// agent has.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
@@ -138,10 +140,10 @@ func (a *inventoryAgent) Manifests(
 		return there.manifests(a.renderers.template, string(addon.UID))
 	case refused != nil:
 		return nil, refused
-	case there.agent() == nil:
-		return nil, errHeld
-	default:
+	case there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
 		return there.manifests(a.renderers.template, string(addon.UID))
+	default:
+		return nil, errHeld
 	}
 }
 

@@ -252,6 +252,7 @@ func TestConfigurations(t *testing.T) {
 	t.Run("shared", func(t *testing.T) { shared(r.in(t)) })
 	t.Run("wrong", func(t *testing.T) { wrong(r.in(t)) })
 	t.Run("missing", func(t *testing.T) { missing(r.in(t)) })
+	t.Run("not seen yet", func(t *testing.T) { unseen(r.in(t)) })
 	t.Run("two", func(t *testing.T) { two(r.in(t)) })
 	t.Run("another namespace", func(t *testing.T) { anotherNamespace(r.in(t)) })
 	t.Run("registries", func(t *testing.T) { registries(r.in(t)) })
@@ -391,6 +392,36 @@ func missing(r *rollout) {
 	r.refer(addon, "shared")
 	r.runs(addon, "b")
 	r.says(addon, "Applied")
+}
+
+// As long as the manager has not seen the content that a cluster is to have, nothing says
+// that the cluster has it.
+func unseen(r *rollout) {
+	r.config("shared", zoneA)
+	addon := r.join()
+	r.refer(addon, "shared")
+	r.runs(addon, "a")
+	before := r.deployWork(addon)
+	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.MustGet(before)
+	r.wire.Reset()
+
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.ConfigReferences[0].DesiredConfig.SpecHash = "not seen yet"
+	})
+	r.wrote("PATCH managedclusteraddons/status") // ManifestApplied
+	after := r.deployWork(addon)
+	if r.MustGet(after); after.ResourceVersion != before.ResourceVersion {
+		r.T.Errorf("the ManifestWork was changed: %v", after.Annotations)
+	}
+	r.MustGet(addon)
+	if applied := apimeta.FindStatusCondition(addon.Status.Conditions, "ManifestApplied"); applied == nil ||
+		applied.Status != metav1.ConditionFalse {
+		r.T.Errorf("ManifestApplied is %+v", applied)
+	}
+	r.config("shared", zoneB)
+	r.refer(addon, "shared")
+	r.runs(addon, "b")
 }
 
 func two(r *rollout) {

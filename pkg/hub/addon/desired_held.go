@@ -1,7 +1,9 @@
 package addon
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +42,24 @@ func (d deployed) agent() *workv1.Manifest {
 		}
 	}
 	return nil
+}
+
+// carries reports whether the works were written for these configurations, hashes by
+// name. The framework notes in every work which ones the addon refers to by then, and
+// Open Cluster Management takes these for applied.
+func (d deployed) carries(hashes map[string]string) bool {
+	for _, work := range d {
+		var noted map[string]string
+		if note, ok := work.Annotations[workv1.ManifestConfigSpecHashAnnotationKey]; ok {
+			if err := json.Unmarshal([]byte(note), &noted); err != nil {
+				return false
+			}
+		}
+		if !maps.Equal(noted, hashes) {
+			return false
+		}
+	}
+	return true
 }
 
 // refusedBySpoke returns what the spoke refused to apply, and why, or "".

@@ -97,6 +97,38 @@ func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
 	}
 }
 
+func TestWorksCarryTheConfigurationsTheyWereWrittenFor(t *testing.T) {
+	work := func(note string) *workv1.ManifestWork {
+		work := &workv1.ManifestWork{}
+		if note != "" {
+			work.Annotations = map[string]string{"open-cluster-management.io/config-spec-hash": note}
+		}
+		return work
+	}
+	tests := map[string]struct {
+		works  deployed
+		hashes map[string]string
+		want   bool
+	}{
+		"none":                      {works: deployed{work("")}, hashes: map[string]string{}, want: true},
+		"none, as an empty list":    {works: deployed{work("{}")}, hashes: map[string]string{}, want: true},
+		"the same":                  {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h1"}, want: true},
+		"another content":           {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h2"}},
+		"another configuration":     {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"b": "h1"}},
+		"none any more":             {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{}},
+		"one after none":            {works: deployed{work("")}, hashes: map[string]string{"a": "h1"}},
+		"only one of several works": {works: deployed{work(`{"a":"h1"}`), work("")}, hashes: map[string]string{"a": "h1"}},
+		"what cannot be read":       {works: deployed{work("a")}, hashes: map[string]string{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := test.works.carries(test.hashes); got != test.want {
+				t.Errorf("carries them: %t", got)
+			}
+		})
+	}
+}
+
 func TestRefusedBySpoke(t *testing.T) {
 	manifest := func(namespace, status, message string) workv1.ManifestCondition {
 		return workv1.ManifestCondition{
