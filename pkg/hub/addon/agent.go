@@ -115,11 +115,11 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 //
 // While the configuration is refused, it returns an error, so that nothing is written:
 // a ManifestWork that is written would say that the configuration was applied. While
-// it is not known which one counts, it returns what is there if that is written for the
-// configuration that the addon refers to, and otherwise an error, too: the framework
-// takes no manifests for an addon that needs no clean-up, and an error for a failure. The
-// removal of an addon never waits for a configuration: the clean-up Job then has what the
-// agent has.
+// it is not known which one counts, or that one does not exist because Helm replaces it,
+// it returns what is there, if that was written for the configuration to which the addon
+// refers, and otherwise an error, too. It never returns nothing: the framework takes no
+// manifests for an addon that needs no clean-up. The removal of an addon never waits for
+// a configuration: the clean-up Job then has what the agent has.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
@@ -129,6 +129,7 @@ func (a *inventoryAgent) Manifests(
 	}
 	values, chosen, refused := a.decide(cluster, addon, there)
 	a.report(addon, there, chosen, refused)
+	mayPass := refused == nil || refused.reason == contract.ReasonConfigurationMissing
 	switch {
 	case refused == nil && chosen.known:
 		renderer, err := a.renderers.of(values)
@@ -138,10 +139,10 @@ func (a *inventoryAgent) Manifests(
 		return renderer.render(cluster.Name, string(addon.UID))
 	case !addon.DeletionTimestamp.IsZero():
 		return there.manifests(a.renderers.template, string(addon.UID))
+	case mayPass && there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
+		return there.manifests(a.renderers.template, string(addon.UID))
 	case refused != nil:
 		return nil, refused
-	case there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
-		return there.manifests(a.renderers.template, string(addon.UID))
 	default:
 		return nil, errHeld
 	}

@@ -373,7 +373,8 @@ func wrong(r *rollout) {
 	r.runsAnywhere(other)
 }
 
-// A configuration that is deleted although a cluster refers to it changes nothing.
+// A configuration that is deleted although a cluster refers to it changes nothing, and
+// nothing is written for all these clusters at once: it may be replaced.
 func missing(r *rollout) {
 	r.config("shared", zoneA)
 	addon := r.join()
@@ -381,10 +382,19 @@ func missing(r *rollout) {
 	r.runs(addon, "a")
 	r.says(addon, "Applied")
 	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.wire.Reset()
 
-	r.MustDelete(&addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: r.configs, Name: "shared"}})
+	gone := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: r.configs, Name: "shared"}}
+	r.MustDelete(gone)
 	r.says(addon, "ConfigurationMissing", r.configs+"/shared")
-	r.refer(addon, "shared") // of which Open Cluster Management has no hash any more
+	r.wrote()
+	r.config("shared", zoneA)
+	r.says(addon, "Applied")
+	r.wrote()
+	r.MustDelete(gone)
+	r.says(addon, "ConfigurationMissing", r.configs+"/shared")
+	r.refer(addon, "shared")                     // of which Open Cluster Management has no hash any more
+	r.wrote("PATCH managedclusteraddons/status") // ManifestApplied
 	r.Stays(unwritten, "the agent", func() string {
 		return cmp.Diff(map[string]string{"zone": "a"}, r.agent(addon).Spec.Template.Spec.NodeSelector)
 	})
