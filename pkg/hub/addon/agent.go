@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,7 +189,8 @@ func (a *inventoryAgent) report(
 	a.outcomes.set(addon.Namespace, now)
 }
 
-// deployed returns the ManifestWorks with which the agent is deployed.
+// deployed returns the ManifestWorks with which the agent is deployed. Those of a previous
+// installation, which Kubernetes has not removed yet, say nothing about this one.
 func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (deployed, error) {
 	found, err := a.works.ByIndex(index.ManifestWorkByAddon, addon.Namespace+"/"+addon.Name)
 	if err != nil {
@@ -196,11 +198,15 @@ func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (depl
 	}
 	var works deployed
 	for _, obj := range found {
-		if work, ok := obj.(*workv1.ManifestWork); ok {
+		if work, ok := obj.(*workv1.ManifestWork); ok && isOwnedBy(work, addon) {
 			works = append(works, work)
 		}
 	}
 	return works, nil
+}
+
+func isOwnedBy(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(work.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == addon.UID })
 }
 
 // permit gives a cluster's agent its rights. It does not if the agent cannot be
