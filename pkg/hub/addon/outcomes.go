@@ -69,8 +69,9 @@ func (o *outcomes) Type() string { return contract.ConditionConfigurationApplied
 // Subscribe implements conditions.Source.
 func (o *outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
 
-// Desired implements conditions.Source. Until there is an outcome, as after a start, a
-// condition stays as it is; that there is none yet keeps no other from being written.
+// Desired implements conditions.Source. Until there is an outcome, a condition stays as
+// it is, or absent: after a start, a cluster that waits for its turn has none for a long
+// time. That keeps no other condition from being written, and nobody asks again.
 func (o *outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	o.mu.Lock()
 	known, ok := o.byCluster[cluster]
@@ -83,8 +84,12 @@ func (o *outcomes) Desired(ctx context.Context, cluster string) (*conditions.Des
 	if err != nil {
 		return nil, err
 	}
-	if addon != nil && apimeta.FindStatusCondition(addon.Status.Conditions, o.Type()) != nil {
-		return nil, nil
+	if addon == nil {
+		return &conditions.Desired{Absent: true}, nil
 	}
-	return &conditions.Desired{Absent: true}, nil
+	have := apimeta.FindStatusCondition(addon.Status.Conditions, o.Type())
+	if have == nil {
+		return &conditions.Desired{Absent: true}, nil
+	}
+	return &conditions.Desired{Status: have.Status, Reason: have.Reason, Message: have.Message}, nil
 }

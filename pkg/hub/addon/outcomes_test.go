@@ -73,8 +73,8 @@ func TestOutcomesTellWhatChanged(t *testing.T) {
 	}
 }
 
-// After a start, conditions stay until their clusters were looked at, and what is not
-// known delays no other condition.
+// After a start, conditions stay until their clusters were looked at, which nobody asks
+// for again and again, and what is not known delays no other condition.
 func TestOutcomesLeaveAConditionUntilItIsKnown(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
@@ -93,8 +93,9 @@ func TestOutcomesLeaveAConditionUntilItIsKnown(t *testing.T) {
 	apitest.EditStatus(w, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.Conditions = []metav1.Condition{ocmtest.Condition("ConfigurationApplied", "False", "R", "m")}
 	})
-	if got := desired(); got != nil {
-		t.Errorf("with a condition: %+v", got)
+	asItIs := &conditions.Desired{Status: metav1.ConditionFalse, Reason: "R", Message: "m"}
+	if diff := cmp.Diff(asItIs, desired()); diff != "" {
+		t.Errorf("with a condition (-want +got):\n%s", diff)
 	}
 	o.set(addon.Namespace, outcome{})
 	if got := desired(); got == nil || !got.Absent {
