@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -198,7 +199,8 @@ const (
 	variableNoProxy    = "NO_PROXY"
 )
 
-// variables are the environment variables of a container.
+// variables are the environment variables of a container. Kubernetes expands $(NAME) in
+// their values and makes one dollar sign of two, so each is doubled.
 func (p Proxy) variables() []corev1.EnvVar {
 	var variables []corev1.EnvVar
 	for _, variable := range []corev1.EnvVar{
@@ -208,6 +210,7 @@ func (p Proxy) variables() []corev1.EnvVar {
 		{Name: contract.VariableProxyCA, Value: p.CABundle},
 	} {
 		if variable.Value != "" {
+			variable.Value = strings.ReplaceAll(variable.Value, "$", "$$")
 			variables = append(variables, variable)
 		}
 	}

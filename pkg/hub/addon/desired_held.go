@@ -152,12 +152,14 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	return values, nil
 }
 
+// variable returns the value of an environment variable of a proxy, as it was before
+// Proxy.variables.
 func variable(container corev1.Container, name string) string {
 	at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name })
 	if at < 0 {
 		return ""
 	}
-	return container.Env[at].Value
+	return strings.ReplaceAll(container.Env[at].Value, "$$", "$")
 }
 
 func decodeManifest(raw []byte, into any) error {

@@ -21,7 +21,7 @@ func configured() Values {
 	v.PullSecrets = []string{"one", "another"}
 	v.NodeSelector = map[string]string{"zone": "a"}
 	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}
-	v.Proxy = Proxy{HTTP: "http://proxy:1", HTTPS: "https://proxy:2", No: "localhost", CABundle: "a CA"}
+	v.Proxy = Proxy{HTTP: "http://proxy:1", HTTPS: "https://user:pa$$$(HOME)@proxy:2", No: "localhost", CABundle: "a CA"}
 	return v
 }
 

@@ -139,7 +139,7 @@ func TestRenderPutsPodsWhereAndAsConfigured(t *testing.T) {
 		proxy := slices.DeleteFunc(slices.Clone(container.Env), func(v corev1.EnvVar) bool { return v.Name == "POD_IP" })
 		if diff := cmp.Diff([]corev1.EnvVar{
 			{Name: "HTTP_PROXY", Value: "http://proxy:1"},
-			{Name: "HTTPS_PROXY", Value: "https://proxy:2"},
+			{Name: "HTTPS_PROXY", Value: "https://user:pa$$$$$$(HOME)@proxy:2"}, // Kubernetes halves the dollar signs
 			{Name: "NO_PROXY", Value: "localhost"},
 			{Name: "PROXY_CA_BUNDLE", Value: "a CA"},
 		}, proxy); diff != "" {
