@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -31,6 +32,10 @@ const (
 	// presetNamespace is what the API fills in where a configuration names no install
 	// namespace. So it cannot be told from one that names it.
 	presetNamespace = "open-cluster-management-agent-addon"
+
+	// reservedPrefix is that of the namespaces of Kubernetes itself. Their Secrets and
+	// accounts have rights on all of the spoke.
+	reservedPrefix = "kube-"
 )
 
 // overrides are what a configuration changes of the settings of all agents. They are
@@ -115,8 +120,12 @@ func judgeNamespace(name string, wrong *mistakes) string {
 	if name == "" || name == presetNamespace {
 		return ""
 	}
+	const field = "spec.agentInstallNamespace"
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		wrong.add("spec.agentInstallNamespace", "%q is not the name of a namespace: %s", name, problems[0])
+		wrong.add(field, "%q is not the name of a namespace: %s", name, problems[0])
+	}
+	if name == metav1.NamespaceDefault || strings.HasPrefix(name, reservedPrefix) {
+		wrong.add(field, "%q belongs to Kubernetes", name)
 	}
 	return name
 }

@@ -160,6 +160,14 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 			spec: "agentInstallNamespace: Agents",
 			want: `spec.agentInstallNamespace: "Agents" is not the name of a namespace: `,
 		},
+		"a namespace of Kubernetes": {
+			spec: "agentInstallNamespace: kube-system",
+			want: `spec.agentInstallNamespace: "kube-system" belongs to Kubernetes`,
+		},
+		"the namespace of whoever names none": {
+			spec: "agentInstallNamespace: default",
+			want: `spec.agentInstallNamespace: "default" belongs to Kubernetes`,
+		},
 		"a label's key": {
 			spec: `nodePlacement: {nodeSelector: {"a b": c}}`,
 			want: "spec.nodePlacement.nodeSelector[a b]: is not the key of a label: ",
