@@ -1,9 +1,7 @@
 package addon
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
@@ -20,17 +18,12 @@ const keptConfigurations = 1024
 // configuration to the addons that are to have it.
 const indexAddonByConfiguration = "addonByConfiguration"
 
-// configurations reads AddOnDeploymentConfigs from an informer, and judges each version
-// of one once.
+// configurations reads AddOnDeploymentConfigs from an informer, and judges each content
+// of one once. The content is what the API server returns: defaults of the API may change
+// it without a new generation.
 type configurations struct {
 	indexer toolscache.KeyGetter
-	judged  *lru.Cache // of *configuration, by configurationVersion
-}
-
-// configurationVersion identifies the spec of a configuration.
-type configurationVersion struct {
-	uid        types.UID
-	generation int64
+	judged  *lru.Cache // of *configuration, by hash
 }
 
 func newConfigurations(indexer toolscache.KeyGetter) *configurations {
@@ -48,21 +41,26 @@ func (c *configurations) find(name addonv1beta1.ConfigReferent) *configuration {
 }
 
 func (c *configurations) judge(config *unstructured.Unstructured) *configuration {
-	version := configurationVersion{uid: config.GetUID(), generation: config.GetGeneration()}
-	if judged, ok := c.judged.Get(version); ok {
+	hash, err := utils.GetSpecHash(config)
+	if err != nil {
+		return malformed(err)
+	}
+	if judged, ok := c.judged.Get(hash); ok {
 		return judged.(*configuration)
 	}
-	judged := &configuration{}
 	spec, _, err := unstructured.NestedMap(config.Object, "spec")
-	if err == nil {
-		judged.hash, err = utils.GetSpecHash(config)
-	}
 	if err != nil {
-		judged.mistakes.add("spec", "%v", err)
-		return judged
+		return malformed(err)
 	}
+	judged := &configuration{hash: hash}
 	judged.overrides, judged.mistakes = judgeConfiguration(spec)
-	c.judged.Add(version, judged)
+	c.judged.Add(hash, judged)
+	return judged
+}
+
+func malformed(err error) *configuration {
+	judged := &configuration{}
+	judged.mistakes.add("spec", "%v", err)
 	return judged
 }
 
@@ -170,9 +168,9 @@ func (c *configurations) onConfigurations(
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, wasOurs := before.(metav1.Object)
+			old, wasOurs := before.(*unstructured.Unstructured)
 			config, ok := after.(*unstructured.Unstructured)
-			if ok && wasOurs && (old.GetGeneration() != config.GetGeneration() || old.GetUID() != config.GetUID()) {
+			if ok && wasOurs && c.judge(old).hash != c.judge(config).hash {
 				toTheNewContent(config)
 			}
 		},
