@@ -198,6 +198,12 @@ const (
 	// MaxVersionBytes is the longest Kubernetes version that a ClusterProfile shows.
 	MaxVersionBytes = 64
 
+	// MaxRegistriesBytes is the longest annotation of a ManagedCluster with the registries
+	// of its images that counts. RegistriesTooLong stands for a longer one in the
+	// manager's memory.
+	MaxRegistriesBytes = 16 << 10
+	RegistriesTooLong  = "too long"
+
 	// DefaultClaimLimit is how many custom cluster claims a klusterlet reports by
 	// default (its flag max-custom-cluster-claims).
 	DefaultClaimLimit = 20

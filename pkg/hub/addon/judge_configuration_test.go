@@ -284,7 +284,7 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a CA that is too large": {
 			spec: "proxyConfig: {caBundle: " + encode(strings.Repeat("a", 40000)) + "}",
-			want: "spec.proxyConfig.caBundle: has 40000 bytes, more than 32768",
+			want: "spec.proxyConfig.caBundle: has 40000 bytes, more than 16384",
 		},
 	}
 	for name, test := range tests {
@@ -315,6 +315,8 @@ func TestJudgeConfigurationBoundsWhatItTakes(t *testing.T) {
 	long := strings.Repeat("a", 5000)
 	for field, text := range map[string]string{
 		"spec.proxyConfig.httpProxy": `{"proxyConfig": {"httpProxy": "http://` + long + `"}}`,
+		"spec.registries[0].source":  `{"registries": [{"source": "` + long + `", "mirror": "m"}]}`,
+		"spec.registries[0].mirror":  `{"registries": [{"source": "s", "mirror": "` + long + `"}]}`,
 		"spec.proxyConfig.noProxy":   `{"proxyConfig": {"noProxy": "` + long + `"}}`,
 		"spec.registries":            `{"registries": [` + strings.Repeat(`{"mirror": "m"},`, 50) + `{"mirror": "m"}]}`,
 		"spec.nodePlacement.tolerations": `{"nodePlacement": {"tolerations": [` +
@@ -338,8 +340,9 @@ func TestJudgeAnnotation(t *testing.T) {
 			annotation: `{"pullSecret":"a.b","registries":[{"source":"quay.io/a","mirror":"mirror.example.com"}]}`,
 			want:       []addonv1beta1.ImageMirror{{Source: "quay.io/a", Mirror: "mirror.example.com"}},
 		},
-		"not JSON":       {annotation: "registries: []", wrong: "is not the JSON of an object with the list registries"},
-		"something more": {annotation: `{} {}`, wrong: "is not the JSON of an object with the list registries"},
+		"not JSON":             {annotation: "registries: []", wrong: "is not the JSON of an object with the list registries"},
+		"something more":       {annotation: `{} {}`, wrong: "is not the JSON of an object with the list registries"},
+		"one that is too long": {annotation: "too long", wrong: "has more than 16384 bytes"},
 		"a mirror that is none": {
 			annotation: `{"registries":[{"mirror":"a b"}]}`,
 			wrong:      `: registries[0].mirror: "a b" is not the name of a registry or repository`,

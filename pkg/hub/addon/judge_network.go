@@ -12,18 +12,22 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 const (
 	// maxProxyBytes bounds the URLs of proxies and the list of hosts without one.
 	maxProxyBytes = 4096
 
-	// maxCABytes bounds a proxy's CA certificates. They are in an environment variable,
-	// which may have up to 128 KiB.
-	maxCABytes = 32 << 10
+	// maxCABytes bounds a proxy's CA certificates. They are in an environment variable of
+	// every agent, and with that in the manager's memory once for each cluster.
+	maxCABytes = 16 << 10
 
-	// maxRegistries bounds the entries of registries.
-	maxRegistries = 50
+	// maxRegistries bounds the entries of registries, and maxRepositoryBytes the names in
+	// each.
+	maxRegistries      = 50
+	maxRepositoryBytes = 255
 )
 
 // Proxy is how agents reach the hub.
@@ -139,16 +143,22 @@ func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mist
 		if entry.Mirror == "" {
 			continue
 		}
-		if !repository.MatchString(entry.Mirror) {
-			wrong.add(fmt.Sprintf("%s[%d].mirror", field, i), "%q is not the name of a registry or repository", entry.Mirror)
-		}
-		if entry.Source != "" && !repository.MatchString(entry.Source) {
-			wrong.add(fmt.Sprintf("%s[%d].source", field, i),
-				"%q is not the name of a registry or repository, which has no tag or digest", entry.Source)
+		judgeRepository(fmt.Sprintf("%s[%d].mirror", field, i), entry.Mirror, wrong)
+		if entry.Source != "" {
+			judgeRepository(fmt.Sprintf("%s[%d].source", field, i), entry.Source, wrong)
 		}
 		registries = append(registries, entry)
 	}
 	return registries
+}
+
+func judgeRepository(field, given string, wrong *mistakes) {
+	switch {
+	case len(given) > maxRepositoryBytes:
+		wrong.add(field, "has %d bytes, more than %d", len(given), maxRepositoryBytes)
+	case !repository.MatchString(given):
+		wrong.add(field, "%q is not the name of a registry or repository, which has no tag or digest", given)
+	}
 }
 
 // judgeAnnotation returns the registries that a ManagedCluster's annotation names.
@@ -163,6 +173,10 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 		wrong mistakes
 	)
 	const field = "annotation " + clusterv1.ClusterImageRegistriesAnnotationKey
+	if annotation == contract.RegistriesTooLong {
+		wrong.add(field, "has more than %d bytes", contract.MaxRegistriesBytes)
+		return nil, wrong
+	}
 	decoder := json.NewDecoder(strings.NewReader(annotation))
 	if err := decoder.Decode(&decoded); err != nil || decoder.More() {
 		wrong.add(field, "is not the JSON of an object with the list registries")

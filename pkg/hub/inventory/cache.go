@@ -95,6 +95,9 @@ func keepRegistries(trimmed, cluster *clusterv1.ManagedCluster) {
 		if trimmed.Annotations == nil {
 			trimmed.Annotations = map[string]string{}
 		}
+		if len(value) > contract.MaxRegistriesBytes {
+			value = contract.RegistriesTooLong
+		}
 		trimmed.Annotations[registries] = value
 	}
 }

@@ -108,6 +108,14 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 				},
 			},
 		},
+		"ManagedCluster: registries that are too long are not kept": {
+			in: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				"open-cluster-management.io/image-registries": strings.Repeat("r", 16385),
+			}}},
+			want: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				"open-cluster-management.io/image-registries": "too long",
+			}}},
+		},
 		"ManagedCluster: what a spoke sent is cut down, and it is remembered that it was": {
 			in: &clusterv1.ManagedCluster{
 				ObjectMeta: func() metav1.ObjectMeta {
