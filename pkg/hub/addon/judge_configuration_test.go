@@ -274,6 +274,10 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 			spec: "proxyConfig: {caBundle: " + encode(caPEM(t)+"more") + "}",
 			want: "spec.proxyConfig.caBundle: is not PEM, from block 2 on",
 		},
+		"a garbled CA before another one": {
+			spec: "proxyConfig: {caBundle: " + encode(strings.Replace(caPEM(t), "\n", "\n!", 1)+caPEM(t)) + "}",
+			want: "spec.proxyConfig.caBundle: is not PEM, from block 1 on",
+		},
 		"a key in place of a CA": {
 			spec: "proxyConfig: {caBundle: " + encode("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n") + "}",
 			want: "spec.proxyConfig.caBundle: block 1 is a PRIVATE KEY, not a certificate",

@@ -102,9 +102,11 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 	var certificates bytes.Buffer
 	rest := bytes.TrimSpace(given)
 	for n := 1; len(rest) > 0; n++ {
+		unread := rest
 		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil {
+		block, rest = pem.Decode(unread)
+		// Decode skips a block that it cannot read if there is another one behind it.
+		if block == nil || bytes.Count(unread[:len(unread)-len(rest)], []byte("-----BEGIN ")) > 1 {
 			wrong.add(field, "is not PEM, from block %d on", n)
 			return ""
 		}
