@@ -231,20 +231,19 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a mirror": {
 			spec: `registries: [{source: quay.io, mirror: "https://mirror.example.com"}]`,
-			want: `spec.registries[0].mirror: "https://mirror.example.com" is not the name of a registry or repository`,
+			want: `spec.registries[0].mirror: is not the name of a registry or repository`,
 		},
 		"a source": {
 			spec: `registries: [{source: "quay.io/a b", mirror: mirror.example.com}]`,
-			want: `spec.registries[0].source: "quay.io/a b" is not the name of a registry or repository`,
+			want: `spec.registries[0].source: is not the name of a registry or repository`,
 		},
 		"a source with a tag": {
 			spec: `registries: [{source: "quay.io/ocm/a:v1", mirror: mirror.example.com}]`,
-			want: `spec.registries[0].source: "quay.io/ocm/a:v1" is not the name of a registry or repository, ` +
-				`which has no tag or digest`,
+			want: "spec.registries[0].source: is not the name of a registry or repository, which has no scheme, tag or digest",
 		},
 		"a source with a digest": {
 			spec: `registries: [{source: "quay.io/ocm/a@sha256:` + strings.Repeat("0", 64) + `", mirror: mirror.example.com}]`,
-			want: `spec.registries[0].source: "quay.io/ocm/a@sha256:` + strings.Repeat("0", 64) + `" is not the name of `,
+			want: "spec.registries[0].source: is not the name of a registry or repository",
 		},
 		"a proxy without a host": {
 			spec: `proxyConfig: {httpsProxy: "https://:3128"}`,
@@ -308,7 +307,7 @@ func TestJudgeConfigurationNamesEveryMistake(t *testing.T) {
 	_, wrong := judgeConfiguration(spec(t, `
 customizedVariables: [{name: a, value: b}]
 proxyConfig: {httpProxy: "http://user:secret@"}
-registries: [{mirror: "!"}]
+registries: [{mirror: "https://user:secret@mirror.example.com"}]
 `))
 	if len(wrong) != 3 || strings.Contains(strings.Join(wrong, ""), "secret") {
 		t.Errorf("mistakes %q", wrong)
@@ -349,7 +348,7 @@ func TestJudgeAnnotation(t *testing.T) {
 		"one that is too long": {annotation: "too long", wrong: "has more than 16384 bytes"},
 		"a mirror that is none": {
 			annotation: `{"registries":[{"mirror":"a b"}]}`,
-			wrong:      `: registries[0].mirror: "a b" is not the name of a registry or repository`,
+			wrong:      `: registries[0].mirror: is not the name of a registry or repository`,
 		},
 	}
 	for name, test := range tests {

@@ -154,12 +154,14 @@ func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mist
 	return registries
 }
 
+// judgeRepository does not repeat a name that is wrong: people who write a URL in its place
+// may have put a password into it.
 func judgeRepository(field, given string, wrong *mistakes) {
 	switch {
 	case len(given) > maxRepositoryBytes:
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxRepositoryBytes)
 	case !repository.MatchString(given):
-		wrong.add(field, "%q is not the name of a registry or repository, which has no tag or digest", given)
+		wrong.add(field, "is not the name of a registry or repository, which has no scheme, tag or digest")
 	}
 }
 
