@@ -187,6 +187,10 @@ func (a *inventoryAgent) report(
 		}
 	}
 	a.outcomes.set(addon.Namespace, now)
+	// The addon that the framework works on may be gone by now, and forgotten.
+	if _, exists, err := a.addons.GetByKey(queueKey(addon.Namespace)); err == nil && !exists {
+		a.outcomes.forget(addon.Namespace)
+	}
 }
 
 // deployed returns the ManifestWorks with which the agent is deployed. Those of a previous

@@ -36,3 +36,22 @@ func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 		}
 	}
 }
+
+// What became of a cluster whose addon is gone is not remembered, even if the framework
+// was at work on it when it went.
+func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
+	addons := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	a := &inventoryAgent{observed: observed{addons: addons}, outcomes: newOutcomes(nil)}
+	addon := ocmtest.Addon("c1")
+	apitest.Must(t, addons.Add(addon))
+	a.report(addon, nil, choice{known: true}, nil)
+	if len(a.outcomes.byCluster) != 1 {
+		t.Error("of an addon that is there nothing is remembered")
+	}
+	apitest.Must(t, addons.Delete(addon))
+	a.outcomes.forget("c1")
+	a.report(addon, nil, choice{known: true}, nil)
+	if len(a.outcomes.byCluster) != 0 {
+		t.Errorf("remembered: %v", a.outcomes.byCluster)
+	}
+}
