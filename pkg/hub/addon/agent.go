@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,7 @@ func (a *inventoryAgent) Manifests(
 		}
 		return renderer.render(cluster.Name, string(addon.UID))
 	case !addon.DeletionTimestamp.IsZero():
-		return there.manifests(a.renderers.template, string(addon.UID))
+		return a.manifestsForCleanup(cluster, addon, there)
 	case mayPass && there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
 		return there.manifests(a.renderers.template, string(addon.UID))
 	case refused != nil:
@@ -147,6 +148,24 @@ func (a *inventoryAgent) Manifests(
 	default:
 		return nil, errHeld
 	}
+}
+
+// manifestsForCleanup returns the manifests of an addon that is removed without a valid
+// configuration: what is there, or what a cluster without a configuration has, if the
+// ManifestWork went before the spoke was cleaned up.
+func (a *inventoryAgent) manifestsForCleanup(
+	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
+) ([]runtime.Object, error) {
+	if there.agent() != nil || !waitsForCleanup(addon) {
+		return there.manifests(a.renderers.template, string(addon.UID))
+	}
+	values := a.renderers.common
+	values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
+	renderer, err := a.renderers.of(values)
+	if err != nil {
+		return nil, err
+	}
+	return renderer.render(cluster.Name, string(addon.UID))
 }
 
 // decide returns the values of a cluster's manifests if it is known which configuration

@@ -3,10 +3,14 @@ package addon
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"open-cluster-management.io/addon-framework/pkg/index"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -53,5 +57,42 @@ func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
 	a.report(addon, nil, choice{known: true}, nil)
 	if len(a.outcomes.byCluster) != 0 {
 		t.Errorf("remembered: %v", a.outcomes.byCluster)
+	}
+}
+
+// An addon that waits for its clean-up gets it even if its configuration is missing and
+// its ManifestWork is gone; one that was never installed needs none.
+func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
+	renderers, err := newRenderers(values().of("", ""))
+	apitest.Must(t, err)
+	byAddon := toolscache.Indexers{index.ManifestWorkByAddon: index.IndexManifestWorkByAddon}
+	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
+		addons:      toolscache.NewStore(toolscache.MetaNamespaceKeyFunc),
+		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, byAddon),
+		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
+		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+	}}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	addon := ocmtest.Addon("c1")
+	refersTo("missing", "h1")(addon)
+	addon.DeletionTimestamp, addon.Status.Namespace = ptr.To(metav1.Now()), "elsewhere"
+	cleanup := func() []string {
+		t.Helper()
+		manifests, err := a.Manifests(t.Context(), cluster, addon)
+		apitest.Must(t, err)
+		var jobs []string
+		for _, object := range manifests {
+			if object.GetObjectKind().GroupVersionKind().Kind == "Job" {
+				jobs = append(jobs, object.(metav1.Object).GetNamespace())
+			}
+		}
+		return jobs
+	}
+	if diff := cmp.Diff([]string(nil), cleanup()); diff != "" {
+		t.Errorf("clean-up Jobs of what was not installed (-want +got):\n%s", diff)
+	}
+	addon.Finalizers = []string{hookFinalizer}
+	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
+		t.Errorf("namespaces of clean-up Jobs (-want +got):\n%s", diff)
 	}
 }
