@@ -15,18 +15,26 @@ import (
 type rawWriter struct {
 	hub      client.Client
 	clusters *population
+	// manager is the profiles' cluster manager: this addon would tell people of each profile
+	// of its own that it leaves alone, and MSA's syncer reads only OCM's.
+	manager string
 }
+
+const (
+	noManager  = "bench"
+	ocmManager = "open-cluster-management"
+)
 
 func (r *rawWriter) profile(namespace string, i int) *inventoryv1alpha1.ClusterProfile {
 	name := r.clusters.names[i]
 	return &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
 			"open-cluster-management.io/cluster-name": name,
-			"x-k8s.io/cluster-manager":                "open-cluster-management",
+			"x-k8s.io/cluster-manager":                r.manager,
 			"multicluster.x-k8s.io/clusterset":        allSet,
 		}},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{
-			DisplayName: name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"},
+			DisplayName: name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: r.manager},
 		},
 	}
 }

@@ -121,7 +121,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.meter = &meter.Meter{Hub: kube.RESTClient(), Processes: b.programs.current}
 	b.clusters = newPopulation(b.hub, b.o.Clusters)
 	b.accounts = newAccounts(b.hub, b.clusters, cfg.CAData)
-	b.raw = &rawWriter{hub: b.hub, clusters: b.clusters}
+	b.raw = &rawWriter{hub: b.hub, clusters: b.clusters, manager: noManager}
 	if err := b.fleet.AccountKind(ctx); err != nil {
 		return err
 	}
@@ -358,7 +358,8 @@ func (b *bench) tokens(ctx context.Context) error {
 // synced lets managed-serviceaccount's syncer copy to a namespace with profiles that the
 // raw writer made.
 func (b *bench) synced(ctx context.Context) error {
-	if err := b.raw.create(ctx, ofSyncer); err != nil {
+	ofOCM := rawWriter{hub: b.hub, clusters: b.clusters, manager: ocmManager}
+	if err := ofOCM.create(ctx, ofSyncer); err != nil {
 		return err
 	}
 	syncer, err := b.fleet.TokenSyncer(ctx, b.o.Out)
