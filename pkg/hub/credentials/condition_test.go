@@ -14,6 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -134,8 +135,8 @@ func TestASyncerThatCannotBeToldKeepsNoToken(t *testing.T) {
 		t.Helper()
 		s.wire.Reset()
 		result, err := v.step()
-		if err != nil || result.RequeueAfter != time.Second {
-			t.Errorf("step: %+v, %v; want to look again in a second", result, err)
+		if err != nil || result.RequeueAfter != kube.LastingAfter {
+			t.Errorf("step: %+v, %v; want to look again when people are told", result, err)
 		}
 		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
