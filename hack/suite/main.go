@@ -73,17 +73,19 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	unit := []suite{
 		raced,
 		{module: ".", packages: []string{"./..."}, without: shared},
+	}
+	fleet := []suite{
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
 	}
 	journeys := []suite{{module: "test/e2e", packages: []string{"./journeys/..."}, sideBySide: 4}}
 	switch mode {
 	case "unit":
-		return [][]suite{unit}, nil
+		return [][]suite{unit, fleet}, nil
 	case "e2e":
 		return [][]suite{journeys}, nil
 	case "all":
-		return [][]suite{journeys, unit}, nil
+		return [][]suite{journeys, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
