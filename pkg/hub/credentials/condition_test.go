@@ -14,8 +14,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestTheConditionIsTrueWithoutAccounts(t *testing.T) {
