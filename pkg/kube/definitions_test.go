@@ -159,6 +159,17 @@ func (s *crdScene) confirms(want string) {
 	}
 }
 
+// others are Definitions of a kind "b" that share their growth with these.
+func (s *crdScene) others() (*Definitions, *fakeInformer) {
+	s.t.Helper()
+	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
+	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
+	if err := others.Follow(s.t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
+		s.t.Fatal(err)
+	}
+	return others, other
+}
+
 func (s *crdScene) later(by time.Duration) { s.time.SetTime(s.time.Now().Add(by)) }
 
 func TestACRDThatIsCreatedAnew(t *testing.T) {
@@ -298,11 +309,7 @@ func TestAFleetThatGrowsForEver(t *testing.T) {
 func TestGrowthIsShared(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
-	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
-	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
-	if err := others.Follow(t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
-		t.Fatal(err)
-	}
+	others, other := s.others()
 	s.later(40 * time.Second)
 	other.add()
 	s.refreshes(time.Minute, false)
@@ -320,11 +327,7 @@ func TestGrowthIsShared(t *testing.T) {
 func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
-	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
-	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
-	if err := others.Follow(t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
-		t.Fatal(err)
-	}
+	others, other := s.others()
 	refreshOther := func(want time.Duration) {
 		t.Helper()
 		if again, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil || again != want {
