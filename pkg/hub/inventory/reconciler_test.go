@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -62,26 +61,8 @@ func (r *indexedReader) IndexField(_ context.Context, _ client.Object, name stri
 }
 
 func (r *indexedReader) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return syncedInformer{}, nil
+	return apitest.SyncedInformer{}, nil
 }
-
-// syncedInformer has always come as far as one asks.
-type syncedInformer struct{ cache.Informer }
-
-func (syncedInformer) LastSyncResourceVersion() string { return "" }
-
-// AddEventHandler adds nothing, since no object comes.
-func (syncedInformer) AddEventHandler(
-	toolscache.ResourceEventHandler,
-) (toolscache.ResourceEventHandlerRegistration, error) {
-	return registered{}, nil
-}
-
-type registered struct {
-	toolscache.ResourceEventHandlerRegistration
-}
-
-func (registered) HasSynced() bool { return true }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
 	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); ok && r.stale != nil {

@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -14,6 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -54,26 +54,8 @@ func (fakeCache) IndexField(context.Context, client.Object, string, client.Index
 }
 
 func (fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return syncedInformer{}, nil
+	return apitest.SyncedInformer{}, nil
 }
-
-// syncedInformer has always come as far as one asks.
-type syncedInformer struct{ cache.Informer }
-
-func (syncedInformer) LastSyncResourceVersion() string { return "" }
-
-// AddEventHandler adds nothing, since no object comes.
-func (syncedInformer) AddEventHandler(
-	toolscache.ResourceEventHandler,
-) (toolscache.ResourceEventHandlerRegistration, error) {
-	return registered{}, nil
-}
-
-type registered struct {
-	toolscache.ResourceEventHandlerRegistration
-}
-
-func (registered) HasSynced() bool { return true }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}
