@@ -120,7 +120,8 @@ func testConditionsOfAHealthyFleet(t *testing.T) {
 		if first < 1 || first != len(writes)-1 {
 			t.Fatalf("enabling %s: write %d of %v is the first of conditions, want the last", f.name(i), first, writes)
 		}
-		if !writes[first].Mentions("ProfilesSynced") || !writes[first].Mentions("CredentialsSynced") {
+		if !writes[first].Mentions("ProfilesSynced") || !writes[first].Mentions("CredentialsSynced") ||
+			!writes[first].Mentions("Degraded") {
 			t.Errorf("enabling %s: the conditions were written by %s", f.name(i), writes[first].Body)
 		}
 	}
@@ -154,9 +155,11 @@ func testConditionsOfAHealthyFleet(t *testing.T) {
 	f.wire.Fail(refuse)
 	f.setClaim(1, "2")
 	f.synced(1, metav1.ConditionFalse)
+	f.condition(f.addons[1], "Degraded", metav1.ConditionTrue)
 	f.wire.Fail(nil)
 	f.setClaim(1, "3")
 	f.synced(1, metav1.ConditionTrue)
+	f.condition(f.addons[1], "Degraded", metav1.ConditionFalse)
 	f.shows(team, 1, "3")
 	f.wire.Settle(t, patience, settled)
 	if _, got := f.addonWrites(); len(got) != 2 {

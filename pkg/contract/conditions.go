@@ -22,7 +22,16 @@ const (
 	// should be. It says whether the agent's manifests are as the configuration says
 	// and, if not, why.
 	ConditionConfigurationApplied = "ConfigurationApplied"
+
+	// ConditionDegraded is set by the hub manager. It is True while any of the
+	// conditions above is False; then its reason is that of the most important one, and
+	// its message names all of them. "kubectl get managedclusteraddons" shows it.
+	ConditionDegraded = "Degraded"
 )
+
+// ReasonAsExpected is the reason of ConditionDegraded while none of the conditions it
+// is made of is False (status False).
+const ReasonAsExpected = "AsExpected"
 
 // Reasons of ConditionConfigurationApplied.
 const (

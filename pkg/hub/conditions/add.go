@@ -46,6 +46,7 @@ const (
 // written are the types of the conditions that the manager writes.
 var written = []string{
 	contract.ConditionConfigurationApplied, contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced,
+	contract.ConditionDegraded,
 }
 
 // Source knows what one condition must be on every cluster's addon.
@@ -154,7 +155,7 @@ func onEvent(enqueue func(client.Object)) handler.EventHandler {
 func addonChanged(before, after client.Object) bool {
 	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
 	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)
-	if !okBefore || !okAfter || isSetUp(b) != isSetUp(a) {
+	if !okBefore || !okAfter || isSetUp(b) != isSetUp(a) || reportOf(b) != reportOf(a) {
 		return true
 	}
 	return slices.ContainsFunc(written, func(conditionType string) bool {

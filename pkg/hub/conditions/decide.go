@@ -8,6 +8,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -65,10 +66,11 @@ func (w wanted) matches(have *metav1.Condition) bool {
 	return have.Status == w.Status && have.Reason == w.Reason && have.Message == w.Message
 }
 
-// decide returns which of the wanted conditions to write, and how soon to decide
-// again: 0 if not before something changes.
+// decide returns which of the wanted conditions to write, and Degraded with them, and how
+// soon to decide again: 0 if not before something changes. reported is what the agent
+// reports, if something is wrong.
 func decide(
-	addon *addonv1beta1.ManagedClusterAddOn, all []wanted, now time.Time,
+	addon *addonv1beta1.ManagedClusterAddOn, all []wanted, reported wanted, now time.Time,
 ) (write []wanted, again time.Duration) {
 	pending := false // whether one that the addon lacks cannot be written yet
 	isBorn := true
@@ -94,7 +96,13 @@ func decide(
 	if !isBorn && left > 0 && (pending || !isSetUp(addon)) {
 		return nil, kube.Sooner(again, left)
 	}
-	return write, again
+	degraded, later := desiredDegraded(addon.Status.Conditions, write, reported, now)
+	have := meta.FindStatusCondition(addon.Status.Conditions, contract.ConditionDegraded)
+	// That nothing is wrong is worth no write of its own.
+	if !degraded.matches(have) && (have != nil || degraded.Status == metav1.ConditionTrue || len(write) > 0) {
+		write = append(write, degraded)
+	}
+	return write, kube.Sooner(again, later)
 }
 
 // isSetUp reports whether addon-framework has made its first writes of the addon. It

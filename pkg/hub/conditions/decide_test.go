@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -88,11 +89,13 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addon := &addonv1beta1.ManagedClusterAddOn{}
 			addon.CreationTimestamp = metav1.NewTime(now.Add(-test.age))
-			addon.Status.Conditions = test.have
+			// TestDegraded is about this one.
+			degraded := have("Degraded", "False", "AsExpected", "None of this addon's own conditions is False.")
+			addon.Status.Conditions = append(slices.Clone(test.have), degraded)
 			if test.isSetUp {
 				addon.Status.HealthCheck.Mode = "Customized"
 			}
-			write, again := decide(addon, test.want, now)
+			write, again := decide(addon, test.want, wanted{}, now)
 			var types []string
 			for _, w := range write {
 				types = append(types, w.conditionType)

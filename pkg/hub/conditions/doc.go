@@ -9,16 +9,21 @@
 //   - All conditions are written at birth, in one PATCH, once addon-framework has
 //     made its own first writes, so that neither meets a conflict.
 //   - A condition that is True has one text. A healthy change writes nothing.
+//   - Degraded follows from the other conditions, and from the agent's own
+//     (desired_degraded.go), and is written with them. Its text depends on the types and
+//     reasons of those that are False. That it is False is worth no write of its own if
+//     the addon lacks it.
 //   - What may pass is held back for a while (Desired.HoldBack), and a cluster is
 //     looked at no more than once a second, however often something changes.
 //   - Few addons are written at a time, so that profiles and copies come first.
 //
 // # Who writes what
 //
-// Of a ManagedClusterAddOn it owns the conditions of its sources' types. All others
-// belong to OCM, addon-framework and the agent, so a JSON patch changes single entries
-// of the list; it carries the resource version at which their positions are known. A
-// conflict is not an error: the addon is looked at again in a second.
+// Of a ManagedClusterAddOn it owns the conditions of its sources' types, and Degraded,
+// which neither OCM nor addon-framework writes. All others belong to OCM,
+// addon-framework and the agent, so a JSON patch changes single entries of the list; it
+// carries the resource version at which their positions are known. A conflict is not an
+// error: the addon is looked at again in a second.
 //
 // # RBAC, cluster-wide
 //

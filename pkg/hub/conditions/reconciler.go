@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	write, again := decide(addon, all, now)
+	write, again := decide(addon, all, r.reported(cluster, addon, now), now)
 	if len(write) == 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -100,6 +100,13 @@ func (r *Reconciler) observe(ctx context.Context, cluster string, now time.Time)
 		all = append(all, wanted{conditionType: source.Type(), Desired: desired, since: since})
 	}
 	return all, nil
+}
+
+// reported returns what the agent reports, if something is wrong.
+func (r *Reconciler) reported(cluster string, addon *addonv1beta1.ManagedClusterAddOn, now time.Time) wanted {
+	desired := reportOf(addon).heldBack()
+	since := r.heldSince(cluster, contract.ConditionPropertiesPublished, desired, now)
+	return wanted{conditionType: contract.ConditionPropertiesPublished, Desired: desired, since: since}
 }
 
 // heldSince remembers and returns since when a status is to be held back.

@@ -2,12 +2,14 @@ package conditions
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
@@ -74,7 +76,17 @@ func (s *stepper) condition(conditionType, status, reason, message string) metav
 	return c
 }
 
-func TestBothConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
+// well is Degraded as it was written at birth.
+func (s *stepper) well() metav1.Condition {
+	return s.condition("Degraded", "False", "AsExpected", allIsWell)
+}
+
+// failed is Degraded because of a failure of profiles.
+func (s *stepper) failed() metav1.Condition {
+	return s.condition("Degraded", "True", "WriteFailed", "ProfilesSynced is False (WriteFailed).")
+}
+
+func TestAllConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
 	s := newStepper(t)
 	theirs := ocmtest.Condition("Available", "True", "R", "theirs")
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -83,7 +95,7 @@ func TestBothConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
 	s.step(patchAddon)
 	profiles := s.condition("ProfilesSynced", "True", "Synced", "p")
 	tokens := s.condition("CredentialsSynced", "True", "Copied", "t")
-	s.has(theirs, profiles, tokens)
+	s.has(theirs, profiles, tokens, s.well())
 	s.step()
 
 	// Another status: another time. Another text: the same.
@@ -91,33 +103,34 @@ func TestBothConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
 	s.profiles.say(failure())
 	s.step(patchAddon)
 	profiles = s.condition("ProfilesSynced", "False", "WriteFailed", "no")
-	s.has(theirs, profiles, tokens)
+	degraded := s.failed()
+	s.has(theirs, profiles, tokens, degraded)
 	s.time.SetTime(s.time.Now().Add(time.Hour))
 	s.profiles.say(&Desired{Status: "False", Reason: "WriteFailed", Message: "still no"})
 	s.step(patchAddon)
 	profiles.Message = "still no"
-	s.has(theirs, profiles, tokens)
+	s.has(theirs, profiles, tokens, degraded)
 	s.step()
 
 	// Somebody else drops one: it comes back.
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.Conditions = []metav1.Condition{theirs, tokens}
+		a.Status.Conditions = []metav1.Condition{theirs, tokens, degraded}
 	})
 	s.step(patchAddon)
 	profiles.LastTransitionTime = metav1.NewTime(s.time.Now())
-	s.has(theirs, tokens, profiles)
+	s.has(theirs, tokens, degraded, profiles)
 
 	// It must not be there any more.
 	s.tokens.say(&Desired{Absent: true})
 	s.step(patchAddon)
-	s.has(theirs, profiles)
+	s.has(theirs, degraded, profiles)
 	s.step()
 }
 
 func TestABirthWithoutAnyConditionIsOnePatchToo(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
-	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"), s.condition("CredentialsSynced", "True", "Copied", "t"))
+	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"), s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
 }
 
 func TestAPassingUnknownIsNotWritten(t *testing.T) {
@@ -145,6 +158,75 @@ func TestAPassingUnknownIsNotWritten(t *testing.T) {
 	s.step(patchAddon)
 	if len(s.r.held) != 0 {
 		t.Errorf("remembered: %v", s.r.held)
+	}
+}
+
+// What the agent reports degrades the addon once it has lasted; that it passes, or is told
+// in other words, costs nothing.
+func TestWhatTheAgentReportsDegradesTheAddon(t *testing.T) {
+	s := newStepper(t)
+	reports := func(status, reason, message string) {
+		apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = slices.DeleteFunc(a.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type == "PropertiesPublished"
+			})
+			a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition("PropertiesPublished", status, reason, message))
+		})
+	}
+	degraded := func() string {
+		s.MustGet(s.addon)
+		c := meta.FindStatusCondition(s.addon.Status.Conditions, "Degraded")
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+	reports("True", "Published", "1")
+	s.step(patchAddon)
+	reports("False", "ClusterPropertyAPIMissing", "none")
+	if result := s.step(); result.RequeueAfter != 5*time.Second {
+		t.Errorf("result %+v", result)
+	}
+	s.time.SetTime(s.time.Now().Add(4 * time.Second))
+	reports("True", "Published", "1")
+	s.step()
+
+	reports("False", "PartiallyPublished", "a")
+	s.step()
+	s.time.SetTime(s.time.Now().Add(5 * time.Second))
+	s.step(patchAddon)
+	if got := degraded(); got != "True PartiallyPublished: PropertiesPublished is False (PartiallyPublished)." {
+		t.Errorf("Degraded is %s", got)
+	}
+	reports("False", "PartiallyPublished", "a, b")
+	s.step()
+
+	// Another manager has not known it for as long.
+	s.r = newReconciler(s.r.reader, s.r.writer, Options{Sources: s.r.sources, Clock: s.time})
+	s.step()
+	reports("True", "Published", "2")
+	s.step(patchAddon)
+	if got := degraded(); got != "False AsExpected: "+allIsWell {
+		t.Errorf("Degraded is %s", got)
+	}
+	s.step()
+}
+
+// A manager that knows Degraded comes after one that does not: healthy addons are not
+// written for it.
+func TestAnUpgradeWritesNoHealthyAddon(t *testing.T) {
+	s := newStepper(t)
+	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = []metav1.Condition{
+			ocmtest.Condition("ProfilesSynced", "True", "Synced", "p"), ocmtest.Condition("CredentialsSynced", "True", "Copied", "t"),
+		}
+	})
+	s.step()
+	s.profiles.say(failure())
+	s.step(patchAddon)
+	s.profiles.say(ofProfiles().desired)
+	s.step(patchAddon)
+	s.step()
+	s.MustGet(s.addon)
+	if c := meta.FindStatusCondition(s.addon.Status.Conditions, "Degraded"); c == nil || c.Status != "False" {
+		t.Errorf("Degraded is %+v", c)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -48,6 +49,7 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 	apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = "Customized" })
 	says(addon, "ProfilesSynced", "True")
 	says(addon, "CredentialsSynced", "True")
+	says(addon, "Degraded", "False")
 	wrote("enabling", patchAddon)
 
 	apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -58,12 +60,29 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 
 	profiles.say(failure())
 	tokens.say(failure())
+	says(addon, "Degraded", "True")
 	says(addon, "ProfilesSynced", "False")
 	wrote("both fail", patchAddon)
 	profiles.say(ofProfiles().desired)
 	tokens.say(ofTokens().desired)
 	says(addon, "ProfilesSynced", "True")
+	says(addon, "Degraded", "False")
 	wrote("both recover", patchAddon)
+
+	reports := func(status, reason string) {
+		t.Helper()
+		apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+			meta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("PropertiesPublished", status, reason, ""))
+		})
+	}
+	reports("True", "Published")
+	wrote("the agent reports that all is well")
+	reports("False", "PartiallyPublished")
+	says(addon, "Degraded", "True")
+	wrote("the agent reports that something is wrong", patchAddon)
+	reports("True", "Published")
+	says(addon, "Degraded", "False")
+	wrote("the agent reports that all is well again", patchAddon)
 
 	for range 10 {
 		profiles.say(failure())
@@ -85,7 +104,12 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 	says(second, "CredentialsSynced", "True")
 	wrote("a restart, and one addon more", patchAddon)
 	h.MustGet(addon)
-	if len(addon.Status.Conditions) != 3 || addon.Status.Conditions[2].Type != "Available" {
-		t.Errorf("conditions %+v", addon.Status.Conditions)
+	var types []string
+	for _, c := range addon.Status.Conditions {
+		types = append(types, c.Type)
+	}
+	want := []string{"ProfilesSynced", "CredentialsSynced", "Degraded", "Available", "PropertiesPublished"}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

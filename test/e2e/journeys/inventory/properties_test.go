@@ -97,6 +97,7 @@ func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Sets(t, journeys.Cluster1, "huge.example", "small now")
 	journeys.Shows(t, ns, journeys.Cluster1, "huge.example", "small now")
 	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
+	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionFalse, "AsExpected")
 }
 
 // A claim with no value, which somebody made by hand, costs nobody else anything.
@@ -150,10 +151,12 @@ func TestClaimLimitIsForeseen(t *testing.T) {
 		journeys.Sets(t, journeys.Cluster1, fmt.Sprintf("limit-%02d.example", i), "set")
 	}
 	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionFalse, "ClaimLimitExceeded", "limit-20.example", "maxCustomClusterClaims")
+	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionTrue, "ClaimLimitExceeded", journeys.PropertiesPublished)
 	journeys.Shows(t, ns, journeys.Cluster1, "limit-19.example", "set")
 	journeys.Lacks(t, ns, journeys.Cluster1, "limit-20.example")
 
 	journeys.Unsets(t, journeys.Cluster1, "limit-00.example")
 	journeys.Shows(t, ns, journeys.Cluster1, "limit-20.example", "set")
 	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
+	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionFalse, "AsExpected")
 }

@@ -1,0 +1,104 @@
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// reportedFor is how long the agent must report that something is wrong before the
+	// addon counts as degraded: what it finds when it starts often passes by itself.
+	reportedFor = 5 * time.Second
+
+	// asExpectedMessage is the one message of Degraded while nothing is wrong.
+	asExpectedMessage = "None of this addon's own conditions is False."
+
+	// messageBytes bounds a message.
+	messageBytes = 1024
+)
+
+// degrading are the conditions that degrade an addon while they are False: first what
+// costs consumers most.
+var degrading = []string{
+	contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced, contract.ConditionPropertiesPublished,
+	contract.ConditionConfigurationApplied,
+}
+
+// report is what the agent reports in its own condition.
+type report struct {
+	status metav1.ConditionStatus
+	reason string
+}
+
+// reportOf reads the agent's report. Its message is not read: it changes with every name
+// of a property.
+func reportOf(addon *addonv1beta1.ManagedClusterAddOn) report {
+	found := meta.FindStatusCondition(addon.Status.Conditions, contract.ConditionPropertiesPublished)
+	if found == nil {
+		return report{}
+	}
+	return report{status: found.Status, reason: found.Reason}
+}
+
+// heldBack is a report that something is wrong, in the form in which conditions are held
+// back, or nil.
+func (r report) heldBack() *Desired {
+	if r.status != metav1.ConditionFalse {
+		return nil
+	}
+	return &Desired{Status: r.status, HoldBack: reportedFor}
+}
+
+// desiredDegraded returns what Degraded must be once the other conditions are written,
+// and how soon that may change by itself. It names conditions and reasons only, so that
+// it does not follow every change of a message.
+func desiredDegraded(
+	have []metav1.Condition, write []wanted, reported wanted, now time.Time,
+) (degraded wanted, again time.Duration) {
+	left := time.Duration(0)
+	// A manager that has just started must not take back what is there.
+	if reported.Desired != nil && !meta.IsStatusConditionTrue(have, contract.ConditionDegraded) {
+		left = reported.heldBackFor(now)
+	}
+	var reasons, named []string
+	for _, conditionType := range degrading {
+		status, reason := afterwards(have, write, conditionType)
+		if status != metav1.ConditionFalse || conditionType == contract.ConditionPropertiesPublished && left > 0 {
+			continue
+		}
+		reasons = append(reasons, reason)
+		named = append(named, fmt.Sprintf("%s is False (%s)", conditionType, reason))
+	}
+	desired := &Desired{Status: metav1.ConditionFalse, Reason: contract.ReasonAsExpected, Message: asExpectedMessage}
+	if len(reasons) > 0 {
+		desired = &Desired{
+			Status: metav1.ConditionTrue, Reason: reasons[0],
+			Message: kube.Shorten(strings.Join(named, ", ")+".", messageBytes),
+		}
+	}
+	return wanted{conditionType: contract.ConditionDegraded, Desired: desired}, left
+}
+
+// afterwards returns a condition's status and reason once others are written.
+func afterwards(
+	have []metav1.Condition, write []wanted, conditionType string,
+) (status metav1.ConditionStatus, reason string) {
+	for _, w := range write {
+		if w.conditionType == conditionType {
+			return w.Status, w.Reason // none if it must be absent
+		}
+	}
+	if found := meta.FindStatusCondition(have, conditionType); found != nil {
+		return found.Status, found.Reason
+	}
+	return "", ""
+}
