@@ -156,6 +156,9 @@ func (v Values) fill(object runtime.Object) error {
 		v.fillPod(&o.Spec.Template.Spec, v.AgentResources,
 			"--cluster-name="+v.ClusterName,
 			fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
+		if err := noteCleanupResources(o, v.CleanupResources); err != nil {
+			return err
+		}
 	case *batchv1.Job:
 		o.Namespace = v.InstallNamespace
 		v.fillPod(&o.Spec.Template.Spec, v.CleanupResources)

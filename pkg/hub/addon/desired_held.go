@@ -134,6 +134,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 		PullPolicy:       string(container.ImagePullPolicy),
 		NodeSelector:     pod.NodeSelector,
 		Tolerations:      pod.Tolerations,
+		CleanupResources: cleanupResources(agent),
 		Proxy: Proxy{
 			HTTP:     variable(container, variableHTTPProxy),
 			HTTPS:    variable(container, variableHTTPSProxy),
@@ -150,6 +151,34 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 		}
 	}
 	return values, nil
+}
+
+// annotationCleanupResources is on the agent's Deployment if the clean-up Job has resources
+// of its own: in JSON, as they are in the Job, which is not there yet.
+const annotationCleanupResources = contract.KeyPrefix + "cleanup-resources"
+
+// noteCleanupResources notes the clean-up Job's resources, if they are not those in its
+// manifest, where cleanupResources finds them.
+func noteCleanupResources(agent *appsv1.Deployment, resources *corev1.ResourceRequirements) error {
+	if resources == nil {
+		return nil
+	}
+	note, err := json.Marshal(resources)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&agent.ObjectMeta, annotationCleanupResources, string(note))
+	return nil
+}
+
+// cleanupResources returns what noteCleanupResources noted, or nil. A note that cannot be
+// read is ignored, because the removal of an addon must not wait for it.
+func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
+	resources := &corev1.ResourceRequirements{}
+	if err := json.Unmarshal([]byte(agent.Annotations[annotationCleanupResources]), resources); err != nil {
+		return nil
+	}
+	return resources
 }
 
 // variable returns the value of an environment variable of a proxy, as it was before

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +23,11 @@ func configured() Values {
 	v.PullSecrets = []string{"one", "another"}
 	v.NodeSelector = map[string]string{"zone": "a"}
 	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}
+	v.AgentResources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("256Mi")}}
+	v.CleanupResources = &corev1.ResourceRequirements{
+		Limits:   corev1.ResourceList{"cpu": resource.MustParse("0.5"), "memory": resource.MustParse("64Mi")},
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("10m")},
+	}
 	v.Proxy = Proxy{HTTP: "http://proxy:1", HTTPS: "https://user:pa$$$(HOME)@proxy:2", No: "localhost", CABundle: "a CA"}
 	return v
 }
@@ -82,6 +89,26 @@ func TestWhatIsHeldIsWhatIsThere(t *testing.T) {
 	job := manifesttest.Find[batchv1.Job](t, want, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
 	if job.NodeSelector["zone"] != "a" || len(job.Tolerations) != 1 || len(job.Containers[0].Env) != 4 {
 		t.Errorf("the clean-up Job is not placed like the agent: %+v", job)
+	}
+	if limits := job.Containers[0].Resources.Limits; limits.Cpu().String() != "500m" {
+		t.Errorf("the clean-up Job's limits: %v", limits)
+	}
+}
+
+// Resources of a Job in another agent's ManifestWork, or none that can be read, are those in
+// the manifests: the removal of the addon must not wait for that.
+func TestResourcesThatCannotBeReadAreThoseInTheManifests(t *testing.T) {
+	for name, note := range map[string]map[string]string{
+		"none": nil, "unreadable": {"inventory.open-cluster-management.io/cleanup-resources": `{"limits":{"cpu":"much"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: note}}
+			agent.Spec.Template.Spec.Containers = []corev1.Container{{Image: "i"}}
+			values, err := valuesOf(agent)
+			if err != nil || values.CleanupResources != nil || values.Image != "i" {
+				t.Errorf("%+v, %v", values, err)
+			}
+		})
 	}
 }
 

@@ -238,9 +238,10 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		"proxy":              {change: func(v *Values) { v.Proxy.HTTPS = "http://proxy" }, want: pods},
 		"CA of the proxy":    {change: func(v *Values) { v.Proxy.CABundle = "a CA" }, want: pods},
 		"agent's resources":  {change: func(v *Values) { v.AgentResources = &corev1.ResourceRequirements{} }, want: agent},
-		"Job's resources":    {change: func(v *Values) { v.CleanupResources = &corev1.ResourceRequirements{} }, want: pods[1:]},
-		"claim limit":        {change: func(v *Values) { v.ClaimLimit = 8 }, want: agent},
-		"cluster":            {change: func(v *Values) { v.ClusterName = "c2" }, want: agent},
+		// The Deployment, whose Pods stay, keeps them for a Job that is made without a configuration.
+		"Job's resources": {change: func(v *Values) { v.CleanupResources = &corev1.ResourceRequirements{} }, want: pods},
+		"claim limit":     {change: func(v *Values) { v.ClaimLimit = 8 }, want: agent},
+		"cluster":         {change: func(v *Values) { v.ClusterName = "c2" }, want: agent},
 	}
 	before := rendered(t, values())
 	for name, test := range tests {
