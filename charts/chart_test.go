@@ -299,6 +299,7 @@ agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: 
 cleanupTimeout: 90s
 cleanupJobTimeout: 45m
 workers: {total: 5, perNamespace: 2}
+pprofBindAddress: 127.0.0.1:6060
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
 profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
@@ -344,6 +345,7 @@ podAnnotations: {a: b}
 		"--leader-elect=true",
 		"--health-probe-bind-address=$(POD_IP):8081",
 		"--metrics-bind-address=$(POD_IP):8080",
+		"--pprof-bind-address=127.0.0.1:6060",
 		"-v=4",
 	}
 	if diff := cmp.Diff(want, manager.Spec.Containers[0].Args); diff != "" {
@@ -435,6 +437,7 @@ func TestSchemaRejects(t *testing.T) {
 		},
 		"no workers":                 {values: "workers: {total: 0}", want: "workers/total"},
 		"no workers in a namespace":  {values: "workers: {perNamespace: 0}", want: "workers/perNamespace"},
+		"profiles for everybody":     {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
 		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
 		"no time for the Job":        {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
 		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},

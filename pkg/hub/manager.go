@@ -70,6 +70,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		Cache:                         cacheOptions(opts),
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier
 		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
+		PprofBindAddress:              opts.PprofBindAddress,
 		LeaderElection:                opts.LeaderElect,
 		LeaderElectionID:              contract.LeaseName,
 		LeaderElectionNamespace:       opts.LeaderElectNamespace,

@@ -97,6 +97,10 @@ type Options struct {
 	HealthProbeBindAddress string
 	MetricsBindAddress     string
 
+	// PprofBindAddress is host:port of Go's runtime profiles, which show memory and
+	// stacks to whoever reaches it; "0" turns the server off.
+	PprofBindAddress string
+
 	// LeaderElect runs the controllers in one replica at a time.
 	LeaderElect bool
 
@@ -134,6 +138,7 @@ func newOptions() *Options {
 		Access:                          newAccessOptions(),
 		HealthProbeBindAddress:          ":8081",
 		MetricsBindAddress:              ":8080",
+		PprofBindAddress:                "0",
 		LeaderElect:                     true,
 		LeaderElectNamespace:            os.Getenv("POD_NAMESPACE"),
 	}
@@ -187,6 +192,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		`host:port of /healthz and /readyz; "0" turns them off`)
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		`host:port of /metrics; "0" turns it off`)
+	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress,
+		`host:port of /debug/pprof, which needs no credentials; "0" turns it off`)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "run the controllers in one replica at a time")
 	flags.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace,
 		"namespace of the leader election's Lease (default: $POD_NAMESPACE)")
@@ -196,6 +203,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 func (o *Options) complete() {
 	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
 	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
+	o.PprofBindAddress = kube.BindAddress(o.PprofBindAddress)
 }
 
 // validate returns all mistakes in one error; each names its flag.
@@ -244,6 +252,7 @@ func (o *Options) validate() error {
 	o.Access.validate(&mistakes)
 	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
 	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
+	mistakes.Address("pprof-bind-address", o.PprofBindAddress)
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
 		mistakes.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
 	}

@@ -75,6 +75,10 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.MetricsBindAddress = "127.0.0.1" },
 			want:   `--metrics-bind-address: "127.0.0.1" is not host:port: address 127.0.0.1: missing port in address`,
 		},
+		"profiles of memory nowhere": {
+			change: func(o *Options) { o.PprofBindAddress = "localhost" },
+			want:   `--pprof-bind-address: "localhost" is not host:port: address localhost: missing port in address`,
+		},
 		"election nowhere": {
 			change: func(o *Options) { o.LeaderElectNamespace = "" },
 			want:   "--leader-elect-namespace: is required when $POD_NAMESPACE is not set",

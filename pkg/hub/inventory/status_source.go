@@ -83,7 +83,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 }
 
 // observe returns the outcomes of all namespaces that concern a cluster, and whether
-// each of them has one.
+// each of them has one that is not overtaken.
 func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]outcome, bool, error) {
 	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
@@ -92,11 +92,25 @@ func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]
 	isComplete := true
 	byNamespace := make(map[string]outcome, len(namespaces))
 	for _, namespace := range namespaces {
-		out, ok := s.outcomes.get(types.NamespacedName{Namespace: namespace, Name: cluster})
+		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
+		out, ok := s.outcomes.get(pair)
+		if ok && out.kind == undecided {
+			if ok, err = s.isUndecided(ctx, pair); err != nil {
+				return nil, false, err
+			}
+		}
 		if ok {
 			byNamespace[namespace] = out
 		}
 		isComplete = isComplete && ok
 	}
 	return byNamespace, isComplete, nil
+}
+
+// isUndecided reports whether it is still unknown whether a pair must have a profile.
+// Where it is known by now, the pair has not had its turn yet: among thousands of
+// profiles to write, that may take longer than the condition is held back.
+func (s *statusSource) isUndecided(ctx context.Context, pair types.NamespacedName) (bool, error) {
+	_, result, err := s.rule.Observe(ctx, pair)
+	return result.Answer == selection.Unknown, err
 }

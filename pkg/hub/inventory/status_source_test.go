@@ -17,6 +17,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -87,6 +88,24 @@ func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
 		c.Labels["cluster.open-cluster-management.io/clusterset"] = other.Name
 	})
 	r.mustStep()
+	r.reads(synced())
+}
+
+// TestTheConditionOfAPairThatWaitsForItsTurnIsNotKnown: when a set is bound, OCM marks the
+// binding a moment after it is created, and until all profiles are written, many pairs
+// have only been looked at before.
+func TestTheConditionOfAPairThatWaitsForItsTurnIsNotKnown(t *testing.T) {
+	r := newReporting(t)
+	r.bindingSays()
+	r.mustStep()
+	unknown, err := r.source.Desired(t.Context(), r.c.Name)
+	apitest.Must(t, err)
+	if unknown == nil || unknown.Status != metav1.ConditionUnknown || unknown.HoldBack == 0 {
+		t.Fatalf("condition = %+v, want Unknown", unknown)
+	}
+	r.bindingSays(ocmtest.Condition("Bound", "True", "ClusterSetBound", ""))
+	r.reads(nil)
+	r.mustStep(post, patchStatus)
 	r.reads(synced())
 }
 
