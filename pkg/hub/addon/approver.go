@@ -48,7 +48,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&addonv1beta1.ManagedClusterAddOn{}: {
 			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
-			Transform: trimAddon,
+			Transform: (&addonTrimmer{}).trim,
 		},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label: labels.SelectorFromSet(labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}),

@@ -128,7 +128,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
 	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
-		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(renderers.base.trimWork))
+		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform((&workTrimmer{renderer: renderers.base}).trim))
 	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
 
 	addons, err := addonsOf(ctx, f.shared)

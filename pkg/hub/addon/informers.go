@@ -222,15 +222,29 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 	return !apiequality.Semantic.DeepEqual(&old, &current)
 }
 
-// trimAddon drops what nobody reads. Conditions stay whole: the framework writes the list
-// of them anew from the cache.
-func trimAddon(in any) (any, error) {
+// addonTrimmer drops of addons what nobody reads, and makes one of what they repeat.
+type addonTrimmer struct {
+	owners     kube.Repeats[[]metav1.OwnerReference]
+	supported  kube.Repeats[[]addonv1beta1.ConfigGroupResource]
+	references kube.Repeats[[]addonv1beta1.ConfigReference]
+	related    kube.Repeats[[]addonv1beta1.ObjectReference]
+}
+
+// trim keeps the conditions whole: the framework writes the list of them anew from the
+// cache.
+func (t *addonTrimmer) trim(in any) (any, error) {
 	addon, ok := in.(*addonv1beta1.ManagedClusterAddOn)
 	if !ok {
 		return in, nil
 	}
 	addon.ManagedFields = nil
-	addon.Status.Conditions = slices.Clone(addon.Status.Conditions) // decoding leaves room for more
+	status := &addon.Status
+	// Decoding leaves room for more in every list.
+	status.Conditions, status.Registrations = slices.Clone(status.Conditions), slices.Clone(status.Registrations)
+	addon.OwnerReferences = t.owners.Of(addon.OwnerReferences)
+	status.SupportedConfigs = t.supported.Of(status.SupportedConfigs)
+	status.ConfigReferences = t.references.Of(status.ConfigReferences)
+	status.RelatedObjects = t.related.Of(status.RelatedObjects)
 	return addon, nil
 }
 
@@ -245,11 +259,21 @@ func statuses(conditions []metav1.Condition, types ...string) []metav1.Condition
 	return kept
 }
 
-// trimWork drops what the framework does not read, makes equal manifests one, and
-// removes defaults that the API server set: the framework compares a ManifestWork with
+// workTrimmer drops of ManifestWorks what the framework does not read, and makes one of
+// what they repeat.
+type workTrimmer struct {
+	renderer    *renderer
+	labels      kube.Repeats[map[string]string]
+	annotations kube.Repeats[map[string]string]
+	configs     kube.Repeats[[]workv1.ManifestConfigOption]
+	conditions  kube.Repeats[[]metav1.Condition]
+	statuses    kube.Repeats[[]workv1.ManifestCondition]
+}
+
+// trim also removes defaults that the API server set: the framework compares a ManifestWork with
 // what it renders, which has no defaults, and would otherwise send a patch without
 // effect for every ManifestWork each time the manager starts.
-func (r *renderer) trimWork(obj any) (any, error) {
+func (t *workTrimmer) trim(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil
@@ -260,15 +284,20 @@ func (r *renderer) trimWork(obj any) (any, error) {
 			config.FeedbackScrapeType = ""
 		}
 	}
+	work.Spec.Workload.Manifests = slices.Clone(work.Spec.Workload.Manifests) // decoding leaves room for more
 	for i, inWork := range work.Spec.Workload.Manifests {
 		if inWork.Object != nil {
 			continue // trimmed before
 		}
-		if manifest, err := r.inWork(inWork.Raw); err == nil {
+		if manifest, err := t.renderer.inWork(inWork.Raw); err == nil {
 			work.Spec.Workload.Manifests[i] = manifest
 		} // otherwise the framework fails to decode it, and says so
 	}
 	work.Status = trimWorkStatus(work.Status)
+	work.Labels, work.Annotations = t.labels.Of(work.Labels), t.annotations.Of(work.Annotations)
+	work.Spec.ManifestConfigs = t.configs.Of(work.Spec.ManifestConfigs)
+	work.Status.Conditions = t.conditions.Of(work.Status.Conditions)
+	work.Status.ResourceStatus.Manifests = t.statuses.Of(work.Status.ResourceStatus.Manifests)
 	return work, nil
 }
 

@@ -2,10 +2,12 @@ package addon
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -206,8 +209,9 @@ func cachedWork(t *testing.T, r *renderer, v Values) *workv1.ManifestWork {
 
 func trimmedWork(t *testing.T, r *renderer, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
+	trimmer := &workTrimmer{renderer: r}
 	for range 2 { // the informer may transform twice
-		if _, err := r.trimWork(work); err != nil {
+		if _, err := trimmer.trim(work); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -374,5 +378,57 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 	}
 	if key, _ := queue.Get(); key != "failed/cluster-inventory" {
 		t.Errorf("enqueued %s", key)
+	}
+}
+
+// TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat, and changes nothing of what they say.
+func TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat(t *testing.T) {
+	trimWork := (&workTrimmer{renderer: newTestRenderer(t)}).trim
+	trimAddon := (&addonTrimmer{}).trim
+	work := func() *workv1.ManifestWork {
+		work := &workv1.ManifestWork{}
+		work.Labels, work.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}
+		work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{FeedbackRules: []workv1.FeedbackRule{{Type: "T"}}}}
+		work.Status.Conditions = []metav1.Condition{{Type: workv1.WorkApplied, Status: metav1.ConditionTrue}}
+		return work
+	}
+	addon := func() *addonv1beta1.ManagedClusterAddOn {
+		addon := &addonv1beta1.ManagedClusterAddOn{}
+		addon.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
+		addon.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{{Resource: "r"}}
+		addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+			DesiredConfig: &addonv1beta1.ConfigSpecHash{SpecHash: "h"},
+		}}
+		return addon
+	}
+	twice := func(transform toolscache.TransformFunc, object func() client.Object) (client.Object, client.Object) {
+		t.Helper()
+		var out [2]client.Object
+		for i := range out {
+			trimmed, err := transform(object())
+			apitest.Must(t, err)
+			out[i] = trimmed.(client.Object)
+		}
+		if diff := cmp.Diff(object(), out[1], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("cached (-want +got):\n%s", diff)
+		}
+		return out[0], out[1]
+	}
+	a, b := twice(trimWork, func() client.Object { return work() })
+	one, another := a.(*workv1.ManifestWork), b.(*workv1.ManifestWork)
+	c, d := twice(trimAddon, func() client.Object { return addon() })
+	first, second := c.(*addonv1beta1.ManagedClusterAddOn), d.(*addonv1beta1.ManagedClusterAddOn)
+	for what, pair := range map[string][2]any{
+		"labels":            {one.Labels, another.Labels},
+		"annotations":       {one.Annotations, another.Annotations},
+		"manifest configs":  {one.Spec.ManifestConfigs, another.Spec.ManifestConfigs},
+		"conditions":        {one.Status.Conditions, another.Status.Conditions},
+		"owners":            {first.OwnerReferences, second.OwnerReferences},
+		"supported configs": {first.Status.SupportedConfigs, second.Status.SupportedConfigs},
+		"configurations":    {first.Status.ConfigReferences, second.Status.ConfigReferences},
+	} {
+		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
+			t.Errorf("%s are held twice", what)
+		}
 	}
 }

@@ -27,10 +27,10 @@ const (
 	RetryUrgent = 5 * time.Second
 
 	// DefaultWorkers leaves workers idle for others when several namespaces are slow.
-	DefaultWorkers = 32
+	DefaultWorkers = 64
 
 	// DefaultPerGroup is as many writes as one client can make good use of.
-	DefaultPerGroup = 8
+	DefaultPerGroup = 16
 
 	// sortAtOnce is how many priorities one worker looks up before it looks for work
 	// again, so that several share in a burst.
