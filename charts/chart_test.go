@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -231,6 +232,44 @@ agent:
 
 // TestImageByDigest: the digest names the image of manager, hook and agent, whatever the
 // tag is, and Secrets to pull it reach each of them.
+// TestSeveralManagers: more than one prefer different zones and nodes, and a drain takes one
+// at a time. One alone has nothing of this, so that no upgrade restarts it for that.
+func TestSeveralManagers(t *testing.T) {
+	render := func(values string) (corev1.PodSpec, []*unstructured.Unstructured) {
+		objects := hubtest.MustRender(t, values)
+		return manifesttest.Find[appsv1.Deployment](
+			t, objects, "Deployment", "cluster-inventory-manager",
+		).Spec.Template.Spec, objects
+	}
+	if alone, _ := render("replicas: 1"); len(alone.TopologySpreadConstraints) > 0 {
+		t.Errorf("one alone is spread: %+v", alone.TopologySpreadConstraints)
+	}
+	two, objects := render("replicas: 2")
+	budget := manifesttest.Find[policyv1.PodDisruptionBudget](
+		t, objects, "PodDisruptionBudget", "cluster-inventory-manager",
+	)
+	if got := budget.Spec.MaxUnavailable.IntValue(); got != 1 || budget.Spec.Selector == nil {
+		t.Fatalf("the budget is %+v", budget.Spec)
+	}
+	want := []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: budget.Spec.Selector,
+	}}
+	if diff := cmp.Diff(want, two.TopologySpreadConstraints); diff != "" {
+		t.Errorf("two are spread (-want +got):\n%s", diff)
+	}
+	if len(two.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
+		t.Errorf("affinity %+v", two.Affinity)
+	}
+	own, _ := render(`
+replicas: 2
+topologySpreadConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]
+`)
+	if spread := own.TopologySpreadConstraints; len(spread) != 1 || spread[0].TopologyKey != "rack" {
+		t.Errorf("constraints %+v, want the operator's", spread)
+	}
+}
+
 func TestImageByDigest(t *testing.T) {
 	const image = "example.com/inventory@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	objects := hubtest.MustRender(t, `

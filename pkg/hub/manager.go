@@ -29,6 +29,14 @@ const (
 
 	// shutdownTimeout bounds how long writes in flight delay the exit.
 	shutdownTimeout = 10 * time.Second
+
+	// A leader that was killed is followed after leaseDuration, counted from when another
+	// manager last saw a renewal: as each looks every one to 2.2 times retryPeriod, that is
+	// 15 seconds at most. One that cannot renew its lease for renewDeadline exits, before
+	// another may take over.
+	leaseDuration = 10 * time.Second
+	renewDeadline = 8 * time.Second
+	retryPeriod   = time.Second
 )
 
 // run waits for the hub and runs the manager, with its health probes, until the
@@ -75,6 +83,9 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		LeaderElectionID:              contract.LeaseName,
 		LeaderElectionNamespace:       opts.LeaderElectNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
+		RetryPeriod:                   ptr.To(retryPeriod),
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -57,7 +58,7 @@ func onePod(ctx context.Context, t *testing.T, cluster, namespace string) *corev
 		pod = nil
 		for i := range pods.Items {
 			candidate := &pods.Items[i]
-			ready := candidate.Status.Phase == corev1.PodRunning && candidate.DeletionTimestamp == nil && podReady(candidate)
+			ready := candidate.Status.Phase == corev1.PodRunning && candidate.DeletionTimestamp == nil && PodReady(candidate)
 			switch {
 			case !strings.HasPrefix(candidate.Name, AddonName) || !ready:
 			case pod != nil:
@@ -74,7 +75,8 @@ func onePod(ctx context.Context, t *testing.T, cluster, namespace string) *corev
 	return pod
 }
 
-func podReady(pod *corev1.Pod) bool {
+// PodReady is whether a Pod is ready.
+func PodReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			return condition.Status == corev1.ConditionTrue
@@ -95,6 +97,14 @@ func Replaced(t *testing.T, cluster string, pod *corev1.Pod) *corev1.Pod {
 		return nil
 	})
 	return next
+}
+
+// Kill ends the process of a Pod as an out-of-memory killer would.
+func Kill(t *testing.T, cluster, namespace, pod string) {
+	t.Helper()
+	pid, err := Fleet.ContainerPID(t.Context(), cluster, namespace, pod)
+	apitest.Must(t, err)
+	apitest.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // AddonOf is a reference to the addon of a cluster.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -141,7 +139,7 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	hasCopy(t, ns, journeys.Cluster1, "killed")
 
 	dead := journeys.Holder(t.Context(), t)
-	kill(t, journeys.ManagerPod(t.Context(), t))
+	journeys.Kill(t, "hub", journeys.ManagerNS, journeys.ManagerPod(t.Context(), t).Name)
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), binding))
 	apitest.Within(t, journeys.Eventually, "a manager leads again", func(ctx context.Context) error {
 		if now := journeys.Holder(ctx, t); now == dead || now == "" {
@@ -154,14 +152,6 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	t.Logf("the copy was gone %s after the manager was back", time.Since(back).Round(time.Millisecond))
 	journeys.HasNoProfile(t, ns, journeys.Cluster1)
 	apitest.Within(t, journeys.Soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
-}
-
-// kill ends the manager's process as an out-of-memory killer would.
-func kill(t *testing.T, pod *corev1.Pod) {
-	t.Helper()
-	pid, err := journeys.Fleet.ContainerPID(t.Context(), "hub", pod.Namespace, pod.Name)
-	apitest.Must(t, err)
-	apitest.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // A copy that somebody alters or deletes is what it was.
