@@ -120,6 +120,13 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 			Name: "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"}},
 	}
 	p.eventuallyBinds(cluster, agents)
+	byToken := changed(agents, func(b *rbacv1.RoleBinding) {
+		b.Subjects[0].Name = "system:serviceaccount:" + cluster + ":cluster-inventory-agent"
+	})
+	made := agents.DeepCopy()
+	made.Namespace = cluster
+	p.MustDelete(made)
+	p.eventuallyBinds(cluster, byToken)
 	p.EventuallyAllowed(server.User(t, hubtest.User), true, authorizationv1.ResourceAttributes{
 		Namespace: team, Verb: "get", Resource: "secrets", Name: "x",
 	})
@@ -175,6 +182,12 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		},
 		"an agent of another cluster": {cluster, changed(agents, func(b *rbacv1.RoleBinding) {
 			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
+		}), policy},
+		"the account of an agent of another cluster": {cluster, changed(byToken, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
+		}), policy},
+		"another account of the cluster": {cluster, changed(byToken, func(b *rbacv1.RoleBinding) {
+			b.Subjects[0].Name = "system:serviceaccount:" + cluster + ":default"
 		}), policy},
 		"an agent's user, to read tokens": {
 			cluster,

@@ -31,10 +31,7 @@ func agentRules() []rbacv1.PolicyRule {
 	}
 }
 
-// desiredBinding names the one user whose certificates are approved. The
-// registration in the addon's status is ignored, because the spoke can patch it. The
-// user of a token registration, a ServiceAccount of the cluster namespace, belongs
-// here once that driver is supported.
+// desiredBinding names the one user of the cluster's agent.
 func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: grantMeta(addon),
@@ -42,9 +39,28 @@ func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rb
 		Subjects: []rbacv1.Subject{{
 			APIGroup: rbacv1.GroupName,
 			Kind:     rbacv1.UserKind,
-			Name:     agent.DefaultUser(cluster, contract.AddonName, contract.AddonName),
+			Name:     agentUser(cluster, addon),
 		}},
 	}
+}
+
+// tokenDriver is the driver of a registration by token (OCM, pkg/registration/register/token).
+const tokenDriver = "token"
+
+// agentUser is the user as which the agent comes to the hub: the one whose certificates are
+// approved or, if the klusterlet registers addons by token, the ServiceAccount that OCM makes
+// in the cluster namespace.
+//
+// The spoke can patch the addon's status. It chooses the driver there, which is its choice
+// anyway: both users are its own. The subject that the status has, too, is never read. No
+// group is granted anything, because a token has none of the addon's.
+func agentUser(cluster string, addon *addonv1beta1.ManagedClusterAddOn) string {
+	for _, registration := range addon.Status.Registrations {
+		if registration.KubeClient != nil && registration.KubeClient.Driver == tokenDriver {
+			return "system:serviceaccount:" + cluster + ":" + contract.AddonName + "-agent"
+		}
+	}
+	return agent.DefaultUser(cluster, contract.AddonName, contract.AddonName)
 }
 
 // grantMeta lets the garbage collector delete the grants with the addon.

@@ -21,17 +21,66 @@ func clusterOf(addon *addonv1beta1.ManagedClusterAddOn) *clusterv1.ManagedCluste
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}}
 }
 
+// A registration as a spoke may write it into the status.
+func claimed(driver, user string, groups ...string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
+		Driver:  driver,
+		Subject: addonv1beta1.KubeClientSubject{BaseSubject: addonv1beta1.BaseSubject{User: user, Groups: groups}},
+	}}
+}
+
+// Whatever a spoke writes into the status of its addon, only one of its own two users gets
+// the agent's rights, and no group.
+func TestASpokeThatLiesInItsStatusGainsNothing(t *testing.T) {
+	const (
+		byCertificate = "system:open-cluster-management:cluster:c1:addon:cluster-inventory:agent:cluster-inventory"
+		byToken       = "system:serviceaccount:c1:cluster-inventory-agent"
+	)
+	tests := map[string]struct {
+		status []addonv1beta1.RegistrationConfig
+		want   string
+	}{
+		"nothing yet":                   {want: byCertificate},
+		"no driver yet":                 {status: []addonv1beta1.RegistrationConfig{claimed("", byCertificate)}, want: byCertificate},
+		"by certificate":                {status: []addonv1beta1.RegistrationConfig{claimed("csr", byCertificate)}, want: byCertificate},
+		"by token":                      {status: []addonv1beta1.RegistrationConfig{claimed("token", byToken)}, want: byToken},
+		"by token, subject not yet set": {status: []addonv1beta1.RegistrationConfig{claimed("token", "")}, want: byToken},
+		"registers nothing for the API": {status: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.CustomSigner}}, want: byCertificate},
+		"another driver":                {status: []addonv1beta1.RegistrationConfig{claimed("magic", "system:admin")}, want: byCertificate},
+		"the administrator, by certificate": {
+			status: []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin", "system:masters")}, want: byCertificate,
+		},
+		"the administrator, by token": {
+			status: []addonv1beta1.RegistrationConfig{claimed("token", "system:admin", "system:masters")}, want: byToken,
+		},
+		"another cluster's account": {
+			status: []addonv1beta1.RegistrationConfig{claimed("token", "system:serviceaccount:c2:cluster-inventory-agent")},
+			want:   byToken,
+		},
+		"another account of the namespace": {
+			status: []addonv1beta1.RegistrationConfig{claimed("token", "system:serviceaccount:c1:default")}, want: byToken,
+		},
+		"several": {
+			status: []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin"), claimed("token", "system:admin")}, want: byToken,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "cluster-inventory"}}
+			addon.Status.Registrations = test.status
+			want := []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: test.want}}
+			if diff := cmp.Diff(want, desiredBinding("c1", addon).Subjects); diff != "" {
+				t.Errorf("subjects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestGrants(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	// What the spoke can patch must not matter.
-	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{
-		{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
-			Subject: addonv1beta1.KubeClientSubject{
-				BaseSubject: addonv1beta1.BaseSubject{User: "system:admin", Groups: []string{"system:masters"}},
-			},
-		}},
-	}
+	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin", "system:masters")}
 	g := &grants{reader: w, live: w, writer: w}
 	grant := func() {
 		t.Helper()
@@ -130,6 +179,15 @@ func TestGrants(t *testing.T) {
 	wantOwners[0].UID = addon.UID
 	grant()
 	check()
+
+	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{claimed("token", "")}
+	wantSubjects[0].Name = "system:serviceaccount:" + addon.Namespace + ":cluster-inventory-agent"
+	w.wire.Reset()
+	grant()
+	check()
+	if writes := w.wire.Writes(); len(writes) != 1 {
+		t.Errorf("writes when the driver changes: %v, want one of the RoleBinding", writes)
+	}
 }
 
 func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
