@@ -76,6 +76,11 @@ const (
 	// there is nothing to publish; the agent starts once it does (status False).
 	ReasonPropertyAPIMissing = "ClusterPropertyAPIMissing"
 
+	// ReasonHubKubeconfigInvalid: the agent cannot use the kubeconfig that is in the
+	// Secret now, and works with the previous one; the message names the Secret and
+	// what is wrong with it (status False).
+	ReasonHubKubeconfigInvalid = "HubKubeconfigInvalid"
+
 	// ReasonPublishingStopped: the addon is being removed and its claims are
 	// deleted (status False).
 	ReasonPublishingStopped = "PublishingStopped"

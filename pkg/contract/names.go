@@ -5,6 +5,10 @@ const (
 	// ManagedClusterAddOn in every cluster namespace.
 	AddonName = "cluster-inventory"
 
+	// HubKubeconfigSecret is the Secret in the agent's namespace in which the klusterlet
+	// keeps the agent's kubeconfig for the hub (OCM, pkg/registration/spoke/addon).
+	HubKubeconfigSecret = AddonName + "-hub-kubeconfig"
+
 	// KeyPrefix starts every label and annotation key of this addon.
 	KeyPrefix = "inventory.open-cluster-management.io/"
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -326,6 +328,36 @@ func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
 	w.eventuallyCondition("True Published 1 property published.")
 	w.spoke.Eventually("one write more for one edit and a new way to the hub", counted(2))
 	w.spoke.Stays(quiet, "one write more for one edit and a new way to the hub", counted(2))
+}
+
+// The klusterlet renews the certificate, somebody alters the Secret, the klusterlet
+// registers the agent by token, and its ServiceAccount is made anew: the agent reports all
+// the time, without a restart.
+func TestReportsCrossEveryChangeOfTheHubsKubeconfig(t *testing.T) {
+	w := newWorld(t, allVersions)
+	cluster := w.opts.ClusterName
+	asUser := func() *rest.Config { return hubServer.User(t, agentByCertificate(cluster)) }
+	secret := &mounted{t: t, dir: t.TempDir()}
+	w.opts.HubKubeconfig = filepath.Join(secret.dir, "kubeconfig")
+	first := asUser()
+	secret.replace(secretByCertificate(t, first))
+	w.start()
+	w.eventuallyCondition("True Published There are no properties.")
+
+	secret.replace(with(secretByCertificate(t, first), "tls.crt", "no certificate"))
+	w.eventuallyCondition("False HubKubeconfigInvalid The Secret " + w.opts.InstallNamespace +
+		"/cluster-inventory-hub-kubeconfig on the cluster cannot be used: its certificate and key are not a pair. " +
+		"The agent works with the previous one; delete the Secret, and the klusterlet creates it anew.")
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "a", "v", nil))
+	w.eventuallyClaims(map[string]string{"a*": "v"})
+	secret.replace(secretByCertificate(t, asUser()))
+	w.eventuallyCondition("True Published 1 property published.")
+
+	for _, name := range []string{"b", "c"} {
+		secret.replace(secretByToken(t, first, w.tokenOnHub(cluster)))
+		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
+		w.eventuallyCondition(fmt.Sprintf("True Published %d properties published.", map[string]int{"b": 2, "c": 3}[name]))
+	}
 }
 
 func TestCleanup(t *testing.T) {

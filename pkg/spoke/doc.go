@@ -7,12 +7,14 @@
 // time, with a manager of its own. The outer manager serves the probes, watches the
 // clean-up marker, and follows the two things a session depends on: the version of
 // ClusterProperty that the spoke serves (by discovery, triggered by a watch of its
-// CustomResourceDefinition), and the content of the hub's kubeconfig. When either
+// CustomResourceDefinition), and the hub's kubeconfig with the certificate or token
+// that it names. When either
 // changes, the session ends and a new one starts. So an API that is installed late,
 // removed or changed needs no special cases in the controllers. Claims stay in
 // between.
 //
-// An unreachable hub delays the report and nothing else. If the properties cannot
+// An unreachable hub delays the report and nothing else. A kubeconfig for it that cannot
+// be used is reported with the previous one. If the properties cannot
 // be read, the claims stay.
 //
 // # Rights

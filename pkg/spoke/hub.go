@@ -3,19 +3,25 @@ package spoke
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// hubAccess is the client configuration for the hub. The klusterlet may replace
-// the kubeconfig: client-go reloads renewed certificates and tokens from the files
-// it names, but not the kubeconfig itself with its server, CA and file names.
+// hubAccess is the client configuration for the hub. The klusterlet replaces what the
+// kubeconfig's Secret holds: the certificate or the token when it is about to expire, and
+// all of it when it registers the agent anew. client-go would reload certificates every
+// five minutes, tokens every minute, and the kubeconfig itself never. So the files are read
+// here, all at once, and a configuration names none.
 type hubAccess struct {
 	path string
 
@@ -27,47 +33,104 @@ type hubAccess struct {
 	cfg    *rest.Config
 }
 
-// current returns the configuration. The pointer stays the same as long as the
-// kubeconfig's content does. If there is an error, it returns the previous
+// current returns the configuration. The pointer stays the same as long as the kubeconfig
+// and the files that it names do. If there is an error, it returns the previous
 // configuration as well.
 func (h *hubAccess) current() (*rest.Config, error) {
-	content, err := os.ReadFile(h.path)
+	cfg, digest, err := h.read()
 	if err != nil {
-		return h.cfg, fmt.Errorf("reading kubeconfig of the hub: %w", err)
+		// The files may have been replaced between one and the next.
+		cfg, digest, err = h.read()
 	}
-	digest := sha256.Sum256(content)
-	if h.cfg != nil && digest == h.digest {
-		return h.cfg, nil
-	}
-	cfg, err := kube.Config(h.path)
-	if err != nil {
+	if err != nil || h.cfg != nil && digest == h.digest {
 		return h.cfg, err
 	}
-	if err := trust(cfg, h.proxyCA); err != nil {
-		return h.cfg, err
-	}
+	trust(cfg, h.proxyCA)
 	cfg.UserAgent = userAgent
 	h.cfg, h.digest = cfg, digest
 	return cfg, nil
 }
 
-// trust adds CA certificates to those of a configuration. To those of the system, which
-// count where a kubeconfig has none, nothing can be added. Only the CA is read from its
-// file: client-go reloads the others.
-func trust(cfg *rest.Config, bundle string) error {
-	if bundle == "" || cfg.Insecure {
-		return nil
+// unusable is an error of a kubeconfig that cannot be used. The problem goes to the hub,
+// the error itself, which may quote what the files contain, does not.
+type unusable struct {
+	problem string
+	error
+}
+
+// Unwrap returns the cause.
+func (u unusable) Unwrap() error { return u.error }
+
+// problem says what is wrong with the Secret that contains the kubeconfig, for people on
+// the hub, or nothing if nothing is.
+func problem(err error) string {
+	var wrong unusable
+	if errors.As(err, &wrong) {
+		return wrong.problem
 	}
-	if len(cfg.CAData) == 0 && cfg.CAFile != "" {
-		var err error
-		if cfg.CAData, err = os.ReadFile(cfg.CAFile); err != nil {
-			return fmt.Errorf("reading the CA of the hub: %w", err)
+	return ""
+}
+
+const (
+	wrongKubeconfig = "its kubeconfig cannot be read"
+	wrongFile       = "a file that its kubeconfig names cannot be read"
+	wrongPair       = "its certificate and key are not a pair"
+	wrongToken      = "its token is empty"
+)
+
+// read returns the configuration and a digest of all that it was made of.
+func (h *hubAccess) read() (*rest.Config, [sha256.Size]byte, error) {
+	var none [sha256.Size]byte
+	content, err := os.ReadFile(h.path)
+	if err != nil {
+		return nil, none, unusable{wrongKubeconfig, fmt.Errorf("reading kubeconfig of the hub: %w", err)}
+	}
+	cfg, err := kube.Config(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, none, unusable{wrongFile, err}
+	}
+	if err != nil {
+		return nil, none, unusable{wrongKubeconfig, err}
+	}
+	if err := inline(cfg); err != nil {
+		return nil, none, fmt.Errorf("kubeconfig %q: %w", h.path, err)
+	}
+	hash := sha256.New()
+	for _, part := range [][]byte{content, cfg.CAData, cfg.CertData, cfg.KeyData, []byte(cfg.BearerToken)} {
+		sum := sha256.Sum256(part)
+		hash.Write(sum[:])
+	}
+	return cfg, [sha256.Size]byte(hash.Sum(nil)), nil
+}
+
+// inline replaces the names of files by what is in them. What is there but cannot be used
+// is an error.
+func inline(cfg *rest.Config) error {
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return unusable{wrongFile, err}
+	}
+	cfg.CAFile, cfg.CertFile, cfg.KeyFile = "", "", ""
+	if len(cfg.CertData)+len(cfg.KeyData) > 0 {
+		if _, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData); err != nil {
+			return unusable{wrongPair, fmt.Errorf("certificate and key: %w", err)}
 		}
 	}
-	if len(cfg.CAData) > 0 {
-		cfg.CAData = append(append(bytes.TrimSpace(cfg.CAData), '\n'), bundle...)
+	if cfg.BearerTokenFile != "" {
+		// clientcmd has read it.
+		if cfg.BearerToken = strings.TrimSpace(cfg.BearerToken); cfg.BearerToken == "" {
+			return unusable{wrongToken, errors.New("the token is empty")}
+		}
+		cfg.BearerTokenFile = ""
 	}
 	return nil
+}
+
+// trust adds CA certificates to those of a configuration. To those of the system, which
+// count where a kubeconfig has none, nothing can be added.
+func trust(cfg *rest.Config, bundle string) {
+	if bundle != "" && !cfg.Insecure && len(cfg.CAData) > 0 {
+		cfg.CAData = append(append(bytes.TrimSpace(cfg.CAData), '\n'), bundle...)
+	}
 }
 
 // withoutProxy makes a configuration ignore the proxy of the environment, which leads

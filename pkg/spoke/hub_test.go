@@ -2,6 +2,7 @@ package spoke
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
@@ -99,14 +102,139 @@ func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 // Where the kubeconfig has no CA, the system's count, and must go on to do so.
 func TestACAOfAProxyReplacesNoOther(t *testing.T) {
 	cfg := &rest.Config{}
-	apitest.Must(t, trust(cfg, "a CA"))
+	trust(cfg, "a CA")
 	if len(cfg.CAData) > 0 {
 		t.Errorf("only %q is trusted now", cfg.CAData)
 	}
-	cfg.CAFile = filepath.Join(t.TempDir(), "gone")
-	if err := trust(cfg, "a CA"); err == nil {
-		t.Error("a missing file is no error")
+}
+
+// mounted is a directory as the kubelet mounts a Secret: what is visible leads through one
+// link, which is replaced as a whole.
+type mounted struct {
+	t   *testing.T
+	dir string
+	n   int
+}
+
+func (m *mounted) replace(files map[string]string) {
+	m.t.Helper()
+	m.n++
+	fresh := fmt.Sprintf("..%d", m.n)
+	apitest.Must(m.t, os.Mkdir(filepath.Join(m.dir, fresh), 0o700))
+	for name, content := range files {
+		apitest.Must(m.t, os.WriteFile(filepath.Join(m.dir, fresh, name), []byte(content), 0o600))
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(m.dir, name)); !os.IsExist(err) {
+			apitest.Must(m.t, err)
+		}
 	}
+	apitest.Must(m.t, os.Symlink(fresh, filepath.Join(m.dir, "..next")))
+	apitest.Must(m.t, os.Rename(filepath.Join(m.dir, "..next"), filepath.Join(m.dir, "..data")))
+}
+
+// byFiles is a kubeconfig that names the files of its credentials, as the klusterlet writes it.
+func byFiles(t *testing.T, cfg *rest.Config, user *clientcmdapi.AuthInfo) string {
+	t.Helper()
+	content, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"hub": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData},
+		},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"default-auth": user},
+		Contexts:       map[string]*clientcmdapi.Context{"default-context": {Cluster: "hub", AuthInfo: "default-auth"}},
+		CurrentContext: "default-context",
+	})
+	apitest.Must(t, err)
+	return string(content)
+}
+
+// secretByCertificate and secretByToken are what the klusterlet's Secret contains.
+func secretByCertificate(t *testing.T, cfg *rest.Config) map[string]string {
+	user := &clientcmdapi.AuthInfo{ClientCertificate: "tls.crt", ClientKey: "tls.key"}
+	return map[string]string{
+		"kubeconfig": byFiles(t, cfg, user), "tls.crt": string(cfg.CertData), "tls.key": string(cfg.KeyData),
+	}
+}
+
+func secretByToken(t *testing.T, cfg *rest.Config, token string) map[string]string {
+	return map[string]string{"kubeconfig": byFiles(t, cfg, &clientcmdapi.AuthInfo{TokenFile: "token"}), "token": token}
+}
+
+func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
+	issuer := certtest.NewCA(t, "hub", time.Now().Add(time.Hour))
+	pair := func() *rest.Config {
+		leaf := certtest.NewLeaf(t, issuer, "agent")
+		return &rest.Config{Host: "https://hub.example", TLSClientConfig: rest.TLSClientConfig{
+			CertData: leaf.PEM(), KeyData: leaf.KeyPEM(t), CAData: issuer.PEM(),
+		}}
+	}
+	first, second := pair(), pair()
+	secret := &mounted{t: t, dir: t.TempDir()}
+	hub := &hubAccess{path: filepath.Join(secret.dir, "kubeconfig")}
+	var last *rest.Config
+	for _, step := range []struct {
+		name    string
+		secret  map[string]string
+		change  bool
+		problem string
+	}{
+		{name: "by certificate", secret: secretByCertificate(t, first), change: true},
+		{name: "the same again", secret: secretByCertificate(t, first)},
+		{name: "another certificate", secret: secretByCertificate(t, second), change: true},
+		{
+			name: "a key of another certificate", problem: "its certificate and key are not a pair",
+			secret: with(secretByCertificate(t, second), "tls.key", string(first.KeyData)),
+		},
+		{
+			name: "a certificate that is none", problem: "its certificate and key are not a pair",
+			secret: with(secretByCertificate(t, second), "tls.crt", "no certificate"),
+		},
+		{name: "right again", secret: secretByCertificate(t, second)},
+		{
+			name: "no kubeconfig", problem: "its kubeconfig cannot be read",
+			secret: with(secretByCertificate(t, second), "kubeconfig", "no kubeconfig"),
+		},
+		{
+			name: "without the certificate", problem: "a file that its kubeconfig names cannot be read",
+			secret: without("tls.crt", secretByCertificate(t, second)),
+		},
+		{name: "nothing", secret: map[string]string{}, problem: "its kubeconfig cannot be read"},
+		{name: "by token", secret: secretByToken(t, first, "one\n"), change: true},
+		{name: "another token", secret: secretByToken(t, first, "two"), change: true},
+		{name: "no token", secret: secretByToken(t, first, "\n"), problem: "its token is empty"},
+		{
+			name: "without the token", problem: "a file that its kubeconfig names cannot be read",
+			secret: without("token", secretByToken(t, first, "two")),
+		},
+		{name: "the token again", secret: secretByToken(t, first, "two")},
+		{name: "by certificate again", secret: secretByCertificate(t, second), change: true},
+	} {
+		secret.replace(step.secret)
+		cfg, err := hub.current()
+		if got := problem(err); got != step.problem || (err != nil) != (step.problem != "") {
+			t.Errorf("%s: problem %q, want %q (%v)", step.name, got, step.problem, err)
+		}
+		if changed := cfg != last; changed != step.change {
+			t.Errorf("%s: it is another configuration: %t", step.name, changed)
+		}
+		if step.change {
+			if token := strings.TrimSpace(step.secret["token"]); cfg.BearerToken != token || string(cfg.CertData) != step.secret["tls.crt"] {
+				t.Errorf("%s: the token is %q, the certificate %q", step.name, cfg.BearerToken, cfg.CertData)
+			}
+			if cfg.BearerTokenFile+cfg.CertFile+cfg.KeyFile+cfg.CAFile != "" {
+				t.Errorf("%s: client-go would read files, too: %v", step.name, cfg)
+			}
+		}
+		last = cfg
+	}
+}
+
+func with(files map[string]string, name, content string) map[string]string {
+	files[name] = content
+	return files
+}
+
+func without(name string, files map[string]string) map[string]string {
+	delete(files, name)
+	return files
 }
 
 func TestTheSpokeIsReachedWithoutProxy(t *testing.T) {

@@ -34,6 +34,9 @@ type situation struct {
 	// changed.
 	hub *rest.Config
 
+	// hubProblem says why that is a previous configuration, or nothing if it is not.
+	hubProblem string
+
 	// removed says that the addon is being removed, so nothing is published.
 	removed bool
 }
@@ -150,11 +153,22 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 	return report.Add(mgr, report.Options{
 		API:      now.api,
 		Stopped:  now.removed,
+		Problem:  s.kubeconfigProblem(now),
 		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
 		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
 		AddonUID: types.UID(s.opts.AddonUID),
 		Hub:      hub,
 	})
+}
+
+// kubeconfigProblem says what is wrong with the Secret that has the hub's kubeconfig.
+func (s *session) kubeconfigProblem(now situation) string {
+	if now.hubProblem == "" {
+		return ""
+	}
+	return fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent works with the previous one; "+
+		"delete the Secret, and the klusterlet creates it anew.",
+		s.opts.InstallNamespace, contract.HubKubeconfigSecret, now.hubProblem)
 }
 
 func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {

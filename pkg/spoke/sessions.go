@@ -25,7 +25,7 @@ const (
 	waitForever time.Duration = -1
 
 	// slowPoll is how often the situation is observed when no event says that it
-	// changed. It costs one or two small requests and reading a file.
+	// changed. It costs one or two small requests and reading a few files.
 	slowPoll = 10 * time.Second
 
 	// fastPoll and fastPolls are how often and how many times the situation is
@@ -136,9 +136,10 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 	}
 	select {
 	case <-s.stop:
-		return situation{hub: hub, removed: true}
+		return situation{hub: hub, hubProblem: problem(err), removed: true}
 	default:
 	}
+	hubProblem := problem(err)
 	api, err := s.observers.api(ctx)
 	if err != nil {
 		logger.Error(err, "Continuing as before: cannot determine which ClusterProperty API the spoke serves")
@@ -147,7 +148,7 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 		}
 		api = now.api
 	}
-	return situation{api: api, hub: hub}
+	return situation{api: api, hub: hub, hubProblem: hubProblem}
 }
 
 // begin starts a session, and restarts it whenever it fails. It returns a function

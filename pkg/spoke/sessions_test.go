@@ -66,6 +66,9 @@ func (s *stage) start() {
 
 func (s *stage) run(ctx context.Context, now situation, ready func()) error {
 	name := fmt.Sprintf("%s absent=%v removed=%v hub=%s", now.api.Version, now.api.Absent, now.removed, now.hub.Host)
+	if now.hubProblem != "" {
+		name += ": " + now.hubProblem
+	}
 	if err := s.begun(name); err != nil {
 		return err
 	}
@@ -135,6 +138,24 @@ func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
 		s.expect()
 		s.end()
 		s.expect("end v1alpha1 absent=false removed=false hub=two")
+	})
+}
+
+// A kubeconfig that cannot be used is reported with the previous one, once.
+func TestSessionsKnowThatTheKubeconfigCannotBeUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.start()
+		s.expect("begin v1beta1 absent=false removed=false hub=one")
+		s.change(func() { s.hubErr = fmt.Errorf("the pod's path: %w", unusable{"its token is empty", errLook}) })
+		s.passes(time.Hour)
+		s.expect("end v1beta1 absent=false removed=false hub=one",
+			"begin v1beta1 absent=false removed=false hub=one: its token is empty")
+		s.change(func() { s.hubErr = nil })
+		s.passes(slowPoll)
+		s.expect("end v1beta1 absent=false removed=false hub=one: its token is empty",
+			"begin v1beta1 absent=false removed=false hub=one")
+		s.end()
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -90,7 +92,7 @@ func (w *world) agentOnSpoke(namespace string) *rest.Config {
 }
 
 func (w *world) agentOnHub(cluster string) *rest.Config {
-	user := "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory-agent"
+	user := agentByCertificate(cluster)
 	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{
 			APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{resource},
@@ -108,6 +110,29 @@ func (w *world) agentOnHub(cluster string) *rest.Config {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		})
 	return hubServer.User(w.t, user)
+}
+
+func agentByCertificate(cluster string) string {
+	return "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"
+}
+
+// tokenOnHub makes the agent's ServiceAccount on the hub, anew if there is one, gives it
+// the agent's rights, and returns a token of it.
+func (w *world) tokenOnHub(cluster string) string {
+	w.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory-agent"}}
+	if w.hub.Find(account.DeepCopy()) {
+		w.hub.MustDelete(account.DeepCopy())
+	} else {
+		w.hub.MustMerge(
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}},
+			fmt.Sprintf(`{"subjects":[{"apiGroup":%q,"kind":"User","name":"system:serviceaccount:%s:%s"}]}`,
+				rbacv1.GroupName, cluster, account.Name))
+	}
+	w.hub.MustCreate(account)
+	token := &authenticationv1.TokenRequest{}
+	apitest.Must(w.t, w.hub.SubResource("token").Create(w.t.Context(), account, token))
+	return token.Status.Token
 }
 
 // start runs the agent until the returned function is called or the test ends.

@@ -42,6 +42,9 @@ type Options struct {
 	// Stopped says that publishing has ended.
 	Stopped bool
 
+	// Problem is reported before anything else, unless it is empty.
+	Problem string
+
 	// Limit is the klusterlet's limit of claims.
 	Limit Limit
 
@@ -67,6 +70,7 @@ func Add(mgr manager.Manager, opts Options) error {
 		Reconciler: &Reconciler{
 			api:      opts.API,
 			stopped:  opts.Stopped,
+			problem:  opts.Problem,
 			limit:    opts.Limit,
 			addonUID: opts.AddonUID,
 			clock:    clock.RealClock{},

@@ -24,6 +24,7 @@ const hubTimeout = 30 * time.Second
 type Reconciler struct {
 	api      property.API
 	stopped  bool
+	problem  string
 	limit    Limit
 	addonUID types.UID
 	clock    clock.PassiveClock
@@ -60,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) observe(ctx context.Context) (observed, error) {
-	seen := observed{api: r.api, stopped: r.stopped, limit: r.limit}
+	seen := observed{api: r.api, stopped: r.stopped, problem: r.problem, limit: r.limit}
 	if r.stopped || !r.api.Served() {
 		return seen, nil
 	}

@@ -26,6 +26,7 @@ const limitSetting = "spec.registrationConfiguration.clusterClaimConfiguration.m
 type observed struct {
 	api        property.API
 	stopped    bool
+	problem    string
 	properties []property.Property
 	claims     []claim
 	limit      Limit
@@ -48,6 +49,9 @@ func desiredCondition(seen observed) metav1.Condition {
 	case seen.stopped:
 		condition.Reason = contract.ReasonPublishingStopped
 		condition.Message = "The addon is being removed; its ClusterClaims are deleted."
+	case seen.problem != "":
+		condition.Reason = contract.ReasonHubKubeconfigInvalid
+		condition.Message = seen.problem
 	case seen.api.Absent:
 		condition.Reason = contract.ReasonPropertyAPIMissing
 		condition.Message = "The cluster has no CustomResourceDefinition " + property.CRDName +

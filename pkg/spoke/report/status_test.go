@@ -40,6 +40,14 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "True", reason: "Published", message: "1 property published.",
 		},
+		"a problem comes first": {
+			seen:   observed{api: served, limit: many, problem: "The Secret is broken.", properties: props("a"), claims: ours("a")},
+			status: "False", reason: "HubKubeconfigInvalid", message: "The Secret is broken.",
+		},
+		"a problem does not matter any more when the addon is removed": {
+			seen:   observed{stopped: true, problem: "The Secret is broken."},
+			status: "False", reason: "PublishingStopped", message: "The addon is being removed; its ClusterClaims are deleted.",
+		},
 		"no properties is fine": {
 			seen:   observed{api: served, limit: many},
 			status: "True", reason: "Published", message: "There are no properties.",
