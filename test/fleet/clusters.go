@@ -12,7 +12,7 @@ import (
 // controlPlane describes the control plane of a cluster of this fleet.
 func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
-		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName,
+		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime,
 		Ports: controlplane.Ports{
 			Etcd:              f.state.Ports[name+"/etcd"],
 			EtcdPeer:          f.state.Ports[name+"/etcd-peer"],

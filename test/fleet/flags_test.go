@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -200,5 +201,29 @@ func TestOnlyTheHubSignsCertificates(t *testing.T) {
 		if got := strings.Contains(flags, "certificatesigningrequest-signing-controller"); got != want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// Only what Token and CredentialLifetime are about is described differently, so that a
+// running fleet restarts nothing else.
+func TestRegistrationByTokenAndShortLivesAreFlags(t *testing.T) {
+	plain, other := testFleet(t, 2), testFleet(t, 2)
+	other.state.Token, other.credentialLifetime = true, 10*time.Minute
+	got := map[string][]string{}
+	before := plain.allProcesses()
+	for i, p := range other.allProcesses() {
+		for _, arg := range p.Args {
+			if !slices.Contains(before[i].Args, arg) {
+				got[p.Name] = append(got[p.Name], arg)
+			}
+		}
+	}
+	want := map[string][]string{
+		"hub/controller-manager":      {"--cluster-signing-duration=10m0s"},
+		"cluster1/registration-agent": {"--addon-token-expiration-seconds=600"},
+		"cluster2/registration-agent": {"--addon-kubeclient-registration-auth=token", "--addon-token-expiration-seconds=600"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("added flags (-want +got):\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,6 +38,8 @@ type Fleet struct {
 	state state
 	// access is set by Up when the fleet has it.
 	access access
+	// credentialLifetime is set by Up.
+	credentialLifetime time.Duration
 	// imageTag is set by the first Deploy: one process deploys one tree.
 	imageTag string
 }
@@ -47,6 +50,8 @@ type state struct {
 	Spokes int `json:"spokes"`
 	// Access is true when cluster-proxy and managed-serviceaccount run.
 	Access bool `json:"access,omitempty"`
+	// Token is true when addons of TokenSpoke register by token.
+	Token bool `json:"token,omitempty"`
 	// Network is the second octet of the loopback addresses of the pods.
 	Network int `json:"network"`
 	// Ports by what listens there, such as "cluster1/apiserver".

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"time"
 )
 
 // NoSpokes as the number of spokes makes a fleet of a hub alone.
@@ -17,7 +18,16 @@ type Options struct {
 	// Access also runs cluster-proxy and managed-serviceaccount, with a tunnel
 	// from the hub to every spoke. A fleet that has them keeps them.
 	Access bool
+	// Token makes the klusterlet of TokenSpoke register addons by token, in place of
+	// certificates. A fleet that has it keeps it.
+	Token bool
+	// CredentialLifetime is how long the certificates that the hub signs from now on are
+	// valid, and the tokens of addons; as long as they are by default when 0.
+	CredentialLifetime time.Duration
 }
+
+// TokenSpoke is the spoke that Options.Token is about.
+const TokenSpoke = "cluster2"
 
 func (o *Options) complete() error {
 	if o.Name == "" {

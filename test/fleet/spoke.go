@@ -29,6 +29,7 @@ func (f *Fleet) spokeOCM(binary, name string) ocm.Spoke {
 		Kubeconfig: f.Kubeconfig(name),
 		Bootstrap:  f.path(name, "bootstrap.kubeconfig"),
 		HubAccess:  f.path(name, "hub-kubeconfig"),
+		Token:      f.state.Token && name == TokenSpoke, TokenLifetime: f.credentialLifetime,
 		Ports: ocm.SpokePorts{
 			Registration: f.state.Ports[name+"/registration-agent"],
 			Work:         f.state.Ports[name+"/work-agent"],

@@ -67,9 +67,10 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := f.plan(o.Spokes, access, report); err != nil {
+	if err := f.plan(o, access, report); err != nil {
 		return nil, err
 	}
+	f.credentialLifetime = o.CredentialLifetime
 	if err := f.start(ctx, kube, ocmBinary, ocm.Manifests{Dir: filepath.Join(sources, "manifests")}, report); err != nil {
 		return nil, fmt.Errorf("%w\nlogs are in %s", err, f.LogDir())
 	}
@@ -77,17 +78,18 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 }
 
 // plan decides what the fleet's state leaves open.
-func (f *Fleet) plan(spokes int, access bool, report *progress.Report) error {
+func (f *Fleet) plan(o Options, access bool, report *progress.Report) error {
 	switch err := f.load(); {
 	case errors.Is(err, ErrNoFleet):
 		f.state = state{Ports: map[string]int{}}
 	case err != nil:
 		return err
-	case spokes < f.state.Spokes:
+	case o.Spokes < f.state.Spokes:
 		report.Line("fleet %s has %d spokes already and does not shrink", f.Name, f.state.Spokes)
 	}
-	f.state.Spokes = max(spokes, f.state.Spokes)
+	f.state.Spokes = max(o.Spokes, f.state.Spokes)
 	f.state.Access = f.state.Access || access
+	f.state.Token = f.state.Token || o.Token
 	if f.state.Network == 0 {
 		network, err := pickNetwork(f.Dir, claimNetwork)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
@@ -16,9 +17,11 @@ type ControlPlane struct {
 	Dir string
 	// Kube is the binary that is etcd, kube-apiserver and kube-controller-manager.
 	Kube string
-	// Signs is true of a control plane that signs certificate requests.
-	Signs bool
-	Ports Ports
+	// Signs is true of a control plane that signs certificate requests. The certificates
+	// are valid for SignedFor, or for Kubernetes' default when 0.
+	Signs     bool
+	SignedFor time.Duration
+	Ports     Ports
 }
 
 // Ports are where the servers listen, all on loopback.
@@ -124,7 +127,7 @@ func (c *ControlPlane) apiserverFlags() []string {
 }
 
 func (c *ControlPlane) controllerManagerFlags() []string {
-	return []string{
+	flags := []string{
 		"--kubeconfig=" + c.controllerManagerKubeconfig(),
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.Ports.ControllerManager),
@@ -137,6 +140,10 @@ func (c *ControlPlane) controllerManagerFlags() []string {
 		"--cluster-signing-key-file=" + c.CertFile("ca.key"),
 		"--controllers=" + strings.Join(c.controllers(), ","),
 	}
+	if c.Signs && c.SignedFor > 0 {
+		flags = append(flags, "--cluster-signing-duration="+c.SignedFor.String())
+	}
+	return flags
 }
 
 func (c *ControlPlane) controllerManagerKubeconfig() string {

@@ -3,6 +3,7 @@ package ocm
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
@@ -21,7 +22,11 @@ type Spoke struct {
 	// the hub with, and HubAccess the directory where the agent keeps its access
 	// to the hub.
 	Kubeconfig, Bootstrap, HubAccess string
-	Ports                            SpokePorts
+	// Token is true of a spoke whose addons get tokens, in place of certificates.
+	// TokenLifetime is for how long; 0 is OCM's default.
+	Token         bool
+	TokenLifetime time.Duration
+	Ports         SpokePorts
 }
 
 // SpokePorts are where the agents listen, all on loopback.
@@ -32,17 +37,30 @@ type SpokePorts struct{ Registration, Work int }
 func (s Spoke) RegistrationAgent() supervisor.Process {
 	return supervisor.Process{
 		Name: s.Cluster + "/registration-agent",
-		Args: append([]string{s.Binary, "registration", "agent"}, append(s.common(s.Ports.Registration),
+		Args: append([]string{s.Binary, "registration", "agent"}, append(s.common(s.Ports.Registration), append(
+			s.addonFlags(),
 			"--cluster-name="+s.Cluster,
 			"--bootstrap-kubeconfig="+s.Bootstrap,
 			"--hub-kubeconfig-secret="+HubAccessSecret,
 			"--cluster-healthcheck-period=10s",
 			"--spoke-external-server-urls="+s.Server,
-		)...),
+		)...)...),
 		Env:   env(AgentNamespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Registration),
 	}
+}
+
+// addonFlags say how addons register.
+func (s Spoke) addonFlags() []string {
+	var flags []string
+	if s.Token {
+		flags = append(flags, "--addon-kubeclient-registration-auth=token")
+	}
+	if s.TokenLifetime > 0 {
+		flags = append(flags, fmt.Sprintf("--addon-token-expiration-seconds=%d", int(s.TokenLifetime.Seconds())))
+	}
+	return flags
 }
 
 // WorkAgent applies ManifestWorks. It ends at once while the registration agent

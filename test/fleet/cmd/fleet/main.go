@@ -89,7 +89,8 @@ func upCommand(o *options) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
 	cmd.Flags().StringSliceVar(
-		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount (WITH).",
+		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount; "+
+			"token makes the addons of "+fleet.TokenSpoke+" register by token (WITH).",
 	)
 	return cmd
 }
@@ -100,10 +101,14 @@ func withFromEnv(cmd *cobra.Command, o *options, wanted *fleet.Options) error {
 		with = strings.FieldsFunc(os.Getenv("WITH"), func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	for _, what := range with {
-		if what != "access" {
-			return fmt.Errorf("WITH=%s: want access", what)
+		switch what {
+		case "access":
+			wanted.Access = true
+		case "token":
+			wanted.Token = true
+		default:
+			return fmt.Errorf("WITH=%s: want access or token", what)
 		}
-		wanted.Access = true
 	}
 	return nil
 }
