@@ -1,0 +1,188 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+)
+
+const agentAccount = "cluster-inventory-agent"
+
+// users are whom the agents' rights are granted to.
+var users = map[string]string{
+	byCertificate: "system:open-cluster-management:cluster:" + byCertificate + ":addon:cluster-inventory:agent:cluster-inventory",
+	byToken:       "system:serviceaccount:" + byToken + ":" + agentAccount,
+}
+
+// One klusterlet gives its agent a certificate, the other a token. Both agents publish and
+// report, and neither may do anything on the hub but that.
+func TestAgentsComeByCertificateAndByToken(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byCertificate, byToken)
+	ns := journeys.Sandbox(t, "drivers", byCertificate, byToken)
+	for cluster, driver := range map[string]string{byCertificate: "csr", byToken: "token"} {
+		journeys.Sets(t, cluster, "driver.example", driver)
+		journeys.HasProfile(t, ns, cluster)
+		journeys.Shows(t, ns, cluster, "driver.example", driver)
+		addon := journeys.AddonOf(cluster)
+		apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
+		if len(addon.Status.Registrations) != 1 || addon.Status.Registrations[0].KubeClient.Driver != driver {
+			t.Errorf("%s registers as %+v, want the driver %s", cluster, addon.Status.Registrations, driver)
+		}
+	}
+	reports(t, byCertificate, byToken)
+
+	for cluster, other := range map[string]string{byCertificate: byToken, byToken: byCertificate} {
+		agent := agentOf(t, cluster)
+		user, err := who(t.Context(), agent)
+		apitest.Must(t, err)
+		if user.Username != users[cluster] {
+			t.Errorf("the agent of %s is %s, want %s", cluster, user.Username, users[cluster])
+		}
+		status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"healthCheck":{}}}`))
+		spec := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: agentAccount}}
+		ctx := t.Context()
+		for what, try := range map[string]struct {
+			do  func() error
+			may bool
+		}{
+			"read its addon": {may: true, do: func() error {
+				return agent.Get(ctx, client.ObjectKeyFromObject(journeys.AddonOf(cluster)), journeys.AddonOf(cluster))
+			}},
+			"write its addon's status": {may: true, do: func() error {
+				return agent.Status().Patch(ctx, journeys.AddonOf(cluster), status, client.DryRunAll)
+			}},
+			"write its addon":  {do: func() error { return agent.Patch(ctx, journeys.AddonOf(cluster), spec, client.DryRunAll) }},
+			"delete its addon": {do: func() error { return agent.Delete(ctx, journeys.AddonOf(cluster), client.DryRunAll) }},
+			"read another cluster's addon": {do: func() error {
+				return agent.Get(ctx, client.ObjectKeyFromObject(journeys.AddonOf(other)), journeys.AddonOf(other))
+			}},
+			"write another cluster's addon's status": {do: func() error {
+				return agent.Status().Patch(ctx, journeys.AddonOf(other), status, client.DryRunAll)
+			}},
+			"list addons": {do: func() error { return agent.List(ctx, &addonv1beta1.ManagedClusterAddOnList{}) }},
+			"list Secrets of its namespace": {do: func() error {
+				return agent.List(ctx, &corev1.SecretList{}, client.InNamespace(cluster))
+			}},
+			"list Secrets": {do: func() error { return agent.List(ctx, &corev1.SecretList{}) }},
+			"make tokens of its account": {do: func() error {
+				return agent.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+			}},
+			"read its ManagedCluster": {do: func() error {
+				return agent.Get(ctx, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
+			}},
+			"list profiles": {do: func() error { return agent.List(ctx, &inventoryv1alpha1.ClusterProfileList{}) }},
+			"list bindings": {do: func() error { return agent.List(ctx, &rbacv1.RoleBindingList{}, client.InNamespace(cluster)) }},
+		} {
+			if err := try.do(); try.may && err != nil || !try.may && !apierrors.IsForbidden(err) {
+				t.Errorf("the agent of %s may %s: %t; it got: %v", cluster, what, try.may, err)
+			}
+		}
+	}
+}
+
+// A spoke that writes another driver or subject into the status of its addon gains nothing.
+func TestASpokeLiesAboutItsRegistration(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byCertificate, byToken)
+	own := map[string][]string{
+		byCertificate: {users[byCertificate], "system:serviceaccount:" + byCertificate + ":" + agentAccount},
+		byToken:       {users[byToken], "system:open-cluster-management:cluster:" + byToken + ":addon:cluster-inventory:agent:cluster-inventory"},
+	}
+	for cluster, other := range map[string]string{byCertificate: byToken, byToken: byCertificate} {
+		for _, driver := range []string{"csr", "token"} {
+			lie := fmt.Appendf(nil, `{"status":{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,
+				"subject":{"user":%q,"groups":["system:masters","system:serviceaccounts"]}}}]}}`, driver, users[other])
+			apitest.Must(t, klusterlet(t, cluster).Status().Patch(t.Context(), journeys.AddonOf(cluster), client.RawPatch(types.MergePatchType, lie)))
+			journeys.Stays(t, journeys.Quiet, "the rights in "+cluster, func(ctx context.Context) error {
+				return grantedOnlyTo(ctx, t, cluster, own[cluster]...)
+			})
+		}
+		apitest.Within(t, journeys.Soon, "the truth comes back to "+cluster, func(ctx context.Context) error {
+			return grantedOnlyTo(ctx, t, cluster, users[cluster])
+		})
+	}
+	reports(t, byCertificate, byToken)
+}
+
+// grantedOnlyTo is an error unless the agent's rights in a cluster's namespace are one of
+// these users' alone.
+func grantedOnlyTo(ctx context.Context, t *testing.T, cluster string, allowed ...string) error {
+	t.Helper()
+	binding := &rbacv1.RoleBinding{}
+	if err := journeys.Hub(t).Get(ctx, types.NamespacedName{Namespace: cluster, Name: "cluster-inventory-agent"}, binding); err != nil {
+		return err
+	}
+	for _, user := range allowed {
+		if cmp.Equal(binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}) {
+			return nil
+		}
+	}
+	return fmt.Errorf("they are granted to %+v", binding.Subjects)
+}
+
+// When the addon is disabled, Open Cluster Management deletes the agent's ServiceAccount at
+// once. The agent stops and the spoke is cleaned up without it.
+func TestDisablingEndsTheTokenFirst(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byToken)
+	journeys.Sets(t, byToken, "left.example", "behind")
+	reports(t, byToken)
+	token := agentOf(t, byToken)
+
+	journeys.Disable(t, byToken)
+	if _, err := who(t.Context(), token); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the token of an addon that is gone: %v, want that it is refused", err)
+	}
+	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error {
+		return journeys.Clean(ctx, journeys.ClientOf(t, byToken))
+	})
+	if log := cleanupLog(t, byToken); !strings.Contains(log, "The agent has stopped publishing") {
+		t.Errorf("the agent did not acknowledge that it stopped:\n%s", log)
+	}
+	for _, object := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}} {
+		object.SetNamespace(byToken)
+		object.SetName(agentAccount)
+		apitest.Within(t, journeys.Soon, "the hub is clean", func(ctx context.Context) error {
+			return journeys.Gone(ctx, journeys.Hub(t), object)
+		})
+	}
+
+	journeys.Enabled(t, byToken)
+	reports(t, byToken)
+}
+
+// cleanupLog is what the clean-up Jobs of a cluster logged.
+func cleanupLog(t *testing.T, cluster string) string {
+	t.Helper()
+	var all strings.Builder
+	apitest.Must(t, filepath.WalkDir(filepath.Join(journeys.Fleet.LogDir(), cluster, "pods"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.Contains(path, "cluster-inventory-cleanup") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all.Write(content)
+		return err
+	}))
+	return all.String()
+}

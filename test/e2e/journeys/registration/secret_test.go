@@ -1,0 +1,92 @@
+package registration
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+)
+
+// Somebody deletes the Secret with the agent's kubeconfig for the hub: the klusterlet makes
+// it anew, and the agent goes on with that, without a restart.
+func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byCertificate, byToken)
+	for _, cluster := range []string{byCertificate, byToken} {
+		pod := running(t, cluster)
+		before, err := secretOf(t.Context(), t, cluster)
+		apitest.Must(t, err)
+		apitest.Must(t, journeys.ClientOf(t, cluster).Delete(t.Context(), before))
+		renewed(t, cluster, before)
+		reports(t, cluster)
+		if now := running(t, cluster); now != pod {
+			t.Errorf("the agent of %s was %s, and is %s", cluster, pod, now)
+		}
+	}
+}
+
+// Somebody spoils the Secret. A klusterlet that registers by certificate repairs it by
+// itself. One that registers by token does not: the agent says what is wrong and where, and
+// goes on publishing; when somebody deletes the Secret, all is well again. The other cluster
+// notices nothing.
+func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byCertificate, byToken)
+	ns := journeys.Sandbox(t, "garbled", byCertificate, byToken)
+	pods := map[string]string{byCertificate: running(t, byCertificate), byToken: running(t, byToken)}
+
+	before, err := secretOf(t.Context(), t, byCertificate)
+	apitest.Must(t, err)
+	apitest.Must(t, garble(t, byCertificate, `{"data":{"tls.crt":"bm90aGluZw==","kubeconfig":"bm90aGluZw=="}}`))
+	renewed(t, byCertificate, before)
+	reports(t, byCertificate)
+
+	unharmed := stands(t, byCertificate)
+	before, err = secretOf(t.Context(), t, byToken)
+	apitest.Must(t, err)
+	apitest.Must(t, garble(t, byToken, `{"data":{"kubeconfig":"bm90aGluZw=="}}`))
+	journeys.Says(t, byToken, journeys.PropertiesPublished, metav1.ConditionFalse, "HubKubeconfigInvalid",
+		"Secret "+journeys.AgentNS+"/cluster-inventory-hub-kubeconfig", "its kubeconfig cannot be read", "delete the Secret")
+	journeys.Sets(t, byToken, "meanwhile.example", "published")
+	journeys.HasProfile(t, ns, byToken)
+	journeys.Shows(t, ns, byToken, "meanwhile.example", "published")
+
+	apitest.Must(t, journeys.ClientOf(t, byToken).Delete(t.Context(), before))
+	journeys.Says(t, byToken, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
+	reports(t, byToken)
+	if diff := cmp.Diff(unharmed, stands(t, byCertificate)); diff != "" {
+		t.Errorf("the addon of %s changed, too (-before +after):\n%s", byCertificate, diff)
+	}
+	for cluster, pod := range pods {
+		if now := running(t, cluster); now != pod {
+			t.Errorf("the agent of %s was %s, and is %s", cluster, pod, now)
+		}
+	}
+}
+
+// garble alters the Secret with a cluster's kubeconfig for the hub.
+func garble(t *testing.T, cluster, patch string) error {
+	t.Helper()
+	secret, err := secretOf(t.Context(), t, cluster)
+	if err != nil {
+		return err
+	}
+	return journeys.ClientOf(t, cluster).Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// stands returns the conditions of a cluster's addon that its agent is behind, with the
+// times of their last changes.
+func stands(t *testing.T, cluster string) []metav1.Condition {
+	t.Helper()
+	addon := journeys.AddonOf(cluster)
+	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(addon), addon))
+	return slices.DeleteFunc(addon.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type != "Available" && c.Type != journeys.PropertiesPublished
+	})
+}
