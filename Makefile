@@ -85,7 +85,7 @@ verify: ## Check in a copy of the tree that derived and module files are up to d
 ##@ Fleet
 
 .PHONY: fleet-up
-fleet-up: ## Start a hub and SPOKES spokes with OCM (WITH=access adds cluster-proxy and managed-serviceaccount)
+fleet-up: ## Start a hub and SPOKES spokes with OCM (WITH=access adds cluster-proxy and managed-serviceaccount, WITH=token an agent by token)
 	$(FLEET_CLI) up
 
 .PHONY: fleet-down
