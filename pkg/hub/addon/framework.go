@@ -1,12 +1,14 @@
 package addon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -50,6 +52,10 @@ const (
 	// on at a time. They mostly wait for the API server.
 	frameworkWorkers = 4
 )
+
+// The framework compares ManifestWorks by reflection, which looks at manifests byte by
+// byte: that was a fifth of the CPU time of a start. What is compared stays the same.
+func init() { utilruntime.Must(apiequality.Semantic.AddFunc(bytes.Equal)) }
 
 // framework runs addon-framework while this process is the leader. It reads addons and
 // clusters from the manager's cache, so that each of their events is decoded once. Its

@@ -2,10 +2,13 @@ package addon
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -99,5 +102,25 @@ func TestBeingDetached(t *testing.T) {
 	}
 	if !beingDetached(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &removed}}) {
 		t.Error("a deleted cluster is not being detached")
+	}
+}
+
+// TestBytesAreComparedAtOnce, as the framework compares the manifests of a ManifestWork.
+func TestBytesAreComparedAtOnce(t *testing.T) {
+	work := func(raw string) *workv1.ManifestWork {
+		w := &workv1.ManifestWork{}
+		w.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}
+		return w
+	}
+	if !apiequality.Semantic.DeepEqual(work("a"), work("a")) || apiequality.Semantic.DeepEqual(work("a"), work("b")) ||
+		!apiequality.Semantic.DeepEqual(work(""), &workv1.ManifestWork{Spec: workv1.ManifestWorkSpec{
+			Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{}}},
+		}}) {
+		t.Error("works are compared wrongly")
+	}
+	long := work(strings.Repeat("x", 1<<16))
+	other := long.DeepCopy()
+	if steps := testing.AllocsPerRun(1, func() { apiequality.Semantic.DeepEqual(long, other) }); steps > 1000 {
+		t.Errorf("comparing 64 KiB allocates %.0f times", steps)
 	}
 }

@@ -18,8 +18,9 @@ const (
 	frameworkPatience = time.Minute
 
 	// recheckAfter is how soon to look again at what is not known yet. Normally its
-	// source tells earlier that it has changed.
-	recheckAfter = 5 * time.Second
+	// source tells earlier that it has changed; among thousands of clusters that wait
+	// for their turn, looking more often would cost more than it tells.
+	recheckAfter = 30 * time.Second
 )
 
 // Desired is what a condition must be.

@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 			age: time.Minute, want: []wanted{wants("A", good), wants("B", good)}, write: []string{"A", "B"},
 		},
 		"one is not known yet: the other waits for it": {
-			isSetUp: true, want: []wanted{wants("A", good), wants("B", nil)}, againSec: 5,
+			isSetUp: true, want: []wanted{wants("A", good), wants("B", nil)}, againSec: 30,
 		},
 		"one is held back: the other waits for it": {
 			isSetUp: true, want: []wanted{since(wants("A", heldBack(is("Unknown", "U", ""))), 2*time.Second), wants("B", good)},
@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 		},
 		"one stays unknown: the other waits for a minute": {
 			isSetUp: true, age: time.Minute, want: []wanted{wants("A", good), wants("B", nil)},
-			write: []string{"A"}, againSec: 5,
+			write: []string{"A"}, againSec: 30,
 		},
 		"both are as they must be": {
 			have: both, want: []wanted{wants("A", good), wants("B", good)},
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 			have: both, want: []wanted{wants("A", is("True", "Good", "h")), wants("B", good)}, write: []string{"A"},
 		},
 		"one is not known: it stays, the other is written": {
-			have: both, want: []wanted{wants("A", nil), wants("B", is("False", "Bad", "b"))}, write: []string{"B"}, againSec: 5,
+			have: both, want: []wanted{wants("A", nil), wants("B", is("False", "Bad", "b"))}, write: []string{"B"}, againSec: 30,
 		},
 		"what may pass is held back": {
 			have: both, want: []wanted{wants("A", heldBack(is("Unknown", "U", "u"))), wants("B", good)}, againSec: 5,

@@ -1,7 +1,6 @@
 package conditions
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -66,7 +65,7 @@ func desiredDegraded(
 ) (degraded wanted, again time.Duration) {
 	left := time.Duration(0)
 	// A manager that has just started must not take back what is there.
-	if reported.Desired != nil && !meta.IsStatusConditionTrue(have, contract.ConditionDegraded) {
+	if reported.Desired != nil && !isNamed(have, contract.ConditionPropertiesPublished) {
 		left = reported.heldBackFor(now)
 	}
 	var reasons, named []string
@@ -76,7 +75,7 @@ func desiredDegraded(
 			continue
 		}
 		reasons = append(reasons, reason)
-		named = append(named, fmt.Sprintf("%s is False (%s)", conditionType, reason))
+		named = append(named, nameOf(conditionType, reason))
 	}
 	desired := &Desired{Status: metav1.ConditionFalse, Reason: contract.ReasonAsExpected, Message: asExpectedMessage}
 	if len(reasons) > 0 {
@@ -86,6 +85,22 @@ func desiredDegraded(
 		}
 	}
 	return wanted{conditionType: contract.ConditionDegraded, Desired: desired}, left
+}
+
+// isNamed reports whether Degraded names a condition.
+func isNamed(have []metav1.Condition, conditionType string) bool {
+	degraded := meta.FindStatusCondition(have, contract.ConditionDegraded)
+	return degraded != nil && degraded.Status == metav1.ConditionTrue &&
+		strings.Contains(degraded.Message, nameOf(conditionType, ""))
+}
+
+// nameOf begins what Degraded says of a condition.
+func nameOf(conditionType, reason string) string {
+	name := conditionType + " is False"
+	if reason != "" {
+		name += " (" + reason + ")"
+	}
+	return name
 }
 
 // afterwards returns a condition's status and reason once others are written.

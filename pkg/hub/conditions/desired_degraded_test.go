@@ -75,6 +75,16 @@ func TestDegraded(t *testing.T) {
 			want:    list(ocmtest.Condition("ProfilesSynced", "False", "WriteFailed", "still no"), copied),
 			written: list(ocmtest.Condition("ProfilesSynced", "False", "WriteFailed", "still no")),
 		},
+		"a report waits although something else is wrong": {
+			have: list(published("False", "PartiallyPublished"), refused, copied,
+				degraded("WriteFailed", "ProfilesSynced is False (WriteFailed).")),
+			want: list(refused, copied), reported: time.Second, againSec: 4,
+		},
+		"a report that is named stays named": {
+			have: list(published("False", "PartiallyPublished"), refused, copied,
+				degraded("WriteFailed", "ProfilesSynced is False (WriteFailed), PropertiesPublished is False (PartiallyPublished).")),
+			want: list(refused, copied), reported: time.Second,
+		},
 		"unknown is not degraded": {
 			have: list(ocmtest.Condition("ProfilesSynced", "Unknown", "SelectionUnknown", "u"), copied, well),
 			want: list(ocmtest.Condition("ProfilesSynced", "Unknown", "SelectionUnknown", "u"), copied),
