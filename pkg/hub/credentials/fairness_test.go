@@ -42,6 +42,7 @@ func TestASlowTargetNamespaceHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	slow, team := w.team(), w.team()
 	release, writes := w.holdSecrets(slow)
+	w.opts.WorkersPerNamespace = inFlight
 	w.start()
 	tokens := map[string]string{}
 	for i := range clusters {
