@@ -16,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/programs"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
@@ -43,21 +44,72 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 		return err
 	}
 	defer unlock()
-	helm, err := programs.Helm.Path(ctx, f.Root, report)
-	if err != nil {
-		return err
-	}
 	if f.imageTag == "" {
 		report.Line("building manager and agent from %s", f.Root)
 		if f.imageTag, err = f.buildImage(ctx); err != nil {
 			return err
 		}
 	}
-	report.Line("installing the chart with image tag %s", f.imageTag)
+	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
+}
+
+// DeployAt is Deploy of the chart, the manager and the agent as they stood at a commit,
+// which is named in full. The tag of their image is TagAt(commit).
+func (f *Fleet) DeployAt(ctx context.Context, out io.Writer, commit string, helmArgs ...string) error {
+	report := progress.New(out)
+	unlock, err := files.Lock(ctx, f.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	addon, err := programs.AddonAt(ctx, f.Root, commit, binaries, report)
+	if err != nil {
+		return err
+	}
+	image := node.TaggedImage(f.imageDir(), TagAt(commit))
+	if err := os.RemoveAll(image); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join(addon, programs.AddonImage), image); err != nil {
+		return err
+	}
+	return f.install(ctx, report, out, filepath.Join(addon, programs.AddonChart), TagAt(commit), helmArgs)
+}
+
+// TagAt is the tag of the image that DeployAt deploys.
+func TagAt(commit string) string { return "at-" + commit }
+
+// Rollback has Helm go back from the present release to the one before, and waits until its
+// manager is ready.
+func (f *Fleet) Rollback(ctx context.Context, out io.Writer) error {
+	report := progress.New(out)
+	helm, err := programs.Helm.Path(ctx, f.Root, report)
+	if err != nil {
+		return err
+	}
+	report.Line("rolling %s back", Release)
+	err = f.helm(ctx, out, helm, "rollback", Release, "--namespace", ReleaseNamespace, "--wait", "--timeout", "2m")
+	if err != nil {
+		f.Diagnose(ctx, out)
+		return fmt.Errorf("helm rollback: %w", err)
+	}
+	report.Line("the manager is ready")
+	return nil
+}
+
+// install installs or upgrades a chart.
+func (f *Fleet) install(
+	ctx context.Context, report *progress.Report, out io.Writer, chart, tag string, helmArgs []string,
+) error {
+	helm, err := programs.Helm.Path(ctx, f.Root, report)
+	if err != nil {
+		return err
+	}
+	report.Line("installing the chart with image tag %s", tag)
 	args := append([]string{
-		"upgrade", "--install", Release, filepath.Join(f.Root, "charts", "cluster-inventory"),
+		"upgrade", "--install", Release, chart,
 		"--namespace", ReleaseNamespace, "--create-namespace",
-		"--set-string", "image.tag=" + f.imageTag,
+		"--set-string", "image.tag=" + tag,
 		"--wait", "--timeout", "2m",
 	}, helmArgs...)
 	// Invalid values take one line of Helm's, not a diagnosis of the pods.

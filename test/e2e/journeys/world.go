@@ -105,6 +105,26 @@ func Installed(t *testing.T, helmArgs ...string) {
 	installedWith = append([]string{}, helmArgs...)
 }
 
+// InstalledAt installs the chart, the manager and the agent as they stood at a commit, on a
+// hub without the addon.
+func InstalledAt(t *testing.T, commit string) {
+	t.Helper()
+	apitest.Must(t, start())
+	Uninstalled(t)
+	if err := Fleet.DeployAt(t.Context(), os.Stderr, commit, searchForTokens(t)...); err != nil {
+		t.Fatalf("installing the chart as of %s: %v", commit, err)
+	}
+}
+
+// RolledBack goes back to the installation before the present one.
+func RolledBack(t *testing.T) {
+	t.Helper()
+	installedWith = nil
+	if err := Fleet.Rollback(t.Context(), os.Stderr); err != nil {
+		t.Fatalf("rolling back: %v", err)
+	}
+}
+
 // Uninstalled removes the chart.
 func Uninstalled(t *testing.T) {
 	t.Helper()

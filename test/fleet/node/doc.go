@@ -58,6 +58,11 @@
 // pods again: restart counts go up, pods that must not run twice (restartPolicy
 // Never) fail, and emptyDirs are empty.
 //
+// # Images
+//
+// An image is a directory, whatever its tag or digest. Only if that directory has a
+// sibling <directory>.<tag>, that is what the tag stands for.
+//
 // # Limits
 //
 //   - Refused, with a message in the container's waiting state: other kinds of

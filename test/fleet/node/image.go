@@ -6,20 +6,35 @@ import (
 	"strings"
 )
 
-// repository strips tag and digest from an image reference.
-func repository(image string) string {
+// reference splits an image reference into repository and tag, which may be empty. A digest
+// is dropped.
+func reference(image string) (repository, tag string) {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
-		image = image[:colon]
+		return image[:colon], image[colon+1:]
 	}
-	return image
+	return image, ""
 }
+
+// repository strips tag and digest from an image reference.
+func repository(image string) string {
+	repository, _ := reference(image)
+	return repository
+}
+
+// TaggedImage is the directory that stands for one tag of the image for which dir stands,
+// if it exists.
+func TaggedImage(dir, tag string) string { return dir + "." + tag }
 
 // imageDir returns the directory that stands for an image.
 func imageDir(images map[string]string, image string) (string, error) {
-	dir, known := images[repository(image)]
+	repository, tag := reference(image)
+	dir, known := images[repository]
 	if !known {
-		return "", fmt.Errorf("the process node has no image %q (asked for as %q)", repository(image), image)
+		return "", fmt.Errorf("the process node has no image %q (asked for as %q)", repository, image)
+	}
+	if tagged := TaggedImage(dir, tag); tag != "" && isDir(tagged) {
+		return tagged, nil
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -29,4 +44,9 @@ func imageDir(images map[string]string, image string) (string, error) {
 		return "", fmt.Errorf("image %q: %s is not a directory", image, dir)
 	}
 	return dir, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

@@ -6,6 +6,9 @@
 // first builds of that list take about 25 minutes together, and each later one a few
 // seconds to a minute; managed-serviceaccount takes about 2 minutes more.
 //
+// It also builds the addon itself as it stood at an earlier commit (AddonAt), for stories of
+// upgrades.
+//
 // A build is stored in the user's cache directory, in
 // cluster-inventory-addon/<name>-<hash of everything that decides its content>. All of
 // the user's checkouts share it, concurrent builders wait for each other by a lock, and
