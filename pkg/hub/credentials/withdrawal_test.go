@@ -141,6 +141,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 		return apitest.Fault{}
 	})
 	s.wire.Reset()
+	s.opts.WorkersPerNamespace = inFlight
 	s.start()
 	s.Eventually("first copies wait for each other", func() string {
 		if posts.Load() < few+inFlight {
