@@ -2,6 +2,8 @@ package apitest
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,7 +90,7 @@ func (w *Wire) Tap(cfg *rest.Config) *rest.Config {
 }
 
 // Proxy returns a configuration whose requests go through the wire and on to the
-// server as the user of cfg. It carries no credentials, so a program started with
+// server as the user of cfg. Its own credentials open nothing, so a program started with
 // it in a kubeconfig is recorded, and made to fail, like a client of this process.
 func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
 	tb.Helper()
@@ -97,7 +99,7 @@ func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
 	Must(tb, err)
 	target, err := url.Parse(cfg.Host)
 	Must(tb, err)
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches
@@ -107,7 +109,13 @@ func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
 		proxy.CloseClientConnections() // watches that a killed program has left
 		proxy.Close()
 	})
-	return &rest.Config{Host: proxy.URL, QPS: -1}
+	// The proxy does not ask for a certificate, but programs refuse a kubeconfig without.
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
+	key, err := x509.MarshalPKCS8PrivateKey(proxy.TLS.Certificates[0].PrivateKey)
+	Must(tb, err)
+	return &rest.Config{Host: proxy.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAData: certificate, CertData: certificate, KeyData: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}}
 }
 
 // Fail sets the function that decides the fate of each later call; nil lets all

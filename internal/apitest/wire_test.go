@@ -142,7 +142,9 @@ func TestProxyRecordsFailsAndStreams(t *testing.T) {
 
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+namespaces+"?watch=true", http.NoBody)
 	Must(t, err)
-	resp, err := http.DefaultClient.Do(req)
+	httpClient, err := rest.HTTPClientFor(cfg)
+	Must(t, err)
+	resp, err := httpClient.Do(req)
 	Must(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"os"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -12,25 +13,51 @@ import (
 // the API server's priority and fairness limits requests, and a second limit in
 // the client would only add latency. Errors name the file.
 func Config(kubeconfig string) (*rest.Config, error) {
-	cfg, err := load(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	cfg.QPS = -1
-	return cfg, nil
-}
-
-func load(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("no --kubeconfig given and not in a pod: %w", err)
 		}
+		cfg.QPS = -1
 		return cfg, nil
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	content, err := os.ReadFile(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %q: %w", kubeconfig, err)
 	}
+	return ParseConfig(content, kubeconfig)
+}
+
+// ParseConfig returns the client configuration of what was read from a kubeconfig file,
+// whose path is for the names of other files in it and for errors. Its clients have no rate
+// limit, either.
+//
+// clientcmd.BuildConfigFromFlags takes the pod's own cluster, with the token of the pod's
+// service account, if the file is empty or has no current context. That would send this
+// token to whoever is expected at the other end, so it is an error here.
+func ParseConfig(content []byte, path string) (*rest.Config, error) {
+	cfg, err := parse(content, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig %q: %w", path, err)
+	}
+	cfg.QPS = -1
 	return cfg, nil
+}
+
+func parse(content []byte, path string) (*rest.Config, error) {
+	parsed, err := clientcmd.Load(content)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range parsed.Clusters {
+		c.LocationOfOrigin = path
+	}
+	for _, user := range parsed.AuthInfos {
+		user.LocationOfOrigin = path
+	}
+	if err := clientcmd.ResolveLocalPaths(parsed); err != nil {
+		return nil, err
+	}
+	none := &clientcmd.ConfigOverrides{}
+	return clientcmd.NewNonInteractiveClientConfig(*parsed, parsed.CurrentContext, none, nil).ClientConfig()
 }

@@ -76,6 +76,9 @@ const (
 	wrongFile       = "a file that its kubeconfig names cannot be read"
 	wrongPair       = "its certificate and key are not a pair"
 	wrongToken      = "its token is empty"
+	wrongServer     = "its server is not an https URL"
+	wrongCA         = "its CA certificates cannot be read"
+	noCredentials   = "it has no credentials"
 )
 
 // read returns the configuration and a digest of all that it was made of.
@@ -85,7 +88,7 @@ func (h *hubAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 	if err != nil {
 		return nil, none, unusable{wrongKubeconfig, fmt.Errorf("reading kubeconfig of the hub: %w", err)}
 	}
-	cfg, err := kube.Config(h.path)
+	cfg, err := kube.ParseConfig(content, h.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, none, unusable{wrongFile, err}
 	}
@@ -103,11 +106,23 @@ func (h *hubAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 	return cfg, [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// inline replaces the names of files by what is in them. What is there but cannot be used
-// is an error.
+// inline replaces the names of files by what is in them. What no client can be made of is an
+// error, and so is what would make one that nobody wants: that comes as an anonymous user,
+// or trusts the system's CA certificates because a file is empty.
 func inline(cfg *rest.Config) error {
+	server, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return unusable{wrongServer, err}
+	}
+	if server.Scheme != "https" {
+		return unusable{wrongServer, fmt.Errorf("the server %q is not reached by https", cfg.Host)}
+	}
+	namesCA := cfg.CAFile != ""
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		return unusable{wrongFile, err}
+	}
+	if namesCA && len(cfg.CAData) == 0 {
+		return unusable{wrongCA, errors.New("the file with CA certificates is empty")}
 	}
 	cfg.CAFile, cfg.CertFile, cfg.KeyFile = "", "", ""
 	if len(cfg.CertData)+len(cfg.KeyData) > 0 {
@@ -121,6 +136,12 @@ func inline(cfg *rest.Config) error {
 			return unusable{wrongToken, errors.New("the token is empty")}
 		}
 		cfg.BearerTokenFile = ""
+	}
+	if len(cfg.CertData) == 0 && cfg.BearerToken == "" {
+		return unusable{noCredentials, errors.New("there is neither a certificate nor a token")}
+	}
+	if _, err := rest.TLSConfigFor(cfg); err != nil {
+		return unusable{wrongCA, err} // the rest was right
 	}
 	return nil
 }

@@ -63,9 +63,11 @@ func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 	proxy, proxyCA := serve(t, "proxy", http.HandlerFunc(tunnel))
 	dir := t.TempDir()
 	apitest.Must(t, os.WriteFile(filepath.Join(dir, "ca.crt"), hubCA, 0o600))
-	inline := apitest.Kubeconfig(t, &rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CAData: hubCA}}, "")
-	named := strings.Replace(string(apitest.Kubeconfig(t, &rest.Config{Host: hub}, "")),
+	agent := agentWithCertificate(t, certtest.NewCA(t, "users", time.Now().Add(time.Hour)), hub)
+	named := strings.Replace(string(apitest.Kubeconfig(t, agent, "")),
 		"server: ", "certificate-authority: ca.crt\n    server: ", 1)
+	agent.CAData = hubCA
+	inline := apitest.Kubeconfig(t, agent, "")
 
 	for name, test := range map[string]struct {
 		kubeconfig string
@@ -106,6 +108,13 @@ func TestACAOfAProxyReplacesNoOther(t *testing.T) {
 	if len(cfg.CAData) > 0 {
 		t.Errorf("only %q is trusted now", cfg.CAData)
 	}
+}
+
+// agentWithCertificate returns a configuration for a hub with a new certificate of this CA.
+func agentWithCertificate(t *testing.T, issuer *certtest.Pair, hub string) *rest.Config {
+	t.Helper()
+	leaf := certtest.NewLeaf(t, issuer, "agent")
+	return &rest.Config{Host: hub, TLSClientConfig: rest.TLSClientConfig{CertData: leaf.PEM(), KeyData: leaf.KeyPEM(t)}}
 }
 
 // mounted is a directory as the kubelet mounts a Secret: what is visible leads through one
@@ -160,11 +169,13 @@ func secretByToken(t *testing.T, cfg *rest.Config, token string) map[string]stri
 
 func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
 	issuer := certtest.NewCA(t, "hub", time.Now().Add(time.Hour))
+	// What is not as it should be must not make the agent take its pod's own cluster.
+	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "1")
 	pair := func() *rest.Config {
-		leaf := certtest.NewLeaf(t, issuer, "agent")
-		return &rest.Config{Host: "https://hub.example", TLSClientConfig: rest.TLSClientConfig{
-			CertData: leaf.PEM(), KeyData: leaf.KeyPEM(t), CAData: issuer.PEM(),
-		}}
+		cfg := agentWithCertificate(t, issuer, "https://hub.example")
+		cfg.CAData = issuer.PEM()
+		return cfg
 	}
 	first, second := pair(), pair()
 	secret := &mounted{t: t, dir: t.TempDir()}
@@ -191,6 +202,52 @@ func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
 		{
 			name: "no kubeconfig", problem: "its kubeconfig cannot be read",
 			secret: with(secretByCertificate(t, second), "kubeconfig", "no kubeconfig"),
+		},
+		{
+			name: "an empty kubeconfig", problem: "its kubeconfig cannot be read",
+			secret: with(secretByCertificate(t, second), "kubeconfig", ""),
+		},
+		{
+			name: "a kubeconfig that says nothing", problem: "its kubeconfig cannot be read",
+			secret: with(secretByCertificate(t, second), "kubeconfig", "{}"),
+		},
+		{
+			name: "a kubeconfig without current context", problem: "its kubeconfig cannot be read",
+			secret: altered(t, secretByCertificate(t, second), "current-context: default-context", ""),
+		},
+		{
+			name: "a kubeconfig with an empty cluster", problem: "its kubeconfig cannot be read",
+			secret: with(secretByCertificate(t, second), "kubeconfig",
+				byFiles(t, &rest.Config{}, &clientcmdapi.AuthInfo{ClientCertificate: "tls.crt", ClientKey: "tls.key"})),
+		},
+		{
+			name: "a CA that is none", problem: "its CA certificates cannot be read",
+			secret: secretByCertificate(t, withCA(second, "no certificate")),
+		},
+		{
+			name: "a CA that is none, with a token", problem: "its CA certificates cannot be read",
+			secret: secretByToken(t, withCA(second, "no certificate"), "one"),
+		},
+		{
+			name: "a file with a CA, which is empty", problem: "its CA certificates cannot be read",
+			secret: altered(t, with(secretByCertificate(t, withCA(second, "")), "ca.crt", ""),
+				"server: ", "certificate-authority: ca.crt\n    server: "),
+		},
+		{
+			name: "a server that is no URL", problem: "its server is not an https URL",
+			secret: altered(t, secretByCertificate(t, second), "https://hub.example", "https://hub.example:port"),
+		},
+		{
+			name: "a server without https", problem: "its server is not an https URL",
+			secret: altered(t, secretByToken(t, second, "one"), "https://hub.example", "http://hub.example"),
+		},
+		{
+			name: "no credentials", problem: "it has no credentials",
+			secret: map[string]string{"kubeconfig": byFiles(t, second, &clientcmdapi.AuthInfo{})},
+		},
+		{
+			name: "empty files for certificate and key", problem: "it has no credentials",
+			secret: with(with(secretByCertificate(t, second), "tls.crt", ""), "tls.key", ""),
 		},
 		{
 			name: "without the certificate", problem: "a file that its kubeconfig names cannot be read",
@@ -230,6 +287,21 @@ func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
 func with(files map[string]string, name, content string) map[string]string {
 	files[name] = content
 	return files
+}
+
+// altered replaces a text in the kubeconfig.
+func altered(t *testing.T, files map[string]string, before, after string) map[string]string {
+	t.Helper()
+	if !strings.Contains(files["kubeconfig"], before) {
+		t.Fatalf("the kubeconfig has no %q:\n%s", before, files["kubeconfig"])
+	}
+	return with(files, "kubeconfig", strings.ReplaceAll(files["kubeconfig"], before, after))
+}
+
+func withCA(cfg *rest.Config, ca string) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.CAData = []byte(ca)
+	return cfg
 }
 
 func without(name string, files map[string]string) map[string]string {
