@@ -345,19 +345,56 @@ func TestReportsCrossEveryChangeOfTheHubsKubeconfig(t *testing.T) {
 	w.eventuallyCondition("True Published There are no properties.")
 
 	secret.replace(with(secretByCertificate(t, first), "tls.crt", "no certificate"))
-	w.eventuallyCondition("False HubKubeconfigInvalid The Secret " + w.opts.InstallNamespace +
-		"/cluster-inventory-hub-kubeconfig on the cluster cannot be used: its certificate and key are not a pair. " +
-		"The agent works with the previous one; delete the Secret, and the klusterlet creates it anew.")
+	w.eventuallyCondition(unusableSecret(w, "its certificate and key are not a pair"))
 	w.spoke.MustCreate(spoketest.Property("v1beta1", "a", "v", nil))
 	w.eventuallyClaims(map[string]string{"a*": "v"})
 	secret.replace(secretByCertificate(t, asUser()))
 	w.eventuallyCondition("True Published 1 property published.")
+
+	secret.replace(secretByCertificate(t, withCA(first, "no certificate")))
+	w.eventuallyCondition(unusableSecret(w, "its CA certificates cannot be read"))
+	w.edit("v1beta1", "a", `{"spec":{"value":"w"}}`)
+	w.eventuallyClaims(map[string]string{"a*": "w"})
 
 	for _, name := range []string{"b", "c"} {
 		secret.replace(secretByToken(t, first, w.tokenOnHub(cluster)))
 		w.spoke.MustCreate(spoketest.Property("v1beta1", name, "v", nil))
 		w.eventuallyCondition(fmt.Sprintf("True Published %d properties published.", map[string]int{"b": 2, "c": 3}[name]))
 	}
+}
+
+func unusableSecret(w *world, problem string) string {
+	return "False HubKubeconfigInvalid The Secret " + w.opts.InstallNamespace +
+		"/cluster-inventory-hub-kubeconfig on the cluster cannot be used: " + problem +
+		". The agent works with the previous one; delete the Secret, and the klusterlet creates it anew."
+}
+
+// The agent is restarted while its Secret cannot be used: it publishes, sends nothing to any
+// hub, and is alive but not ready. It reports as soon as the Secret is right, without
+// another restart.
+func TestAnAgentStartsWhileItsSecretCannotBeUsed(t *testing.T) {
+	w := newWorld(t, allVersions)
+	good, err := os.ReadFile(w.opts.HubKubeconfig)
+	apitest.Must(t, err)
+	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, nil, 0o600))
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
+	apitest.Run(t, func(ctx context.Context) error { return Run(ctx, w.opts) })
+	w.eventuallyClaims(map[string]string{"location*": "eu"})
+	if alive, ready, reports := w.probe("healthz"), w.probe("readyz"), w.probe("readyz/reporting"); alive != "" || ready == "" || reports == "" {
+		t.Errorf("alive: %q, ready: %q, reports: %q", alive, ready, reports)
+	}
+	w.spoke.Eventually("it publishes", func() string { return w.probe("readyz/publishing") })
+	w.edit("v1beta1", "location", `{"spec":{"value":"us"}}`)
+	w.eventuallyClaims(map[string]string{"location*": "us"})
+	for _, call := range w.wire.Calls() {
+		if call.Mentions("managedclusteraddons") {
+			t.Errorf("without a hub, it sent %s", call)
+		}
+	}
+
+	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
+	w.eventuallyCondition("True Published 1 property published.")
+	w.spoke.Eventually("it is ready", func() string { return w.probe("readyz") })
 }
 
 func TestCleanup(t *testing.T) {

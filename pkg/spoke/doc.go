@@ -14,8 +14,9 @@
 // between.
 //
 // An unreachable hub delays the report and nothing else. A kubeconfig for it that cannot
-// be used is reported with the previous one. If the properties cannot
-// be read, the claims stay.
+// be used is reported with the previous one; if there is none, because the agent has started
+// since, it publishes, reports nothing and is not ready. If the properties cannot be read,
+// the claims stay.
 //
 // # Rights
 //

@@ -28,7 +28,8 @@ import (
 const userAgent = contract.AddonName + "-agent"
 
 // Run publishes until ctx ends. It returns an error only if waiting does not help:
-// a kubeconfig cannot be read, an address cannot be bound.
+// the kubeconfig of the spoke cannot be read, an address cannot be bound. That of the hub
+// is waited for, because properties are published without it.
 func Run(ctx context.Context, opts Options) error {
 	cfg, err := kube.Config(opts.Kubeconfig)
 	if err != nil {
@@ -36,9 +37,6 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	withoutProxy(cfg).UserAgent = userAgent
 	hub := &hubAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
-	if _, err := hub.current(); err != nil {
-		return err
-	}
 	mgr, err := newManager(ctx, cfg, opts)
 	if err != nil {
 		return err
@@ -111,5 +109,8 @@ func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Opti
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("publishing", all.Ready)
+	if err := mgr.AddReadyzCheck("publishing", all.Ready); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("reporting", all.Reporting)
 }

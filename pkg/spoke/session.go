@@ -31,10 +31,11 @@ type situation struct {
 	api property.API
 
 	// hub is the configuration for the hub; a different pointer means that it has
-	// changed.
+	// changed. It is nil until there was a kubeconfig that can be used.
 	hub *rest.Config
 
-	// hubProblem says why that is a previous configuration, or nothing if it is not.
+	// hubProblem says why that is a previous configuration or none, or nothing if it is
+	// up to date.
 	hubProblem string
 
 	// removed says that the addon is being removed, so nothing is published.
@@ -77,8 +78,10 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 			return err
 		}
 	}
-	if err := s.addReport(mgr, now); err != nil {
-		return err
+	if now.hub != nil {
+		if err := s.addReport(mgr, now); err != nil {
+			return err
+		}
 	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if synced(ctx, mgr.GetCache(), now.watched()) {

@@ -60,12 +60,18 @@ type sessions struct {
 
 	crdChanged chan struct{}
 	ready      atomic.Bool
+
+	// hubKnown says that there is a configuration for the hub, hubProblem what was logged
+	// last about its kubeconfig.
+	hubKnown   atomic.Bool
+	hubProblem string
 }
 
 var (
 	_ manager.Runnable = &sessions{}
 
 	errNotReady = errors.New("the caches of the spoke have not synced")
+	errNoHub    = errors.New("there was no kubeconfig of the hub that can be used, so nothing is reported there")
 )
 
 func newSessions(observers observers, run runFunc, informers cache.Informers) *sessions {
@@ -130,16 +136,12 @@ func (s *sessions) follow(ctx context.Context) {
 // previous one.
 func (s *sessions) observe(ctx context.Context, now situation) situation {
 	logger := log.FromContext(ctx)
-	hub, err := s.observers.hub()
-	if err != nil {
-		logger.Error(err, "Keeping the previous configuration for the hub")
-	}
+	hub, hubProblem := s.observeHub(ctx)
 	select {
 	case <-s.stop:
-		return situation{hub: hub, hubProblem: problem(err), removed: true}
+		return situation{hub: hub, hubProblem: hubProblem, removed: true}
 	default:
 	}
-	hubProblem := problem(err)
 	api, err := s.observers.api(ctx)
 	if err != nil {
 		logger.Error(err, "Continuing as before: cannot determine which ClusterProperty API the spoke serves")
@@ -149,6 +151,19 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 		api = now.api
 	}
 	return situation{api: api, hub: hub, hubProblem: hubProblem}
+}
+
+// observeHub returns the configuration for the hub, the previous one if there is a problem,
+// which it logs when it is a new one.
+func (s *sessions) observeHub(ctx context.Context) (*rest.Config, string) {
+	hub, err := s.observers.hub()
+	hubProblem := problem(err)
+	if err != nil && (hubProblem == "" || hubProblem != s.hubProblem) {
+		log.FromContext(ctx).Error(err, "The kubeconfig of the hub cannot be used", "previousIsUsed", hub != nil)
+	}
+	s.hubProblem = hubProblem
+	s.hubKnown.Store(hub != nil)
+	return hub, hubProblem
 }
 
 // begin starts a session, and restarts it whenever it fails. It returns a function
@@ -218,4 +233,16 @@ func (s *sessions) Ready(*http.Request) error {
 	return nil
 }
 
-var _ healthz.Checker = (&sessions{}).Ready
+// Reporting is a readiness check: there is a hub to report to, whether or not it can be
+// reached. The agent cannot say so on the hub, but its readiness is known there.
+func (s *sessions) Reporting(*http.Request) error {
+	if !s.hubKnown.Load() {
+		return errNoHub
+	}
+	return nil
+}
+
+var (
+	_ healthz.Checker = (&sessions{}).Ready
+	_ healthz.Checker = (&sessions{}).Reporting
+)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
@@ -31,6 +34,8 @@ type stage struct {
 	lastWrite time.Duration
 
 	log []string
+	// printed are the errors in the agent's log.
+	printed []string
 }
 
 func newStage(t *testing.T, now situation) *stage {
@@ -51,7 +56,7 @@ func newStage(t *testing.T, now situation) *stage {
 }
 
 func (s *stage) start() {
-	ctx, cancel := context.WithCancel(s.t.Context())
+	ctx, cancel := context.WithCancel(log.IntoContext(s.t.Context(), funcr.New(s.print, funcr.Options{})))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,8 +69,20 @@ func (s *stage) start() {
 	synctest.Wait()
 }
 
+func (s *stage) print(_, line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Contains(line, `"error"=`) {
+		s.printed = append(s.printed, line)
+	}
+}
+
 func (s *stage) run(ctx context.Context, now situation, ready func()) error {
-	name := fmt.Sprintf("%s absent=%v removed=%v hub=%s", now.api.Version, now.api.Absent, now.removed, now.hub.Host)
+	hub := "none"
+	if now.hub != nil {
+		hub = now.hub.Host
+	}
+	name := fmt.Sprintf("%s absent=%v removed=%v hub=%s", now.api.Version, now.api.Absent, now.removed, hub)
 	if now.hubProblem != "" {
 		name += ": " + now.hubProblem
 	}
@@ -155,6 +172,74 @@ func TestSessionsKnowThatTheKubeconfigCannotBeUsed(t *testing.T) {
 		s.passes(slowPoll)
 		s.expect("end v1beta1 absent=false removed=false hub=one: its token is empty",
 			"begin v1beta1 absent=false removed=false hub=one")
+		s.end()
+	})
+}
+
+// An agent that starts while the Secret cannot be used publishes, and says that it cannot
+// report.
+func TestSessionsBeginWithoutAHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}})
+		s.hubErr = unusable{"its token is empty", errLook}
+		s.start()
+		s.expect("begin v1beta1 absent=false removed=false hub=none: its token is empty")
+		if err := s.all.Ready(nil); err != nil {
+			t.Errorf("it does not publish: %v", err)
+		}
+		if s.all.Reporting(nil) == nil {
+			t.Error("it reports although it has no hub")
+		}
+		s.passes(time.Hour)
+		s.expect()
+
+		s.change(func() { s.next.hub, s.hubErr = hubOne, nil })
+		s.passes(slowPoll)
+		s.expect("end v1beta1 absent=false removed=false hub=none: its token is empty",
+			"begin v1beta1 absent=false removed=false hub=one")
+		if err := s.all.Reporting(nil); err != nil {
+			t.Errorf("it does not report: %v", err)
+		}
+		s.change(func() { s.hubErr = unusable{"its token is empty", errLook} })
+		s.passes(slowPoll)
+		if err := s.all.Reporting(nil); err != nil {
+			t.Errorf("it does not report with the previous configuration: %v", err)
+		}
+		s.end()
+	})
+}
+
+func TestWhatIsWrongWithTheKubeconfigIsLoggedWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.start()
+		expect := func(what string, want int) {
+			t.Helper()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.printed) != want {
+				t.Errorf("%s: %d errors, want %d: %s", what, len(s.printed), want, s.printed)
+			}
+			s.printed = nil
+		}
+		wrong := func(problem string) func() { return func() { s.hubErr = unusable{problem, errLook} } }
+		s.passes(time.Hour)
+		expect("nothing is wrong", 0)
+		s.change(wrong("its token is empty"))
+		s.passes(time.Hour)
+		expect("the token is empty", 1)
+		s.change(wrong("its kubeconfig cannot be read"))
+		s.passes(time.Hour)
+		expect("the kubeconfig cannot be read", 1)
+		s.change(func() { s.hubErr = nil })
+		s.passes(time.Hour)
+		expect("nothing is wrong any more", 0)
+		s.change(wrong("its kubeconfig cannot be read"))
+		s.passes(time.Hour)
+		expect("the same is wrong again", 1)
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
+		s.passes(time.Hour)
+		expect("the addon is being removed", 0)
 		s.end()
 	})
 }
