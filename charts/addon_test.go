@@ -23,8 +23,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -33,6 +35,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 // shell is a hub on which the manager runs with the rights that the chart gives
@@ -42,12 +45,13 @@ type shell struct {
 	wire    *apitest.Wire // what the manager sends
 	program *hubtest.Manager
 
-	image string // of the agent
+	revision addonv1beta1.ConfigReference // that clusters which join get
 }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	s := &shell{installed: install(t), image: "example.com/inventory:v1"}
+	s := &shell{installed: install(t)}
+	s.revision = s.agents("example.com/inventory:v1")
 	s.start()
 	return s
 }
@@ -60,7 +64,29 @@ func (s *shell) start() {
 	}
 	s.wire = &apitest.Wire{}
 	s.program = hubtest.Start(s.T, s.wire.Proxy(s.T, server.User(s.T, hubtest.User)),
-		"--agent-image="+s.image, "--agent-install-namespace=agents", "--cleanup-timeout=1s")
+		"--cleanup-timeout=1s")
+}
+
+// agents creates an AgentRevision, and returns what a cluster refers to that is to have it.
+func (s *shell) agents(image string) addonv1beta1.ConfigReference {
+	s.T.Helper()
+	revision := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"manifests": manifests.Revision, "image": image, "imagePullPolicy": "IfNotPresent",
+		"installNamespace": "agents", "claimLimit": int64(20), "logLevel": int64(0),
+	}}}
+	revision.SetAPIVersion("inventory.open-cluster-management.io/v1alpha1")
+	revision.SetKind("AgentRevision")
+	revision.SetGenerateName("revision-")
+	hash, err := utils.GetSpecHash(revision)
+	apitest.Must(s.T, err)
+	s.MustCreate(revision)
+	s.CleanUp(revision)
+	return addonv1beta1.ConfigReference{
+		ConfigGroupResource: agentRevisions,
+		DesiredConfig: &addonv1beta1.ConfigSpecHash{
+			ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
+		},
+	}
 }
 
 // join creates a cluster, available or not, with the addon as OCM's addon manager
@@ -86,6 +112,7 @@ func (s *shell) join(available metav1.ConditionStatus) *addonv1beta1.ManagedClus
 	}}
 	s.MustCreate(a)
 	s.CleanUp(cluster, a)
+	s.refer(a, s.revision)
 	return a
 }
 
@@ -377,18 +404,20 @@ func (s *shell) request(
 	return request
 }
 
-// checkUpgrade starts a manager of another version.
+// checkUpgrade makes another revision, which the agent gets when it is the cluster's turn.
 func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
-	s.image = "example.com/inventory:v2"
-	s.start()
+	const image = "example.com/inventory:v2"
+	next := s.agents(image)
+	s.wire.Quiet(s.T, settled, "before it is the cluster's turn")
+	s.refer(a, next)
 	s.Eventually("the agent is upgraded", func() string {
 		for _, manifest := range s.work(a, "addon-cluster-inventory-deploy-0").Spec.Workload.Manifests {
-			if bytes.Contains(manifest.Raw, []byte(`"Deployment"`)) && bytes.Contains(manifest.Raw, []byte(s.image)) {
+			if bytes.Contains(manifest.Raw, []byte(`"Deployment"`)) && bytes.Contains(manifest.Raw, []byte(image)) {
 				return ""
 			}
 		}
-		return "no Deployment with image " + s.image
+		return "no Deployment with image " + image
 	})
 	if writes := s.wire.Writes("manifestworks"); len(writes) != 1 {
 		s.T.Errorf("%d writes of works, want one", len(writes))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"helm.sh/helm/v3/pkg/chart"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
@@ -116,8 +120,9 @@ func TestWhatIsInstalled(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want := slices.Sorted(slices.Values(append(slices.Clone(always), test.also...)))
-			if diff := cmp.Diff(want, identifyAll(hubtest.MustRender(t, test.values))); diff != "" {
+			objects := hubtest.MustRender(t, test.values)
+			also := slices.Concat(always, test.also, []string{"AgentRevision /" + revisionOf(t, objects).GetName()})
+			if diff := cmp.Diff(slices.Sorted(slices.Values(also)), identifyAll(objects)); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 		})
@@ -217,7 +222,10 @@ agent:
 	} {
 		addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](
 			t, hubtest.MustRender(t, test.values), "ClusterManagementAddOn", "cluster-inventory")
-		if diff := cmp.Diff(test.all, addon.Spec.DefaultConfigs); diff != "" {
+		all := slices.DeleteFunc(addon.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
+			return config.ConfigGroupResource == agentRevisions
+		})
+		if diff := cmp.Diff(test.all, all, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: of all clusters (-want +got):\n%s", name, diff)
 		}
 		var ofPlace []addonv1beta1.AddOnConfig
@@ -289,18 +297,19 @@ imagePullSecrets: [{name: hub}]
 			t.Errorf("pull secrets of the %s (-want +got):\n%s", name, diff)
 		}
 	}
-	for _, want := range []string{
-		"--agent-image=" + image, "--agent-image-pull-secret=open-cluster-management-image-pull-credentials",
-	} {
-		if !slices.Contains(manager.Containers[0].Args, want) {
-			t.Errorf("the manager has no argument %s: %v", want, manager.Containers[0].Args)
-		}
+	agent, _ := revisionOf(t, objects).Object["spec"].(map[string]any)
+	want := []any{image, []any{"open-cluster-management-image-pull-credentials"}}
+	if diff := cmp.Diff(want, []any{agent["image"], agent["imagePullSecrets"]}); diff != "" {
+		t.Errorf("the agent's image and pull secrets (-want +got):\n%s", diff)
 	}
 }
 
 func placed(namespace, name string) addonv1beta1.PlacementStrategy {
 	s := addonv1beta1.PlacementStrategy{PlacementRef: addonv1beta1.PlacementRef{Namespace: namespace, Name: name}}
 	s.RolloutStrategy.Type = "All"
+	s.RolloutStrategy.All = &clusterv1alpha1.RolloutAll{
+		RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"},
+	}
 	return s
 }
 
@@ -356,13 +365,6 @@ podAnnotations: {a: b}
 	objects := hubtest.MustRender(t, values)
 	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 	want := []string{
-		"--agent-image=example.com/inventory:v9",
-		"--agent-image-pull-policy=Always",
-		"--agent-image-pull-secret=one",
-		"--agent-image-pull-secret=two",
-		"--agent-install-namespace=agents",
-		"--agent-claim-limit=7",
-		"--agent-log-level=2",
 		"--cleanup-timeout=90s",
 		"--cleanup-job-timeout=45m",
 		"--workers=5",
@@ -441,6 +443,28 @@ func TestSchemaRejects(t *testing.T) {
 		"a nested value that does not exist": {values: "agent: {claimlimit: 3}", want: "claimlimit"},
 		"an unknown strategy":                {values: "installStrategy: {type: Placement}", want: "installStrategy/type"},
 		"placements without a set":           {values: "installStrategy: {type: Placements}", want: "clusterSet"},
+		"an unknown rollout": {
+			values: "installStrategy: {rollout: {type: Canary}}", want: "installStrategy/rollout/type",
+		},
+		"a rollout of half a cluster": {
+			values: "installStrategy: {rollout: {maxConcurrency: 0.5}}", want: "installStrategy/rollout/maxConcurrency",
+		},
+		"a rollout of no cluster": {
+			values: "installStrategy: {rollout: {maxConcurrency: 0%}}", want: "installStrategy/rollout/maxConcurrency",
+		},
+		"more failures than clusters": {
+			values: "installStrategy: {rollout: {maxFailures: 101%}}", want: "installStrategy/rollout/maxFailures",
+		},
+		"a deadline of nothing": {
+			values: "installStrategy: {rollout: {progressDeadline: 0s}}", want: "installStrategy/rollout/progressDeadline",
+		},
+		"a deadline that OCM does not read": {
+			values: "installStrategy: {rollout: {progressDeadline: 1h30m}}", want: "installStrategy/rollout/progressDeadline",
+		},
+		"a group without a name": {
+			values: "installStrategy: {rollout: {mandatoryDecisionGroups: [{}]}}",
+			want:   "installStrategy/rollout/mandatoryDecisionGroups/0",
+		},
 		"a namespace that is none": {
 			values: "agent: {installNamespace: Agents!}",
 			want:   "agent/installNamespace",
@@ -625,7 +649,9 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 			t.Errorf("%s is a template", manifesttest.Identify(object))
 		}
 	}
-	crds := hubtest.Load(t).CRDObjects()
+	crds := slices.DeleteFunc(hubtest.Load(t).CRDObjects(), func(crd chart.CRD) bool {
+		return strings.HasSuffix(crd.Filename, "agentrevisions.yaml") // ours
+	})
 	if len(crds) != 1 {
 		t.Fatalf("%d CRD files", len(crds))
 	}

@@ -36,7 +36,8 @@ func testConfigurationOfAgents(t *testing.T) {
 		apitest.EditStatus(s, definition, func(d *addonv1beta1.ClusterManagementAddOn) { d.Status = before.Status })
 	})
 	apitest.Edit(s, definition, func(d *addonv1beta1.ClusterManagementAddOn) {
-		d.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: all}}
+		d.Spec.DefaultConfigs = append(d.Spec.DefaultConfigs,
+			addonv1beta1.AddOnConfig{ConfigGroupResource: deploymentConfigs, ConfigReferent: all})
 	})
 	apitest.EditStatus(s, definition, func(d *addonv1beta1.ClusterManagementAddOn) {
 		d.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{{
@@ -53,7 +54,7 @@ func testConfigurationOfAgents(t *testing.T) {
 	})
 
 	with := s.join(metav1.ConditionTrue)
-	s.refer(with, all, hash)
+	s.refer(with, s.revision, desired(all, hash))
 	s.condition(with, "ConfigurationApplied", metav1.ConditionTrue)
 	s.runsIn(with, "a")
 	s.wire.Settle(t, patience, settled)
@@ -65,7 +66,7 @@ func testConfigurationOfAgents(t *testing.T) {
 	apitest.Edit(s, with, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Spec.Configs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: own}}
 	})
-	s.refer(with, own, "")
+	s.refer(with, s.revision, desired(own, ""))
 	s.runsIn(with, "b")
 	s.runsIn(without, "")
 
@@ -110,20 +111,27 @@ func (s *shell) configuration(name, zone string) addonv1beta1.ConfigReferent {
 	return addonv1beta1.ConfigReferent{Namespace: config.Namespace, Name: name}
 }
 
-// refer plays OCM: the addon is to have this configuration. It does so once the manager
+var agentRevisions = addonv1beta1.ConfigGroupResource{
+	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
+}
+
+// desired is what a cluster refers to that is to have a configuration.
+func desired(config addonv1beta1.ConfigReferent, hash string) addonv1beta1.ConfigReference {
+	return addonv1beta1.ConfigReference{
+		ConfigGroupResource: deploymentConfigs,
+		DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: config, SpecHash: hash},
+	}
+}
+
+// refer plays OCM: the addon is to have these configurations. It does so once the manager
 // has done its first write, so that neither meets a conflict.
-func (s *shell) refer(a *addonv1beta1.ManagedClusterAddOn, config addonv1beta1.ConfigReferent, hash string) {
+func (s *shell) refer(a *addonv1beta1.ManagedClusterAddOn, configs ...addonv1beta1.ConfigReference) {
 	s.T.Helper()
 	s.Eventually("the addon says which configurations it supports", func() string {
 		s.MustGet(a)
-		return cmp.Diff([]addonv1beta1.ConfigGroupResource{deploymentConfigs}, a.Status.SupportedConfigs)
+		return cmp.Diff([]addonv1beta1.ConfigGroupResource{deploymentConfigs, agentRevisions}, a.Status.SupportedConfigs)
 	})
-	apitest.EditStatus(s, a, func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
-			ConfigGroupResource: deploymentConfigs,
-			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: config, SpecHash: hash},
-		}}
-	})
+	apitest.EditStatus(s, a, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.ConfigReferences = configs })
 }
 
 // runsIn waits until the agent is to run in a zone, or anywhere.

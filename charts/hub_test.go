@@ -24,7 +24,8 @@ const settled = 3 * time.Second
 // server is the one hub of this package. Everything that a test leaves on it is
 // in namespaces of its own and belongs to no cluster any more.
 var server = apitest.New(
-	apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration(),
+	apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.ManagedServiceAccount(),
+	apitest.ManagedProxyConfiguration(),
 )
 
 func TestMain(m *testing.M) {

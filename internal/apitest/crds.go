@@ -22,6 +22,7 @@ const (
 	sigMultiCluster = "sigs.k8s.io/cluster-inventory-api"
 	clusterProxy    = "open-cluster-management.io/cluster-proxy@v0.10.0"
 	msaModule       = "open-cluster-management.io/managed-serviceaccount"
+	thisModule      = "open-cluster-management.io/cluster-inventory-addon"
 )
 
 // Hub is what an Open Cluster Management hub serves before this addon is
@@ -60,6 +61,12 @@ func ClusterProfile() CRDs {
 func ManagedServiceAccount() CRDs {
 	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/"+
 		"authentication.open-cluster-management.io_managedserviceaccounts.yaml")
+}
+
+// AgentRevision is what this addon's chart brings to the hub.
+func AgentRevision() CRDs {
+	return ModuleFiles(thisModule, "charts/cluster-inventory/crds/"+
+		"inventory.open-cluster-management.io_agentrevisions.yaml")
 }
 
 // AtomicClusterProfile is ClusterProfile as Open Cluster Management ships it:

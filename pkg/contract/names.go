@@ -19,6 +19,15 @@ const (
 	ClusterManagerName = "open-cluster-management"
 )
 
+// AgentRevisions say what runs on a spoke. They are objects of the hub without a
+// namespace, which the chart creates.
+const (
+	AgentRevisionGroup    = "inventory.open-cluster-management.io"
+	AgentRevisionVersion  = "v1alpha1"
+	AgentRevisionResource = "agentrevisions"
+	AgentRevisionKind     = "AgentRevision"
+)
+
 // Labels and annotations that users set to control what is published.
 const (
 	// LabelPublish with the value "false" on a ManagedClusterSetBinding keeps
@@ -64,6 +73,15 @@ const (
 	// AnnotationCopiedLabels on a ClusterProfile lists the keys of the labels that
 	// this addon copied from the ManagedCluster, sorted and comma-separated.
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
+)
+
+// Annotations of the agent's Deployment on a spoke.
+const (
+	// AnnotationManifests is the revision of the manifests that it is part of.
+	AnnotationManifests = KeyPrefix + "manifests"
+
+	// AnnotationContent is a hash of its spec, without what identifies the cluster.
+	AnnotationContent = KeyPrefix + "content"
 )
 
 // Access providers of a ClusterProfile.

@@ -25,7 +25,8 @@ type Options struct {
 	// account is used.
 	Kubeconfig string
 
-	// AgentImage is the image the agent runs from on the spokes.
+	// AgentImage is the image the agent runs from on the spokes. Like the other settings
+	// of agents, it counts only for clusters without an AgentRevision.
 	AgentImage string
 
 	// AgentImagePullPolicy is that image's pull policy.
@@ -147,7 +148,8 @@ func newOptions() *Options {
 func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"path of the hub's kubeconfig (default: the pod's service account)")
-	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "image the agent runs from on the spokes (required)")
+	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage,
+		"image the agent runs from on spokes without an AgentRevision; without it, each needs one")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
 		"pull policy of the agent's image: "+pullPolicies)
 	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
@@ -209,7 +211,6 @@ func (o *Options) complete() {
 // validate returns all mistakes in one error; each names its flag.
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
-	mistakes.Required("agent-image", o.AgentImage)
 	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
 		mistakes.Add("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
 	}

@@ -13,10 +13,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		"good options":              {change: func(*Options) {}},
 		"servers off":               {change: func(o *Options) { o.HealthProbeBindAddress, o.MetricsBindAddress = "0", "0" }},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
-		"no image": {
-			change: func(o *Options) { o.AgentImage = "" },
-			want:   "--agent-image: is required",
-		},
+		"no image":                  {change: func(o *Options) { o.AgentImage = "" }},
 		"unknown pull policy": {
 			change: func(o *Options) { o.AgentImagePullPolicy = "Sometimes" },
 			want:   `--agent-image-pull-policy: "Sometimes" is not one of Always, IfNotPresent, Never`,

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/objects"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"
@@ -49,6 +50,9 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 		if f.imageTag, err = f.buildImage(ctx); err != nil {
 			return err
 		}
+	}
+	if err := f.applyCRDs(ctx); err != nil {
+		return err
 	}
 	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
 }
@@ -121,6 +125,33 @@ func (f *Fleet) install(
 		return fmt.Errorf("helm upgrade: %w", err)
 	}
 	report.Line("the manager is ready")
+	return nil
+}
+
+// applyCRDs applies the addon's own definitions, as one does before an upgrade: Helm
+// creates them only when it installs, and not when it only looks whether values are valid.
+func (f *Fleet) applyCRDs(ctx context.Context) error {
+	c, err := f.Client(HubName)
+	if err != nil {
+		return err
+	}
+	paths, err := filepath.Glob(filepath.Join(f.Root, "charts", "cluster-inventory", "crds", "inventory.*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		crds, err := objects.Decode(bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		if err := objects.Apply(ctx, c, crds...); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -20,6 +20,21 @@ app.kubernetes.io/component: manager
 {{- end -}}
 {{- end }}
 
+{{/* The agent's image: the manager's, unless the values name another one. */}}
+{{- define "cluster-inventory.agentImage" -}}
+{{- $own := .Values.agent.image | default dict -}}
+{{- $repository := $own.repository | default .Values.image.repository -}}
+{{- if $own.digest -}}
+{{ $repository }}@{{ $own.digest }}
+{{- else if $own.tag -}}
+{{ $repository }}:{{ $own.tag }}
+{{- else if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
 {{- define "cluster-inventory.placementNamespace" -}}
 {{ .Values.installStrategy.placement.namespace | default .Release.Namespace }}
 {{- end }}
@@ -94,4 +109,52 @@ proxyConfig:
   resource: addondeploymentconfigs
   namespace: {{ .namespace }}
   name: {{ .name }}
+{{- end }}
+
+{{/* The spec of the AgentRevision: everything of the values that changes what runs on the
+spokes, apart from the AddOnDeploymentConfig. The manifests are those of this chart's
+manager. */}}
+{{- define "cluster-inventory.revisionSpec" -}}
+manifests: "2"
+image: {{ include "cluster-inventory.agentImage" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.agent.imagePullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- {{ .name }}
+{{- end }}
+{{- end }}
+installNamespace: {{ .Values.agent.installNamespace }}
+claimLimit: {{ .Values.agent.claimLimit | int }}
+logLevel: {{ .Values.agent.logLevel | int }}
+{{- end }}
+
+{{/* Its name, which no other content has. */}}
+{{- define "cluster-inventory.revisionName" -}}
+cluster-inventory-{{ include "cluster-inventory.revisionSpec" . | sha256sum | trunc 12 }}
+{{- end }}
+
+{{/* OCM's rollout strategy. */}}
+{{- define "cluster-inventory.rolloutStrategy" -}}
+{{- $defaults := dict "type" "All" "maxFailures" 0 "minSuccessTime" "0s" "progressDeadline" "10m" -}}
+{{- $rollout := mergeOverwrite $defaults (.Values.installStrategy.rollout | default dict) -}}
+type: {{ $rollout.type }}
+{{- if eq $rollout.type "All" }}
+all:
+  progressDeadline: {{ $rollout.progressDeadline | quote }}
+{{- else }}
+{{ ternary "progressive" "progressivePerGroup" (eq $rollout.type "Progressive") }}:
+  {{- if eq $rollout.type "Progressive" }}
+  {{- with $rollout.maxConcurrency }}
+  maxConcurrency: {{ . }}
+  {{- end }}
+  {{- end }}
+  maxFailures: {{ $rollout.maxFailures }}
+  minSuccessTime: {{ $rollout.minSuccessTime | quote }}
+  progressDeadline: {{ $rollout.progressDeadline | quote }}
+  {{- with $rollout.mandatoryDecisionGroups }}
+  mandatoryDecisionGroups:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
 {{- end }}

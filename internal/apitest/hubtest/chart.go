@@ -50,13 +50,21 @@ func Load(tb testing.TB) *chart.Chart {
 // that serves the given versions besides Kubernetes' own, or the error it shows.
 func Render(tb testing.TB, values string, versions ...string) ([]*unstructured.Unstructured, error) {
 	tb.Helper()
+	return RenderUpgrade(tb, values, false, versions...)
+}
+
+// RenderUpgrade is Render for an upgrade of the chart, or for an installation.
+func RenderUpgrade(
+	tb testing.TB, values string, upgrade bool, versions ...string,
+) ([]*unstructured.Unstructured, error) {
+	tb.Helper()
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, versions)
 	given := map[string]any{}
 	apitest.Must(tb, yaml.Unmarshal([]byte(values), &given))
 	c := Load(tb)
 	all, err := chartutil.ToRenderValues(
-		c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace}, capabilities,
+		c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace, IsUpgrade: upgrade}, capabilities,
 	)
 	if err != nil {
 		return nil, err

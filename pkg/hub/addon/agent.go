@@ -15,7 +15,6 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
-	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -34,9 +33,11 @@ const (
 )
 
 // Options are the settings of the agents and of their clean-up. Those of the agents
-// count where a cluster's configuration does not say otherwise.
+// count only without an AgentRevision, and where a cluster's configuration does not say
+// otherwise.
 type Options struct {
-	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes.
+	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes. Without
+	// an image, every cluster needs an AgentRevision.
 	AgentImage           string
 	AgentImagePullPolicy string
 
@@ -62,7 +63,7 @@ type Options struct {
 	CleanupJobTimeout time.Duration
 }
 
-// values are those of all clusters without a configuration.
+// values are those of all clusters without an AgentRevision and a configuration.
 func (o Options) values() Values {
 	return Values{
 		InstallNamespace: o.InstallNamespace,
@@ -91,12 +92,14 @@ type observed struct {
 	works       toolscache.Indexer
 	definitions addonlisters.ClusterManagementAddOnLister
 	configs     *configurations
+	revisions   *configurations
 }
 
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
-// The values come from the manager's options and from AddOnDeploymentConfigs. A new
-// image reaches all clusters at once: the install strategy rolls out configurations only.
+// The values come from AgentRevisions and from AddOnDeploymentConfigs, which the install
+// strategy rolls out. The manager's own flags count where there is no AgentRevision; they
+// reach all clusters at once.
 type inventoryAgent struct {
 	observed
 	renderers *renderers
@@ -142,7 +145,7 @@ func (a *inventoryAgent) Manifests(
 	case !addon.DeletionTimestamp.IsZero():
 		return a.manifestsForCleanup(cluster, addon, there)
 	case mayPass && there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
-		return there.manifests(a.renderers.template, string(addon.UID))
+		return there.manifests(a.renderers.templates, string(addon.UID))
 	case refused != nil:
 		return nil, refused
 	default:
@@ -157,9 +160,9 @@ func (a *inventoryAgent) manifestsForCleanup(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) ([]runtime.Object, error) {
 	if there.agent() != nil || !waitsForCleanup(addon) {
-		return there.manifests(a.renderers.template, string(addon.UID))
+		return there.manifests(a.renderers.templates, string(addon.UID))
 	}
-	values := a.renderers.common
+	values := a.present()
 	values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
 	renderer, err := a.renderers.of(values)
 	if err != nil {
@@ -173,11 +176,11 @@ func (a *inventoryAgent) manifestsForCleanup(
 func (a *inventoryAgent) decide(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) (Values, choice, *refusal) {
-	chosen, refused := a.choose(addon)
+	common, chosen, refused := a.choose(addon)
 	if refused != nil || !chosen.known {
 		return Values{}, chosen, refused
 	}
-	values, refused := decideValues(a.renderers.common, chosen, place{
+	values, refused := decideValues(common, chosen, place{
 		cluster:    cluster.Name,
 		registries: cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey],
 		namespace:  there.namespace(),
@@ -185,12 +188,42 @@ func (a *inventoryAgent) decide(
 	return values, chosen, refused
 }
 
-func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (choice, *refusal) {
+// choose returns the values that count for a cluster before its configuration, and that.
+// It is known only if the AgentRevision is, too.
+func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common, choice, *refusal) {
+	definition := a.definition()
+	flags := a.renderers.flags
+	revision, refused := decideRevision(addon, definition, a.revisions.find, flags.Image != "")
+	if refused != nil {
+		return common{}, choice{}, refused
+	}
+	chosen, refused := decideConfiguration(addon, definition, a.configs.find)
+	chosen.known = chosen.known && revision.known
+	return commonValues(revision, flags), chosen, refused
+}
+
+// definition returns the ClusterManagementAddOn, or nil.
+func (a *inventoryAgent) definition() *addonv1beta1.ClusterManagementAddOn {
 	definition, err := a.definitions.Get(contract.AddonName)
 	if err != nil {
-		definition = nil // it does not exist; a cache has no other errors
+		return nil // it does not exist; a cache has no other errors
 	}
-	return decideConfiguration(addon, definition, a.configs.find)
+	return definition
+}
+
+// present are the values of clusters that get the addon now, as far as they are known.
+func (a *inventoryAgent) present() Values {
+	if definition := a.definition(); definition != nil {
+		for _, config := range definition.Spec.DefaultConfigs {
+			if !revisionKind().is(config.ConfigGroupResource) {
+				continue
+			}
+			if revision := a.revisions.find(config.ConfigReferent); revision != nil && len(revision.mistakes) == 0 {
+				return revision.values
+			}
+		}
+	}
+	return a.renderers.flags
 }
 
 // report records the outcome, unless it is not known.
@@ -239,7 +272,7 @@ func (a *inventoryAgent) permit(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
 	if addon.Status.Namespace == "" {
-		if _, refused := a.choose(addon); refused != nil {
+		if _, _, refused := a.choose(addon); refused != nil {
 			return refused
 		}
 	}
@@ -257,12 +290,12 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if namespace := there.namespace(); namespace != "" {
 		return namespace, nil
 	}
-	chosen, refused := a.choose(addon)
+	common, chosen, refused := a.choose(addon)
 	switch {
 	case refused == nil && chosen.known && chosen.configuration != nil:
-		return a.renderers.common.with(chosen.configuration.overrides).InstallNamespace, nil
+		return common.with(chosen.configuration.overrides).InstallNamespace, nil
 	case refused == nil && chosen.known:
-		return a.renderers.common.InstallNamespace, nil
+		return common.InstallNamespace, nil
 	}
 	// The framework has put a default into the addon it passed.
 	if cached, ok, _ := a.addons.GetByKey(queueKey(addon.Namespace)); ok {
@@ -287,7 +320,7 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
 			PermissionConfig: a.permit,
 		},
-		SupportedConfigGVRs:             []schema.GroupVersionResource{utils.AddOnDeploymentConfigGVR},
+		SupportedConfigGVRs:             supportedResources(),
 		AgentInstallNamespace:           a.namespace,
 		AgentDeployTriggerClusterFilter: clusterMatters,
 		HealthProber: &agent.HealthProber{
@@ -302,6 +335,7 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 			// The klusterlet takes the feedback rules from the first matching entry,
 			// which is the prober's, and the scrape type from the last, which is this
 			// one. With the prober's identifier the framework would drop the scrape type.
+			// workWriter adds the conditionRules to this one.
 			{
 				ResourceIdentifier: agentDeployment(anyNamespace),
 				FeedbackRules:      wellKnownStatus(),
@@ -315,6 +349,14 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 			}),
 		},
 	}
+}
+
+func supportedResources() []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for _, kind := range supportedKinds() {
+		resources = append(resources, kind.GroupVersionResource)
+	}
+	return resources
 }
 
 // anyNamespace matches every namespace, as "*" does, which is the prober's.

@@ -18,16 +18,32 @@ const keptConfigurations = 1024
 // configuration to the addons that are to have it.
 const indexAddonByConfiguration = "addonByConfiguration"
 
-// configurations reads AddOnDeploymentConfigs from an informer, and judges each content
-// of one once. The content is what the API server returns: defaults of the API may change
-// it without a new generation.
+// configurations reads configurations of one kind from an informer, and judges each
+// content of one once. The content is what the API server returns: defaults of the API may
+// change it without a new generation.
 type configurations struct {
-	indexer toolscache.KeyGetter
-	judged  *lru.Cache // of *configuration, by hash
+	kind      kind
+	indexer   toolscache.KeyGetter
+	judgeSpec func(spec map[string]any, judged *configuration)
+	judged    *lru.Cache // of *configuration, by hash
 }
 
 func newConfigurations(indexer toolscache.KeyGetter) *configurations {
-	return &configurations{indexer: indexer, judged: lru.New(keptConfigurations)}
+	return &configurations{
+		kind: deploymentConfigKind(), indexer: indexer, judged: lru.New(keptConfigurations),
+		judgeSpec: func(spec map[string]any, judged *configuration) {
+			judged.overrides, judged.mistakes = judgeConfiguration(spec)
+		},
+	}
+}
+
+func newRevisions(indexer toolscache.KeyGetter) *configurations {
+	return &configurations{
+		kind: revisionKind(), indexer: indexer, judged: lru.New(keptConfigurations),
+		judgeSpec: func(spec map[string]any, judged *configuration) {
+			judged.values, judged.mistakes = judgeRevision(spec)
+		},
+	}
 }
 
 // find returns a configuration, or nil if it does not exist.
@@ -53,9 +69,13 @@ func (c *configurations) judge(config *unstructured.Unstructured) *configuration
 		return malformed(err)
 	}
 	judged := &configuration{hash: hash}
-	judged.overrides, judged.mistakes = judgeConfiguration(spec)
+	c.judgeSpec(spec, judged)
 	c.judged.Add(hash, judged)
 	return judged
+}
+
+func keyOf(config *unstructured.Unstructured) string {
+	return nameOf(addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()})
 }
 
 func malformed(err error) *configuration {
@@ -64,7 +84,7 @@ func malformed(err error) *configuration {
 	return judged
 }
 
-// trimConfiguration keeps of an AddOnDeploymentConfig what identifies it, and its spec.
+// trimConfiguration keeps of a configuration what identifies it, and its spec.
 func trimConfiguration(obj any) (any, error) {
 	config, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -92,12 +112,6 @@ func indexOwnConfigurations(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return index.IndexAddonByConfig(obj)
-}
-
-// configurationKey is the key of a configuration in both indexes.
-func configurationKey(name string) string {
-	supported := utils.AddOnDeploymentConfigGVR
-	return supported.Group + "/" + supported.Resource + "/" + name
 }
 
 // ownConfigured gives the framework an informer of the addons that name a configuration
@@ -135,7 +149,7 @@ func (c *configurations) onConfigurations(
 	addons toolscache.Indexer, queues ...workqueue.TypedRateLimitingInterface[string],
 ) toolscache.ResourceEventHandler {
 	enqueue := func(config *unstructured.Unstructured, matters func(*addonv1beta1.ManagedClusterAddOn) bool) {
-		key := configurationKey(config.GetNamespace() + "/" + config.GetName())
+		key := c.kind.key(keyOf(config))
 		found, err := addons.ByIndex(indexAddonByConfiguration, key)
 		if err != nil {
 			return // there is no such index: a mistake that every test would meet
@@ -153,8 +167,8 @@ func (c *configurations) onConfigurations(
 	toTheNewContent := func(config *unstructured.Unstructured) {
 		hash := c.judge(config).hash
 		enqueue(config, func(addon *addonv1beta1.ManagedClusterAddOn) bool {
-			for _, desired := range desiredConfigurations(addon) {
-				if nameOf(desired.ConfigReferent) == config.GetNamespace()+"/"+config.GetName() {
+			for _, desired := range c.kind.desired(addon) {
+				if nameOf(desired.ConfigReferent) == keyOf(config) {
 					return desired.SpecHash == hash
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -15,12 +14,13 @@ import (
 // maxMessageBytes bounds what is said about a configuration.
 const maxMessageBytes = 1024
 
-// configuration is an AddOnDeploymentConfig that was judged.
+// configuration is an AddOnDeploymentConfig or an AgentRevision that was judged.
 type configuration struct {
 	// hash is that of the spec, as Open Cluster Management computes it.
 	hash string
 
-	overrides overrides
+	overrides overrides // of an AddOnDeploymentConfig
+	values    Values    // of an AgentRevision
 	mistakes  mistakes
 }
 
@@ -53,40 +53,12 @@ func decideConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration,
 ) (choice, *refusal) {
-	desired := desiredConfigurations(addon)
-	switch {
-	case len(desired) == 0:
+	kind := deploymentConfigKind()
+	desired := kind.desired(addon)
+	if len(desired) == 0 {
 		return choice{known: !awaitsConfiguration(addon, definition)}, nil
-	case len(desired) > 1:
-		return choice{}, refuse(contract.ReasonInvalidConfiguration,
-			"The addon has %d AddOnDeploymentConfigs, and only one of that kind is possible: %s",
-			len(desired), strings.Join(names(desired), ", "))
 	}
-	name := nameOf(desired[0].ConfigReferent)
-	found := find(desired[0].ConfigReferent)
-	switch {
-	case found == nil:
-		return choice{}, refuse(contract.ReasonConfigurationMissing,
-			"AddOnDeploymentConfig %s, which the addon refers to, does not exist", name)
-	case found.hash != desired[0].SpecHash:
-		return choice{}, nil
-	case len(found.mistakes) > 0:
-		return choice{}, refuse(contract.ReasonInvalidConfiguration,
-			"AddOnDeploymentConfig %s: %s", name, strings.Join(found.mistakes, "; "))
-	}
-	return choice{known: true, name: name, configuration: found}, nil
-}
-
-// desiredConfigurations are the AddOnDeploymentConfigs that the addon is to have.
-func desiredConfigurations(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ConfigSpecHash {
-	var desired []addonv1beta1.ConfigSpecHash
-	for _, reference := range addon.Status.ConfigReferences {
-		if isConfiguration(reference.ConfigGroupResource) && reference.DesiredConfig != nil &&
-			reference.DesiredConfig.Name != "" && reference.DesiredConfig.Name != addonv1beta1.ReservedNoDefaultConfigName {
-			desired = append(desired, *reference.DesiredConfig)
-		}
-	}
-	return desired
+	return kind.choose(desired, find)
 }
 
 // awaitsConfiguration reports whether an addon without a configuration is about to get
@@ -97,38 +69,8 @@ func desiredConfigurations(addon *addonv1beta1.ManagedClusterAddOn) []addonv1bet
 func awaitsConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 ) bool {
-	if hasOwnConfiguration(addon) {
-		return true
-	}
-	return !isConfigured(addon) && (definition == nil || offersConfiguration(definition))
-}
-
-// hasOwnConfiguration reports whether the addon itself names a configuration.
-func hasOwnConfiguration(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return containsConfiguration(addon.Spec.Configs)
-}
-
-// offersConfiguration reports whether there is a configuration for all clusters, or for
-// those of a Placement.
-func offersConfiguration(definition *addonv1beta1.ClusterManagementAddOn) bool {
-	if containsConfiguration(definition.Spec.DefaultConfigs) {
-		return true
-	}
-	for _, placement := range definition.Spec.InstallStrategy.Placements {
-		if containsConfiguration(placement.Configs) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsConfiguration(configs []addonv1beta1.AddOnConfig) bool {
-	for _, config := range configs {
-		if isConfiguration(config.ConfigGroupResource) && config.Name != addonv1beta1.ReservedNoDefaultConfigName {
-			return true
-		}
-	}
-	return false
+	kind := deploymentConfigKind()
+	return kind.named(addon) || !isConfigured(addon) && (definition == nil || kind.offered(definition))
 }
 
 // isConfigured reports whether the addon refers to all configurations that it is to have.
@@ -138,21 +80,6 @@ func isConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return apimeta.IsStatusConditionTrue(
 		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
 }
-
-func isConfiguration(kind addonv1beta1.ConfigGroupResource) bool {
-	supported := utils.AddOnDeploymentConfigGVR
-	return kind.Group == supported.Group && kind.Resource == supported.Resource
-}
-
-func names(configs []addonv1beta1.ConfigSpecHash) []string {
-	var all []string
-	for _, config := range configs {
-		all = append(all, nameOf(config.ConfigReferent))
-	}
-	return all
-}
-
-func nameOf(config addonv1beta1.ConfigReferent) string { return config.Namespace + "/" + config.Name }
 
 // place is where values come from that one cluster has and another may not.
 type place struct {
@@ -167,9 +94,8 @@ type place struct {
 
 // decideValues returns the values of a cluster's manifests, without what identifies it:
 // those of all clusters, as its configuration and its registries change them.
-func decideValues(common Values, chosen choice, at place) (Values, *refusal) {
-	values := common
-	source := "The manager's flag --agent-install-namespace"
+func decideValues(common common, chosen choice, at place) (Values, *refusal) {
+	values, source := common.Values, common.namespaceFrom
 	if chosen.configuration != nil {
 		values = values.with(chosen.configuration.overrides)
 		if chosen.configuration.overrides.installNamespace != "" {

@@ -188,7 +188,7 @@ func TestDecideValues(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, refused := decideValues(common, test.chosen, test.at)
+			got, refused := decideValues(commonValues(choice{}, common), test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if test.change == nil {
 				return

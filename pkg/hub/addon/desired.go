@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,6 +30,9 @@ import (
 
 // Values are what the manifests of two spokes, or of two addon versions, differ in.
 type Values struct {
+	// Manifests is the revision of the manifests, empty for the present one.
+	Manifests string
+
 	// ClusterName is the name of the ManagedCluster.
 	ClusterName string
 
@@ -83,29 +87,42 @@ func (v Values) of(cluster, addonUID string) Values {
 	return v
 }
 
+// templates are those of all revisions of the manifests.
+type templates map[string]template
+
+func newTemplates() (templates, error) {
+	all := templates{}
+	for _, revision := range []string{manifests.Previous, manifests.Revision} {
+		decoded, err := newTemplate(revision)
+		if err != nil {
+			return nil, err
+		}
+		all[revision] = decoded
+	}
+	return all, nil
+}
+
+func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, manifests.Revision)] }
+
 // template is the spoke's manifests without the values, decoded.
 type template []runtime.Object
 
 // newTemplate decodes every manifest, in the order of the file names. Unknown fields
 // are an error.
-func newTemplate() (template, error) {
+func newTemplate(revision string) (template, error) {
 	decoder, err := newDecoder()
 	if err != nil {
 		return nil, err
 	}
-	names, err := fs.Glob(manifests.Spoke, "spoke/*.yaml")
+	files, err := manifests.Of(revision)
 	if err != nil {
 		return nil, err
 	}
 	var objects template
-	for _, name := range names {
-		data, err := fs.ReadFile(manifests.Spoke, name)
+	for _, file := range files {
+		decoded, err := decodeAll(decoder, file.Content)
 		if err != nil {
-			return nil, err
-		}
-		decoded, err := decodeAll(decoder, data)
-		if err != nil {
-			return nil, fmt.Errorf("manifest %s: %w", path.Base(name), err)
+			return nil, fmt.Errorf("manifest %s of revision %s: %w", file.Name, revision, err)
 		}
 		objects = append(objects, decoded...)
 	}
@@ -152,13 +169,7 @@ func (v Values) fill(object runtime.Object) error {
 	case *rbacv1.ClusterRoleBinding:
 		v.fillSubjects(o.Subjects)
 	case *appsv1.Deployment:
-		o.Namespace = v.InstallNamespace
-		v.fillPod(&o.Spec.Template.Spec, v.AgentResources,
-			"--cluster-name="+v.ClusterName,
-			fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
-		if err := noteCleanupResources(o, v.CleanupResources); err != nil {
-			return err
-		}
+		return v.fillAgent(o)
 	case *batchv1.Job:
 		o.Namespace = v.InstallNamespace
 		v.fillPod(&o.Spec.Template.Spec, v.CleanupResources)
@@ -167,6 +178,29 @@ func (v Values) fill(object runtime.Object) error {
 	}
 	mark(object.(metav1.Object))
 	return nil
+}
+
+func (v Values) fillAgent(agent *appsv1.Deployment) error {
+	if _, noted := agent.Annotations[contract.AnnotationContent]; noted {
+		ofAnyCluster := agent.DeepCopy()
+		v.of("", "").fillAgentPod(ofAnyCluster)
+		content, err := json.Marshal(ofAnyCluster.Spec)
+		if err != nil {
+			return err
+		}
+		hash := sha256.Sum256(content)
+		agent.Annotations[contract.AnnotationContent] = hex.EncodeToString(hash[:8])
+	}
+	agent.Namespace = v.InstallNamespace
+	v.fillAgentPod(agent)
+	mark(agent)
+	return noteCleanupResources(agent, v.CleanupResources)
+}
+
+func (v Values) fillAgentPod(agent *appsv1.Deployment) {
+	v.fillPod(&agent.Spec.Template.Spec, v.AgentResources,
+		"--cluster-name="+v.ClusterName,
+		fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
 }
 
 func (v Values) fillSubjects(subjects []rbacv1.Subject) {

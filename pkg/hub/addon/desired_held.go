@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -79,7 +80,7 @@ func (d deployed) refusedBySpoke() string {
 // manifests returns what is on the spoke already, and the clean-up Job that goes with
 // it: framework takes an addon without a Job for one that needs no clean-up. There is
 // nothing if there is no agent.
-func (d deployed) manifests(t template, addonUID string) ([]runtime.Object, error) {
+func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
 	agent := d.agent()
 	if agent == nil {
 		return nil, nil
@@ -102,7 +103,7 @@ func (d deployed) manifests(t template, addonUID string) ([]runtime.Object, erro
 			held = append(held, newManifest(object, inWork.Raw))
 		}
 	}
-	jobs, err := t.jobs().render(values.of("", addonUID))
+	jobs, err := t.of(values).jobs().render(values.of("", addonUID))
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +130,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	container := pod.Containers[0]
 	values := Values{
+		Manifests:        revisionOf(agent),
 		InstallNamespace: agent.Namespace,
 		Image:            container.Image,
 		PullPolicy:       string(container.ImagePullPolicy),
@@ -179,6 +181,12 @@ func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
 		return nil
 	}
 	return resources
+}
+
+// revisionOf returns the revision of the manifests of which an agent's Deployment is part.
+// The first one is not noted in them.
+func revisionOf(agent *appsv1.Deployment) string {
+	return cmp.Or(agent.Annotations[contract.AnnotationManifests], "1")
 }
 
 // variable returns the value of an environment variable of a proxy, as it was before

@@ -15,6 +15,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 // configured are values of a cluster that has everything configured.
@@ -35,7 +36,7 @@ func configured() Values {
 // work returns the ManifestWork with which an agent is deployed, as it is cached.
 func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	t.Helper()
-	tmpl, err := newTemplate()
+	tmpl, err := newTemplate(manifests.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	full := cachedWork(t, r, v)
 	manifests := full.Spec.Workload.Manifests
 	full.Spec.Workload.Manifests = manifests[:len(manifests)-1] // the Job is in a work of its own
-	return trimmedWork(t, newTestRenderer(t), full)
+	return trimmedWork(t, newWorkTrimmer(), full)
 }
 
 // What is held is exactly what is there, and a clean-up Job like the agent.
@@ -57,11 +58,11 @@ func TestWhatIsHeldIsWhatIsThere(t *testing.T) {
 	if got := there.namespace(); got != "agents" {
 		t.Errorf("namespace %q", got)
 	}
-	tmpl, err := newTemplate()
+	templates, err := newTemplates()
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := there.manifests(tmpl, v.AddonUID)
+	held, err := there.manifests(templates, v.AddonUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +114,8 @@ func TestResourcesThatCannotBeReadAreThoseInTheManifests(t *testing.T) {
 }
 
 func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
-	tmpl, err := newTemplate()
-	if err != nil {
-		t.Fatal(err)
-	}
 	there := deployed{{}}
-	held, err := there.manifests(tmpl, "u")
+	held, err := there.manifests(nil, "u")
 	if err != nil || held != nil || there.namespace() != "" {
 		t.Errorf("%v, %v, namespace %q", held, err, there.namespace())
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func values() Values {
@@ -31,7 +32,7 @@ func values() Values {
 
 func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
 	t.Helper()
-	tmpl, err := newTemplate()
+	tmpl, err := newTemplate(manifests.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,19 @@
 // Most of this is done by controllers of addon-framework, which run on the elected
 // leader and call this package: desired.go says what the manifests are, render.go
 // renders each distinct one once, grants.go applies the rights (desired_grants.go), and
-// agent.go has the rest. informers.go keeps from the framework what it does not need:
-// of a ManifestWork all that it does not read, and every event that changes nothing it
-// reads.
+// agent.go has the rest. informers.go and trim_work.go keep from the framework what it does
+// not need: of a ManifestWork all that it does not read, and every event that changes
+// nothing it reads.
 //
-// An agent's AddOnDeploymentConfig is read in configurations.go. decide_configuration.go
-// says which one counts and what its values are, judge_configuration.go and
-// judge_network.go what is wrong with it. While one is refused, or OCM has not said yet
-// which one counts, the ManifestWork of the cluster stays; desired_held.go makes the
-// clean-up Job from it. outcomes.go tells hub.conditions what became of it.
+// What a cluster's agent is like says an AgentRevision, and where an AddOnDeploymentConfig
+// changes that, that one (kinds.go). Both are read in configurations.go. decide_revision.go
+// and decide_configuration.go say which ones count and what their values are, the judge_*.go
+// what is wrong with them. While one is refused, or OCM has not said yet which one counts,
+// the ManifestWork of the cluster stays; desired_held.go makes the clean-up Job from it.
+// outcomes.go tells hub.conditions what became of it.
+//
+// A rollout goes on when a ManifestWork is available. work_writer.go writes into each when
+// that is (desired_rules.go).
 //
 // Certificate requests are approved by the controller hub.csr-approval (approver.go),
 // as decide_approval.go judges them.
@@ -44,7 +48,7 @@
 //   - managedclusteraddons named cluster-inventory: list, watch, update, patch, and get,
 //     which the manager only passes on to agents; status: patch; finalizers: update;
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
-//   - addondeploymentconfigs: list, watch;
+//   - addondeploymentconfigs, agentrevisions: list, watch;
 //   - managedclusters: list, watch;
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer

@@ -134,7 +134,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
 	}
 	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
-		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform((&workTrimmer{renderer: renderers.base}).trim))
+		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(newWorkTrimmer().trim))
 	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
 
 	addons, err := addonsOf(ctx, f.shared)
@@ -150,26 +150,31 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		return nil, err
 	}
 	works := changedWorks{workInformers.Work().V1().ManifestWorks(), ctx}
-	configs := configInformers.ForResource(utils.AddOnDeploymentConfigGVR).Informer()
-	if err := configs.SetTransform(trimConfiguration); err != nil {
-		return nil, err
+	supported := map[schema.GroupVersionResource]bool{}
+	informerOf := map[kind]toolscache.SharedIndexInformer{}
+	for _, kind := range supportedKinds() {
+		supported[kind.GroupVersionResource] = true
+		informerOf[kind] = configInformers.ForResource(kind.GroupVersionResource).Informer()
+		if err := informerOf[kind].SetTransform(trimConfiguration); err != nil {
+			return nil, err
+		}
 	}
 	if err := addIndexers(addons.Informer(), definitions.Informer(), works.Informer()); err != nil {
 		return nil, err
 	}
 
-	configurations := newConfigurations(configs.GetIndexer())
+	configs := newConfigurations(informerOf[deploymentConfigKind()].GetIndexer())
+	revisions := newRevisions(informerOf[revisionKind()].GetIndexer())
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
 		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
-		definitions: definitions.Lister(), configs: configurations,
+		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
-	supported := map[schema.GroupVersionResource]bool{utils.AddOnDeploymentConfigGVR: true}
 	c := &controllers{
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
 		deploy: agentdeploy.NewAddonDeployController(
-			workClient, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
+			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(
 				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),
@@ -179,7 +184,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		informers: []interface{ Start(<-chan struct{}) }{workInformers, configInformers},
 		synced: []toolscache.InformerSynced{
 			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
-			works.Informer().HasSynced, configs.HasSynced,
+			works.Informer().HasSynced,
 		},
 		addons: addons.Informer().GetIndexer(),
 	}
@@ -189,9 +194,15 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if _, err := addons.informer.AddEventHandler(f.onGoneAddons()); err != nil {
 		return nil, err
 	}
-	_, err = configs.AddEventHandler(configurations.onConfigurations(addons.Informer().GetIndexer(),
-		c.registration.SyncContext().Queue(), c.deploy.SyncContext().Queue()))
-	return c, err
+	for _, read := range []*configurations{configs, revisions} {
+		informer := informerOf[read.kind]
+		c.synced = append(c.synced, informer.HasSynced)
+		if _, err := informer.AddEventHandler(read.onConfigurations(addons.Informer().GetIndexer(),
+			c.registration.SyncContext().Queue(), c.deploy.SyncContext().Queue())); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 func (c *controllers) all() []factory.Controller {

@@ -9,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
 	"k8s.io/client-go/util/workqueue"
@@ -187,109 +185,8 @@ func TestTheCacheKeepsWhatTheFrameworkWritesAnew(t *testing.T) {
 	}
 }
 
-// cachedWork is the deploy work of a cluster as the API server returns it.
-func cachedWork(t *testing.T, r *renderer, v Values) *workv1.ManifestWork {
-	t.Helper()
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v.ClusterName, Name: "addon-cluster-inventory-deploy-0", ResourceVersion: "1", Generation: 1,
-		Finalizers:    []string{"f"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
-	}}
-	for _, object := range mustRender(t, r, v) {
-		raw, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied := append([]byte(nil), raw...)
-		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
-			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: copied}})
-	}
-	return work
-}
-
-func trimmedWork(t *testing.T, r *renderer, work *workv1.ManifestWork) *workv1.ManifestWork {
-	t.Helper()
-	trimmer := &workTrimmer{renderer: r}
-	for range 2 { // the informer may transform twice
-		if _, err := trimmer.trim(work); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return work
-}
-
-func TestTrimWorkSharesEqualManifests(t *testing.T) {
-	r := newTestRenderer(t)
-	one := trimmedWork(t, r, cachedWork(t, r, values().of("c1", "u1")))
-	another := trimmedWork(t, r, cachedWork(t, r, values().of("c2", "u2")))
-	full := cachedWork(t, r, values().of("c1", "u1"))
-	if len(one.Finalizers)+len(one.ManagedFields) > 0 {
-		t.Errorf("metadata %+v", one.ObjectMeta)
-	}
-	for i, manifest := range one.Spec.Workload.Manifests {
-		if string(manifest.Raw) != string(full.Spec.Workload.Manifests[i].Raw) {
-			t.Errorf("manifest %d is now %s", i, manifest.Raw)
-		}
-		identity, ok := manifest.Object.(*metav1.PartialObjectMetadata)
-		if !ok || identity.Kind == "" || identity.Name == "" {
-			t.Fatalf("identity of manifest %d: %+v", i, manifest.Object)
-		}
-		own := identity.Kind == "Deployment" || identity.Kind == "Job"
-		if shared := manifest.Object == another.Spec.Workload.Manifests[i].Object; shared == own {
-			t.Errorf("%s of two clusters is the same: %t", identity.Kind, shared)
-		}
-	}
-}
-
-func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
-	r := newTestRenderer(t)
-	feedback := workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{Name: "ReadyReplicas"}}}
-	resource := workv1.ManifestResourceMeta{Group: "apps", Resource: "deployments", Namespace: "n", Name: "d"}
-	status := func(available string) workv1.ManifestWorkStatus {
-		full := resource
-		full.Ordinal, full.Version, full.Kind = 7, "v1", "Deployment"
-		return workv1.ManifestWorkStatus{
-			Conditions: []metav1.Condition{
-				ocmtest.Condition("Applied", "True", "R", "applied"),
-				ocmtest.Condition("Available", available, "R", "available or not"),
-				ocmtest.Condition("Progressing", "False", "R", ""),
-			},
-			ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{
-				{ResourceMeta: workv1.ManifestResourceMeta{Kind: "ConfigMap"}},
-				{ResourceMeta: full, StatusFeedbacks: feedback, Conditions: []metav1.Condition{{Type: "Applied"}}},
-				{ResourceMeta: full, Conditions: []metav1.Condition{
-					ocmtest.Condition("Applied", "False", "R", "namespace agents\nis being terminated"),
-					ocmtest.Condition("Available", "False", "R", ""),
-				}},
-			}},
-		}
-	}
-	for available, message := range map[string]string{"True": "", "False": "available or not"} {
-		work := &workv1.ManifestWork{Status: status(available)}
-		work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{FeedbackScrapeType: "Poll"}, {FeedbackScrapeType: "Watch"}}
-		want := &workv1.ManifestWork{Status: workv1.ManifestWorkStatus{
-			Conditions: []metav1.Condition{
-				{Type: "Applied", Status: "True"},
-				{Type: "Available", Status: metav1.ConditionStatus(available), Message: message},
-			},
-			ResourceStatus: workv1.ManifestResourceStatus{
-				Manifests: []workv1.ManifestCondition{
-					{ResourceMeta: resource, StatusFeedbacks: feedback},
-					{ResourceMeta: resource, Conditions: []metav1.Condition{
-						{Type: "Applied", Status: "False", Message: `namespace agents\nis being terminated`},
-					}},
-				},
-			},
-		}}
-		want.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{}, {FeedbackScrapeType: "Watch"}}
-		if diff := cmp.Diff(want, trimmedWork(t, r, work)); diff != "" {
-			t.Errorf("available %s (-want +got):\n%s", available, diff)
-		}
-	}
-}
-
 func TestWorkChanged(t *testing.T) {
-	r := newTestRenderer(t)
+	r, trimmer := newTestRenderer(t), newWorkTrimmer()
 	tests := map[string]struct {
 		change func(*workv1.ManifestWork)
 		want   bool
@@ -316,7 +213,7 @@ func TestWorkChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := cachedWork(t, r, values()), cachedWork(t, r, values())
 			test.change(after)
-			if got := workChanged(trimmedWork(t, r, before), trimmedWork(t, r, after)); got != test.want {
+			if got := workChanged(trimmedWork(t, trimmer, before), trimmedWork(t, trimmer, after)); got != test.want {
 				t.Errorf("changed: %t", got)
 			}
 		})
@@ -383,7 +280,7 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 
 // TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat, and changes nothing of what they say.
 func TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat(t *testing.T) {
-	trimWork := (&workTrimmer{renderer: newTestRenderer(t)}).trim
+	trimWork := newWorkTrimmer().trim
 	trimAddon := (&addonTrimmer{}).trim
 	work := func() *workv1.ManifestWork {
 		work := &workv1.ManifestWork{}

@@ -24,10 +24,6 @@ const (
 // event, and encodes them each time.
 type renderer struct {
 	manifests []*manifest
-
-	// known are the manifests that are equal on all clusters as they are in a
-	// ManifestWork, by their JSON.
-	known map[string]workv1.Manifest
 }
 
 // newRenderer returns a renderer of manifests whose values differ from the given ones
@@ -37,17 +33,13 @@ func newRenderer(t template, common Values) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{known: map[string]workv1.Manifest{}}
+	r := &renderer{}
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("encoding a %s: %w", object.GetKind(), err)
 		}
-		m := newManifest(object, bytes.TrimSpace(encoded))
-		if !m.differs() {
-			r.known[string(m.encoded)] = m.inWork()
-		}
-		r.manifests = append(r.manifests, m)
+		r.manifests = append(r.manifests, newManifest(object, bytes.TrimSpace(encoded)))
 	}
 	return r, nil
 }
@@ -66,20 +58,6 @@ func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
 		rendered = append(rendered, m)
 	}
 	return rendered, nil
-}
-
-// inWork returns a manifest of a ManifestWork in the form in which the framework reads
-// it most cheaply, with its identity decoded. If all clusters have the same, it is one
-// for all of them.
-func (r *renderer) inWork(raw []byte) (workv1.Manifest, error) {
-	if known, ok := r.known[string(raw)]; ok {
-		return known, nil
-	}
-	decoded := &unstructured.Unstructured{}
-	if err := decoded.UnmarshalJSON(raw); err != nil {
-		return workv1.Manifest{}, err
-	}
-	return newManifest(decoded, raw).inWork(), nil
 }
 
 // manifest is one rendered manifest: what the framework reads of it, and its JSON.

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func newTestRenderer(t *testing.T) *renderer {
 	t.Helper()
-	tmpl, err := newTemplate()
+	tmpl, err := newTemplate(manifests.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +128,15 @@ func TestRenderersAreSharedAndBounded(t *testing.T) {
 		}
 		return got
 	}
-	if renderer(func(*Values) {}) != r.base {
+	plain := renderer(func(*Values) {})
+	if renderer(func(*Values) {}) != plain {
 		t.Error("that of all clusters was made anew")
 	}
+	if renderer(func(v *Values) { v.Manifests = manifests.Previous }) == plain {
+		t.Error("two revisions of the manifests have the same")
+	}
 	one := renderer(func(v *Values) { v.NodeSelector = map[string]string{"a": "1", "b": "2"} })
-	if one == r.base || one != renderer(func(v *Values) { v.NodeSelector = map[string]string{"b": "2", "a": "1"} }) {
+	if one == plain || one != renderer(func(v *Values) { v.NodeSelector = map[string]string{"b": "2", "a": "1"} }) {
 		t.Error("equal values have different renderers, or different ones the same")
 	}
 	for i := range keptRenderers + 1 {

@@ -13,25 +13,21 @@ const keptRenderers = 256
 
 // renderers has one renderer for all clusters with equal values.
 type renderers struct {
-	template template
+	templates templates
 
-	// common are the values of all clusters without a configuration, and base their
-	// renderer.
-	common Values
-	base   *renderer
+	// flags are the values of the manager's flags.
+	flags Values
 
 	// kept are the renderers used lately, by the JSON of their values.
 	kept *lru.Cache
 }
 
-func newRenderers(common Values) (*renderers, error) {
-	template, err := newTemplate()
+func newRenderers(flags Values) (*renderers, error) {
+	templates, err := newTemplates()
 	if err != nil {
 		return nil, err
 	}
-	r := &renderers{template: template, common: common, kept: lru.New(keptRenderers)}
-	r.base, err = r.of(common)
-	return r, err
+	return &renderers{templates: templates, flags: flags, kept: lru.New(keptRenderers)}, nil
 }
 
 // of returns the renderer of values that have nothing of a particular cluster.
@@ -44,7 +40,7 @@ func (r *renderers) of(values Values) (*renderer, error) {
 	if kept, ok := r.kept.Get(key); ok {
 		return kept.(*renderer), nil
 	}
-	made, err := newRenderer(r.template, values)
+	made, err := newRenderer(r.templates.of(values), values)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-var hub = apitest.New(apitest.Hub())
+var hub = apitest.New(apitest.Hub(), apitest.AgentRevision())
 
 func TestMain(m *testing.M) { apitest.Main(m, hub) }
 

@@ -22,6 +22,7 @@
 //   - Wait until the manager has removed every copy of a token, because no cluster
 //     has the addon any more, and then its own RoleBindings. This happens whether
 //     profiles are kept or not.
+//   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet.
 //
 // Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
 // could not determine it: they may belong to OCM's controller by now.
@@ -31,5 +32,5 @@
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
-// patch, delete; rolebindings list.
+// patch, delete; rolebindings list; agentrevisions list, delete.
 package uninstall

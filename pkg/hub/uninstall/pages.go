@@ -22,6 +22,10 @@ var (
 	addonKind   = schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
 	profileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
 	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+
+	revisionKind = schema.GroupVersionKind{
+		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Kind: contract.AgentRevisionKind,
+	}
 )
 
 func ourAddons() client.ListOption {

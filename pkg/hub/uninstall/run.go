@@ -88,6 +88,9 @@ func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
 	for {
 		began := time.Now()
 		done, err := u.takeStep(ctx)
+		if done {
+			done, err = u.removeRevisions(ctx)
+		}
 		switch {
 		case done, isFinal(err):
 			return err
@@ -225,6 +228,18 @@ func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
 		return nil
 	})
 	return namespaces, err
+}
+
+// removeRevisions deletes the AgentRevisions, which Helm keeps, and reports whether none is
+// left. No cluster needs one any more.
+func (u *uninstaller) removeRevisions(ctx context.Context) (done bool, err error) {
+	err = u.act(ctx, revisionKind, client.MatchingLabels{}, func(revision *metav1.PartialObjectMetadata) error {
+		return u.remove(ctx, revision)
+	})
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil, err
 }
 
 // standing returns the objects that are not being deleted, in the memory of objects.

@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+var hub = apitest.New(apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile())
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
@@ -48,6 +49,7 @@ func newFixture(t *testing.T) *fixture {
 			},
 		}},
 	})
+	f.create(revision())
 	for range 2 {
 		cluster := f.Namespace("cluster", nil)
 		f.clusters = append(f.clusters, cluster)
@@ -63,6 +65,18 @@ func newFixture(t *testing.T) *fixture {
 	}
 	slices.Sort(f.clusters)
 	return f
+}
+
+// revision is what Helm keeps.
+func revision() *unstructured.Unstructured {
+	revision := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"manifests": "1", "image": "i", "imagePullPolicy": "Always", "installNamespace": "n",
+		"claimLimit": int64(0), "logLevel": int64(0),
+	}}}
+	revision.SetAPIVersion("inventory.open-cluster-management.io/v1alpha1")
+	revision.SetKind("AgentRevision")
+	revision.SetName("kept")
+	return revision
 }
 
 func profile(namespace, name, managedBy, clusterManager string) *inventoryv1alpha1.ClusterProfile {
@@ -276,6 +290,9 @@ func (f *fixture) free() {
 // gone checks that nothing of the addon is left, and everything else is.
 func (f *fixture) gone() {
 	f.T.Helper()
+	if f.Find(revision()) {
+		f.T.Error("the AgentRevision is left")
+	}
 	for _, cluster := range f.clusters {
 		if f.Find(ocmtest.Addon(cluster)) {
 			f.T.Errorf("the addon of %s is left", cluster)
@@ -451,8 +468,8 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	if err := f.uninstaller(false).run(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if len(failed) != 5 {
-		t.Errorf("%d writes failed once, want 5: strategy, two addons, two profiles", len(failed))
+	if len(failed) != 6 {
+		t.Errorf("%d writes failed once, want 6: strategy, two addons, two profiles, a revision", len(failed))
 	}
 	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
 }

@@ -1,0 +1,183 @@
+package charts
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
+)
+
+// revisionOf returns the AgentRevision among rendered objects.
+func revisionOf(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == "AgentRevision" {
+			return object
+		}
+	}
+	t.Fatal("there is no AgentRevision")
+	return nil
+}
+
+// TestAgentRevision: it has all that the values say of agents, and is what all clusters
+// get.
+func TestAgentRevision(t *testing.T) {
+	objects := hubtest.MustRender(t, `
+image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
+agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}]}
+`)
+	revision := revisionOf(t, objects)
+	want := map[string]any{
+		"manifests": manifests.Revision, "image": "example.com/inventory:v9", "imagePullPolicy": "Always",
+		"imagePullSecrets": []any{"one", "two"}, "installNamespace": "agents", "claimLimit": 7.0, "logLevel": 2.0,
+	}
+	if diff := cmp.Diff(want, revision.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if policy := revision.GetAnnotations()["helm.sh/resource-policy"]; policy != "keep" {
+		t.Errorf("Helm's policy for it is %q: clusters that are not upgraded yet would lose it", policy)
+	}
+	addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, objects, "ClusterManagementAddOn", "cluster-inventory")
+	wantDefault := []addonv1beta1.AddOnConfig{{
+		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
+	}}
+	if diff := cmp.Diff(wantDefault, addon.Spec.DefaultConfigs); diff != "" {
+		t.Errorf("configurations of all clusters (-want +got):\n%s", diff)
+	}
+	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
+	for _, argument := range manager.Spec.Template.Spec.Containers[0].Args {
+		if strings.HasPrefix(argument, "--agent-") {
+			t.Errorf("the manager has %s, which would count at once for clusters without a revision", argument)
+		}
+	}
+}
+
+// TestAgentRevisionsAreNamedByTheirContent: a change of what agents run makes another
+// one, and a change of anything else does not.
+func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
+	name := func(values string) string {
+		t.Helper()
+		return revisionOf(t, hubtest.MustRender(t, values)).GetName()
+	}
+	plain := name("")
+	for _, values := range []string{
+		"image: {repository: example.com/inventory}", "image: {tag: v9}", "image: {pullPolicy: Always}",
+		"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}", "agent: {installNamespace: agents}",
+		"agent: {claimLimit: 7}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
+	} {
+		if name(values) == plain {
+			t.Errorf("%s makes no other revision", values)
+		}
+	}
+	for _, values := range []string{
+		"replicas: 2", "logLevel: 4", "cleanupTimeout: 1m", "workers: {total: 5}", "resources: {limits: {memory: 1Gi}}",
+		"agent: {config: {nodeSelector: {zone: a}}}", "imagePullSecrets: [{name: other}]", placements,
+	} {
+		if name(values) != plain {
+			t.Errorf("%s makes another revision", values)
+		}
+	}
+}
+
+func TestRolloutStrategy(t *testing.T) {
+	tests := map[string]struct {
+		rollout string
+		want    clusterv1alpha1.RolloutStrategy
+	}{
+		"by default all at once, each with a deadline": {want: clusterv1alpha1.RolloutStrategy{
+			Type: "All", All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"}},
+		}},
+		"progressive": {
+			rollout: "{type: Progressive, maxConcurrency: 25%, maxFailures: 2, minSuccessTime: 5m, progressDeadline: 1h, " +
+				"mandatoryDecisionGroups: [{groupName: canary}, {groupIndex: 1}]}",
+			want: clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{
+				RolloutConfig: rolloutConfig("5m", "1h", intstr.FromInt32(2)), MaxConcurrency: intstr.FromString("25%"),
+				MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
+					MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}, {GroupIndex: 1}},
+				},
+			}},
+		},
+		"progressive, with what is left out": {
+			rollout: "{type: Progressive}",
+			want: clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{
+				RolloutConfig: rolloutConfig("0s", "10m", intstr.FromInt32(0)),
+			}},
+		},
+		"a group after the other": {
+			rollout: "{type: ProgressivePerGroup, maxConcurrency: 3, maxFailures: 10%, progressDeadline: None}",
+			want: clusterv1alpha1.RolloutStrategy{
+				Type: "ProgressivePerGroup", ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
+					RolloutConfig: rolloutConfig("0s", "None", intstr.FromString("10%")),
+				},
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			values := placements
+			if test.rollout != "" {
+				values += "  rollout: " + test.rollout + "\n"
+			}
+			addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](
+				t, hubtest.MustRender(t, values), "ClusterManagementAddOn", "cluster-inventory")
+			if diff := cmp.Diff(test.want, addon.Spec.InstallStrategy.Placements[0].RolloutStrategy); diff != "" {
+				t.Errorf("rollout strategy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func rolloutConfig(minSuccessTime, deadline string, maxFailures intstr.IntOrString) clusterv1alpha1.RolloutConfig {
+	config := clusterv1alpha1.RolloutConfig{ProgressDeadline: deadline, MaxFailures: maxFailures}
+	if err := config.MinSuccessTime.UnmarshalJSON([]byte(`"` + minSuccessTime + `"`)); err != nil {
+		config.MinSuccessTime = metav1.Duration{}
+	}
+	return config
+}
+
+// TestGroupsOfThePlacement: a rollout by group needs groups.
+func TestGroupsOfThePlacement(t *testing.T) {
+	groups := `
+    decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 10%, decisionGroups: [{groupName: canary,
+      groupClusterSelector: {labelSelector: {matchLabels: {canary: "true"}}}}]}}
+`
+	placement := manifesttest.Find[clusterv1beta1.Placement](
+		t, hubtest.MustRender(t, placements+groups), "Placement", "cluster-inventory")
+	got := placement.Spec.DecisionStrategy.GroupStrategy
+	if got.ClustersPerDecisionGroup.StrVal != "10%" || len(got.DecisionGroups) != 1 || got.DecisionGroups[0].GroupName != "canary" {
+		t.Errorf("groups %+v", got)
+	}
+}
+
+// TestUpgradesNeedTheDefinition: Helm does not install definitions when it upgrades.
+func TestUpgradesNeedTheDefinition(t *testing.T) {
+	const addons, revisions = "addon.open-cluster-management.io/v1beta1", "inventory.open-cluster-management.io/v1alpha1"
+	for name, test := range map[string]struct {
+		upgrade  bool
+		versions []string
+		refused  bool
+	}{
+		"an upgrade before the definition is there": {upgrade: true, versions: []string{addons}, refused: true},
+		"an upgrade after that":                     {upgrade: true, versions: []string{addons, revisions}},
+		"an installation, which brings it":          {versions: []string{addons}},
+		"an upgrade that is rendered offline":       {upgrade: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := hubtest.RenderUpgrade(t, "", test.upgrade, test.versions...)
+			if refused := err != nil && strings.Contains(err.Error(), "helm show crds"); refused != test.refused {
+				t.Errorf("refused: %t (%v)", refused, err)
+			}
+		})
+	}
+}

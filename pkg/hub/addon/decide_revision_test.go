@@ -1,0 +1,161 @@
+package addon
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+func TestDecideRevision(t *testing.T) {
+	known := map[string]*configuration{
+		"one": {hash: "h1", values: Values{Image: "v1"}},
+		"bad": {hash: "h1", mistakes: mistakes{"spec.a: is wrong"}},
+	}
+	one := addonv1beta1.AddOnConfig{
+		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "one"},
+	}
+	gets := func(name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences = append(a.Status.ConfigReferences, addonv1beta1.ConfigReference{
+				ConfigGroupResource: agentRevisions,
+				DesiredConfig: &addonv1beta1.ConfigSpecHash{
+					ConfigReferent: addonv1beta1.ConfigReferent{Name: name}, SpecHash: hash,
+				},
+			})
+		}
+	}
+	definition := func(configs ...addonv1beta1.AddOnConfig) *addonv1beta1.ClusterManagementAddOn {
+		d := &addonv1beta1.ClusterManagementAddOn{}
+		d.Name, d.Spec.DefaultConfigs = "cluster-inventory", configs
+		return d
+	}
+	ofAPlacement := definition()
+	ofAPlacement.Spec.InstallStrategy.Placements = []addonv1beta1.PlacementStrategy{{Configs: []addonv1beta1.AddOnConfig{one}}}
+	type change = func(*addonv1beta1.ManagedClusterAddOn)
+	looked := func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = []metav1.Condition{ocmtest.Condition("Configured", "True", "ConfigurationsConfigured", "")}
+	}
+	names := func(a *addonv1beta1.ManagedClusterAddOn) { a.Spec.Configs = []addonv1beta1.AddOnConfig{one} }
+	tests := map[string]struct {
+		addon      []change
+		definition *addonv1beta1.ClusterManagementAddOn
+		flags      bool
+		want       choice
+		refused    string
+	}{
+		"it is the cluster's turn": {
+			addon: []change{gets("one", "h1")}, definition: definition(one),
+			want: choice{known: true, name: "one", configuration: known["one"]},
+		},
+		"the flags do not matter then": {
+			addon: []change{gets("one", "h1")}, definition: definition(one), flags: true,
+			want: choice{known: true, name: "one", configuration: known["one"]},
+		},
+		"another configuration is of another kind": {
+			addon: []change{refersTo("good", "h1"), gets("one", "h1")}, definition: definition(one),
+			want: choice{known: true, name: "one", configuration: known["one"]},
+		},
+		"it was made anew with other content": {addon: []change{gets("one", "h0")}, definition: definition(one)},
+		"its hash is not known yet":           {addon: []change{gets("one", "")}, definition: definition(one)},
+		"it is wrong": {
+			addon: []change{gets("bad", "h1")}, refused: "InvalidConfiguration: AgentRevision bad: spec.a: is wrong",
+		},
+		"it does not exist": {
+			addon:   []change{gets("gone", "h1")},
+			refused: "ConfigurationMissing: AgentRevision gone, which the addon refers to, does not exist",
+		},
+		"there are two": {
+			addon:   []change{gets("one", "h1"), gets("bad", "h1")},
+			refused: "InvalidConfiguration: The addon has 2 AgentRevisions, and only one of that kind is possible: one, bad",
+		},
+		"the cluster's turn has not come":                               {definition: definition(one)},
+		"nor that of a cluster of a Placement":                          {definition: ofAPlacement},
+		"flags do not come first":                                       {definition: definition(one), flags: true},
+		"the cluster names one, which OCM has not seen":                 {addon: []change{names}, definition: definition(), flags: true},
+		"there is none, and the flags count":                            {definition: definition(), flags: true, want: choice{known: true}},
+		"there is no definition yet, and flags count":                   {flags: true, want: choice{known: true}},
+		"there is no definition to tell":                                {},
+		"OCM says that it has none, which a new definition contradicts": {addon: []change{looked}, definition: definition(one)},
+		"there is none at all": {
+			definition: definition(),
+			refused:    "ConfigurationMissing: ClusterManagementAddOn cluster-inventory names no AgentRevision among its defaultConfigs",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			addon := ocmtest.Addon("c1")
+			for _, change := range test.addon {
+				change(addon)
+			}
+			got, refused := decideRevision(addon, test.definition,
+				func(name addonv1beta1.ConfigReferent) *configuration { return known[name.Name] }, test.flags)
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			checkRefusal(t, test.refused, refused)
+		})
+	}
+}
+
+func TestJudgeRevision(t *testing.T) {
+	good := func() map[string]any {
+		return map[string]any{
+			"manifests": "1", "image": "example.com/inventory:v1", "imagePullPolicy": "Always",
+			"imagePullSecrets": []any{"a", "b"}, "installNamespace": "agents", "claimLimit": int64(7), "logLevel": int64(2),
+		}
+	}
+	want := Values{
+		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
+		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2,
+	}
+	got, wrong := judgeRevision(good())
+	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
+		t.Errorf("mistakes %q, values (-want +got):\n%s", wrong, diff)
+	}
+	for name, test := range map[string]struct {
+		field string
+		value any
+		want  string
+	}{
+		"manifests of a later version": {"manifests", "3", `spec.manifests: "3" is none of this manager's revisions, which are 1 and 2`},
+		"no manifests":                 {"manifests", "", `spec.manifests: "" is none of this manager's revisions, which are 1 and 2`},
+		"no image":                     {"image", "", `spec.image: "" is not an image`},
+		"an image with a space":        {"image", "a b", `spec.image: "a b" is not an image`},
+		"a pull policy that is none":   {"imagePullPolicy", "Sometimes", `spec.imagePullPolicy: "Sometimes" is none of Always, IfNotPresent, Never`},
+		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
+		"a negative level":             {"logLevel", int64(-1), "spec.logLevel: -1 is negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := good()
+			spec[test.field] = test.value
+			got, wrong := judgeRevision(spec)
+			if diff := cmp.Diff(mistakes{test.want}, wrong); diff != "" {
+				t.Errorf("mistakes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(Values{}, got); diff != "" {
+				t.Errorf("values of what is wrong: %s", diff)
+			}
+		})
+	}
+	for field, value := range map[string]any{
+		"installNamespace": "Not_One", "imagePullSecrets": []any{"a b"}, "claimLimit": "many",
+	} {
+		spec := good()
+		spec[field] = value
+		if got, wrong := judgeRevision(spec); len(wrong) != 1 || got.Image != "" {
+			t.Errorf("%s %v: %q", field, value, wrong)
+		}
+	}
+}
+
+// Who cannot move an agent has to know what said so.
+func TestTheNamespaceOfARevisionIsNamed(t *testing.T) {
+	revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
+	_, refused := decideValues(commonValues(revision, Values{InstallNamespace: "flag"}), choice{known: true}, place{namespace: "elsewhere"})
+	checkRefusal(t, "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent runs in elsewhere "+
+		"and is not moved; set it back, or disable the addon on this cluster first", refused)
+}

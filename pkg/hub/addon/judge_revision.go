@@ -1,0 +1,77 @@
+package addon
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
+)
+
+// revisionSpec is the spec of an AgentRevision: everything that makes agents of one
+// revision differ from those of another.
+type revisionSpec struct {
+	Manifests        string   `json:"manifests"`
+	Image            string   `json:"image"`
+	ImagePullPolicy  string   `json:"imagePullPolicy"`
+	ImagePullSecrets []string `json:"imagePullSecrets"`
+	InstallNamespace string   `json:"installNamespace"`
+	ClaimLimit       int      `json:"claimLimit"`
+	LogLevel         int      `json:"logLevel"`
+}
+
+// judgeRevision returns the values of an AgentRevision, and everything that is wrong with
+// it. Its definition refuses most mistakes, but not the manifests of another version of
+// the manager.
+func judgeRevision(spec map[string]any) (Values, mistakes) {
+	var (
+		decoded revisionSpec
+		wrong   mistakes
+	)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &decoded); err != nil {
+		wrong.add("spec", "%v", err)
+		return Values{}, wrong
+	}
+	if known := []string{manifests.Previous, manifests.Revision}; !slices.Contains(known, decoded.Manifests) {
+		wrong.add("spec.manifests", "%q is none of this manager's revisions, which are %s",
+			decoded.Manifests, strings.Join(known, " and "))
+	}
+	if decoded.Image == "" || strings.ContainsAny(decoded.Image, " \t\r\n") {
+		wrong.add("spec.image", "%q is not an image", decoded.Image)
+	}
+	switch corev1.PullPolicy(decoded.ImagePullPolicy) {
+	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+	default:
+		wrong.add("spec.imagePullPolicy", "%q is none of %s, %s, %s", decoded.ImagePullPolicy,
+			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	}
+	for _, secret := range decoded.ImagePullSecrets {
+		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
+			wrong.add("spec.imagePullSecrets", "%q is not the name of a Secret: %s", secret, problems[0])
+		}
+	}
+	if problems := validation.IsDNS1123Label(decoded.InstallNamespace); len(problems) > 0 {
+		wrong.add("spec.installNamespace", "%q is not the name of a namespace: %s", decoded.InstallNamespace, problems[0])
+	}
+	if decoded.ClaimLimit < 0 {
+		wrong.add("spec.claimLimit", "%d is negative", decoded.ClaimLimit)
+	}
+	if decoded.LogLevel < 0 {
+		wrong.add("spec.logLevel", "%d is negative", decoded.LogLevel)
+	}
+	if len(wrong) > 0 {
+		return Values{}, wrong
+	}
+	return Values{
+		Manifests:        decoded.Manifests,
+		Image:            decoded.Image,
+		PullPolicy:       decoded.ImagePullPolicy,
+		PullSecrets:      decoded.ImagePullSecrets,
+		InstallNamespace: decoded.InstallNamespace,
+		ClaimLimit:       decoded.ClaimLimit,
+		LogLevel:         decoded.LogLevel,
+	}, nil
+}

@@ -1,0 +1,415 @@
+package addon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"open-cluster-management.io/addon-framework/pkg/utils"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+var agentRevisions = addonv1beta1.ConfigGroupResource{
+	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
+}
+
+// TestRevisions runs on one hub, on which clusters get their agents by AgentRevisions. The
+// test plays Open Cluster Management, which tells each cluster which one counts.
+func TestRevisions(t *testing.T) {
+	w := newWorld(t)
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
+	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	w.MustCreate(definition)
+	w.CleanUp(definition)
+	wire := &apitest.Wire{}
+	r := &revisions{&rollout{world: &world{World: w.World, wire: wire}, definition: definition}, &shell{}}
+	r.offers(r.named("first"))
+	r.restart(Options{})
+	r.settle()
+	t.Run("step by step", func(t *testing.T) { r.in(t).stepByStep() })
+	t.Run("an AddOnDeploymentConfig of one's own", func(t *testing.T) { r.in(t).ownConfiguration() })
+	t.Run("clusters that join", func(t *testing.T) { r.in(t).newcomers() })
+	t.Run("another manager", func(t *testing.T) { r.in(t).anotherManager() })
+	t.Run("a manager before revisions", func(t *testing.T) { r.in(t).beforeRevisions() })
+	t.Run("wrong", func(t *testing.T) { r.in(t).wrongRevision() })
+	t.Run("missing", func(t *testing.T) { r.in(t).missingRevision() })
+	t.Run("edited in place", func(t *testing.T) { r.in(t).editedInPlace() })
+	t.Run("none for all clusters", func(t *testing.T) { r.in(t).noneOffered() })
+}
+
+type revisions struct {
+	*rollout
+	shell *shell
+}
+
+// shell is the framework that runs.
+type shell struct {
+	on       testing.TB
+	outcomes *outcomes
+	stop     func()
+}
+
+func (r *revisions) in(t *testing.T) *revisions {
+	inner := &revisions{r.rollout.in(t), r.shell}
+	inner.outcomes = r.shell.outcomes
+	return inner
+}
+
+// restart starts another framework in place of the one that runs.
+func (r *revisions) restart(opts Options) {
+	r.T.Helper()
+	if r.shell.on == nil {
+		r.shell.on = r.T // until all stories end
+	} else {
+		r.shell.stop()
+	}
+	cfg := r.wire.Tap(hub.Config(r.T))
+	cached, err := cache.New(cfg, cache.Options{Scheme: r.Scheme(), ByObject: CacheOptions()})
+	apitest.Must(r.T, err)
+	r.shell.outcomes = newOutcomes(r.Client)
+	r.outcomes = r.shell.outcomes
+	stopCache := apitest.Run(r.shell.on, cached.Start)
+	shell := &framework{
+		cfg: cfg, shared: cached, client: r.Client, live: r.Client, outcomes: r.outcomes, opts: opts,
+	}
+	stopShell := apitest.Run(r.shell.on, shell.Start)
+	r.shell.stop = func() {
+		stopShell()
+		stopCache()
+	}
+}
+
+// named is an AgentRevision that need not exist.
+func (r *revisions) named(name string) *unstructured.Unstructured {
+	revision := &unstructured.Unstructured{Object: map[string]any{}}
+	revision.SetAPIVersion("inventory.open-cluster-management.io/v1alpha1")
+	revision.SetKind("AgentRevision")
+	revision.SetName(name)
+	return revision
+}
+
+// revision creates an AgentRevision with agents of a version, and the manifests of a
+// revision.
+func (r *revisions) revision(version, manifests string) *unstructured.Unstructured {
+	r.T.Helper()
+	revision := r.named("")
+	revision.SetGenerateName("revision-")
+	r.fill(revision, version, manifests)
+	r.MustCreate(revision)
+	r.CleanUp(revision)
+	return revision
+}
+
+func (r *revisions) fill(revision *unstructured.Unstructured, version, manifests string) {
+	revision.Object["spec"] = map[string]any{
+		"manifests": manifests, "image": "example.com/inventory:" + version, "imagePullPolicy": "IfNotPresent",
+		"imagePullSecrets": []any{"pull"}, "installNamespace": "agents", "claimLimit": int64(20), "logLevel": int64(0),
+	}
+}
+
+// offers makes an AgentRevision that of all clusters.
+func (r *revisions) offers(revisions ...*unstructured.Unstructured) {
+	r.T.Helper()
+	apitest.Edit(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
+		d.Spec.DefaultConfigs = nil
+		for _, revision := range revisions {
+			d.Spec.DefaultConfigs = append(d.Spec.DefaultConfigs, addonv1beta1.AddOnConfig{
+				ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
+			})
+		}
+	})
+}
+
+// gets has a cluster's turn come.
+func (r *revisions) gets(
+	addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured, more ...addonv1beta1.ConfigReference,
+) {
+	r.T.Helper()
+	hash, err := utils.GetSpecHash(revision)
+	apitest.Must(r.T, err)
+	references := append([]addonv1beta1.ConfigReference{{
+		ConfigGroupResource: agentRevisions,
+		DesiredConfig: &addonv1beta1.ConfigSpecHash{
+			ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
+		},
+	}}, more...)
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.ConfigReferences = references
+		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: "Configured", Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured",
+		})
+	})
+}
+
+// has waits until the agent of a cluster is of a version.
+func (r *revisions) has(addon *addonv1beta1.ManagedClusterAddOn, version string) {
+	r.T.Helper()
+	r.Eventually("the agent is "+version, func() string {
+		agent := r.agent(addon)
+		if agent == nil {
+			return "there is none"
+		}
+		return cmp.Diff("example.com/inventory:"+version, agent.Spec.Template.Spec.Containers[0].Image)
+	})
+}
+
+// joined is a cluster with the agent of a revision.
+func (r *revisions) joined(
+	revision *unstructured.Unstructured, version string, change ...func(*addonv1beta1.ManagedClusterAddOn),
+) *addonv1beta1.ManagedClusterAddOn {
+	r.T.Helper()
+	addon := r.join(change...)
+	r.gets(addon, revision)
+	r.has(addon, version)
+	return addon
+}
+
+func (r *revisions) settle() {
+	r.T.Helper()
+	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.wire.Reset()
+}
+
+// A new revision reaches each cluster when its turn comes, with one write, and with rules
+// that hold the agent of that revision to be available.
+func (r *revisions) stepByStep() {
+	one, two := r.revision("v1", "2"), r.revision("v2", "2")
+	first, second := r.joined(one, "v1"), r.joined(one, "v1")
+	r.rulesFit(first)
+	r.settle()
+
+	r.offers(two)
+	r.wrote() // nobody's turn has come
+	r.gets(first, two)
+	r.has(first, "v2")
+	r.wrote("PATCH manifestworks")
+	r.rulesFit(first)
+	r.has(second, "v1")
+
+	// What happens to a cluster meanwhile changes nothing.
+	apitest.Edit(r, second, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
+	r.wrote()
+	r.gets(second, two)
+	r.has(second, "v2")
+	r.wrote("PATCH manifestworks")
+
+	r.gets(first, one) // a rollback
+	r.has(first, "v1")
+	r.wrote("PATCH manifestworks")
+	r.rulesFit(first)
+}
+
+// rulesFit checks that the conditionRules of a ManifestWork are for the agent in it.
+func (r *revisions) rulesFit(addon *addonv1beta1.ManagedClusterAddOn) {
+	r.T.Helper()
+	work := r.deployWork(addon)
+	r.MustGet(work)
+	var rules []workv1.ConditionRule
+	for _, option := range work.Spec.ManifestConfigs {
+		if len(option.ConditionRules) > 0 && option.ResourceIdentifier.Name != agentName {
+			r.T.Errorf("rules for %+v", option.ResourceIdentifier)
+		}
+		rules = append(rules, option.ConditionRules...)
+	}
+	content := r.agent(addon).Annotations["inventory.open-cluster-management.io/content"]
+	if len(rules) != 1 || rules[0].Condition != "Available" || rules[0].Type != "CEL" || content == "" ||
+		!strings.Contains(rules[0].CelExpressions[0], "== '"+content+"'") {
+		r.T.Errorf("the agent has content %q, and its rules are %+v", content, rules)
+	}
+}
+
+// A cluster that names an AddOnDeploymentConfig is upgraded in its turn, too, and keeps
+// that.
+func (r *revisions) ownConfiguration() {
+	r.config("own", zoneA)
+	one, two := r.revision("v1", "2"), r.revision("v2", "2")
+	own := r.desired("own")
+	addon := r.join(r.names("own"))
+	r.gets(addon, one, own)
+	r.has(addon, "v1")
+	r.runs(addon, "a")
+	r.settle()
+
+	r.offers(two)
+	r.wrote()
+	r.gets(addon, two, own)
+	r.has(addon, "v2")
+	r.runs(addon, "a")
+
+	// An edit of the configuration before the cluster's turn keeps the old revision.
+	three := r.revision("v3", "2")
+	r.offers(three)
+	r.settle()
+	r.config("own", zoneB)
+	r.runs(addon, "b")
+	r.has(addon, "v2")
+}
+
+// Clusters that join wait for their turn, too: OCM throttles installations as well. The
+// condition Configured may say that there is nothing to wait for, because it follows a
+// change of the definition only after a while.
+func (r *revisions) newcomers() {
+	one := r.revision("v1", "2")
+	r.offers(one)
+	addon := r.join()
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: "Configured", Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured",
+		})
+	})
+	r.Stays(unwritten, "no agent", func() string { return r.isRegistered(addon) })
+	r.gets(addon, one)
+	r.has(addon, "v1")
+	if agent := r.agent(addon); agent.Namespace != "agents" || agent.Spec.Template.Spec.ImagePullSecrets[0].Name != "pull" {
+		r.T.Errorf("the agent is %+v", agent)
+	}
+}
+
+// Another manager changes no cluster, whatever its flags are.
+func (r *revisions) anotherManager() {
+	one := r.revision("v1", "1")
+	addon := r.joined(one, "v1")
+	r.settle()
+	before := r.deployWork(addon)
+	r.MustGet(before)
+	for _, opts := range []Options{{}, {AgentImage: "example.com/another:v9", InstallNamespace: "elsewhere", AgentLogLevel: 5}} {
+		r.restart(opts)
+		apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Annotations = map[string]string{"seen": opts.AgentImage}
+		})
+		r.wrote()
+		after := r.deployWork(addon)
+		if r.MustGet(after); after.ResourceVersion != before.ResourceVersion {
+			r.T.Errorf("the ManifestWork was changed: %s", cmp.Diff(before, after))
+		}
+	}
+	r.restart(Options{})
+}
+
+// A hub is upgraded from a manager that knew no revisions. Until a cluster's turn comes,
+// nothing changes; then a revision that says what that manager did changes nothing on the
+// spoke.
+func (r *revisions) beforeRevisions() {
+	one := r.revision("v1", "1")
+	addon := r.joined(one, "v1")
+	r.settle()
+	r.shell.stop()
+	work := r.deployWork(addon)
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.ConfigReferences = nil })
+	apitest.Edit(r, work, func(w *workv1.ManifestWork) {
+		delete(w.Annotations, workv1.ManifestConfigSpecHashAnnotationKey)
+		for i := range w.Spec.ManifestConfigs {
+			w.Spec.ManifestConfigs[i].ConditionRules = nil
+		}
+	})
+	if content, noted := r.agent(addon).Annotations["inventory.open-cluster-management.io/content"]; noted {
+		r.T.Errorf("that manager noted the content %q", content)
+	}
+	r.restart(Options{})
+	r.wrote()
+	apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
+	r.wrote()
+	before := work.DeepCopy()
+	r.gets(addon, one)
+	r.wrote("PATCH manifestworks")
+	r.MustGet(work)
+	if diff := cmp.Diff(asText(before.Spec.Workload), asText(work.Spec.Workload)); diff != "" {
+		r.T.Errorf("manifests (-before +after):\n%s", diff)
+	}
+}
+
+func asText(workload workv1.ManifestsTemplate) []string {
+	var manifests []string
+	for _, manifest := range workload.Manifests {
+		manifests = append(manifests, string(manifest.Raw))
+	}
+	return manifests
+}
+
+// What is wrong with a revision changes nothing, and is said.
+func (r *revisions) wrongRevision() {
+	one, unknown := r.revision("v1", "2"), r.revision("v2", "99")
+	addon := r.joined(one, "v1")
+	r.settle()
+	before := r.deployWork(addon)
+	r.MustGet(before)
+	r.gets(addon, unknown)
+	r.says(addon, "InvalidConfiguration", "AgentRevision "+unknown.GetName(), "spec.manifests", `"99"`, "1 and 2")
+	r.wrote("PATCH managedclusteraddons/status") // ManifestApplied
+	after := r.deployWork(addon)
+	if r.MustGet(after); after.ResourceVersion != before.ResourceVersion {
+		r.T.Errorf("the ManifestWork was changed: %+v", after)
+	}
+	r.gets(addon, r.revision("v3", "2"))
+	r.has(addon, "v3")
+	r.Eventually("there is no condition", func() string {
+		desired, err := r.outcomes.Desired(r.T.Context(), addon.Namespace)
+		if err != nil || desired == nil || !desired.Absent {
+			return fmt.Sprintf("%+v, %v", desired, err)
+		}
+		return ""
+	})
+}
+
+// A revision that is deleted although a cluster refers to it changes nothing.
+func (r *revisions) missingRevision() {
+	one := r.revision("v1", "2")
+	addon := r.joined(one, "v1")
+	r.settle()
+	r.MustDelete(one)
+	r.says(addon, "ConfigurationMissing", "AgentRevision "+one.GetName())
+	r.wrote()
+	again := r.named(one.GetName())
+	r.fill(again, "v1", "2")
+	r.MustCreate(again)
+	r.wrote()
+	r.has(addon, "v1")
+}
+
+// A revision cannot be edited. One that is made anew with other content reaches nobody
+// before OCM says so.
+func (r *revisions) editedInPlace() {
+	one := r.revision("v1", "2")
+	addon := r.joined(one, "v1")
+	r.settle()
+	edited := one.DeepCopy()
+	r.fill(edited, "v2", "2")
+	if err := r.Update(r.T.Context(), edited); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "make another one") {
+		r.T.Errorf("an edit: %v", err)
+	}
+	r.MustDelete(one)
+	again := r.named(one.GetName())
+	r.fill(again, "v2", "2")
+	r.MustCreate(again)
+	apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
+	r.wrote()
+	r.has(addon, "v1")
+	r.gets(addon, again)
+	r.has(addon, "v2")
+	r.wrote("PATCH manifestworks")
+}
+
+// Where no revision is offered, what is there stays, and newcomers are told.
+func (r *revisions) noneOffered() {
+	one := r.revision("v1", "2")
+	r.offers(one)
+	addon := r.joined(one, "v1")
+	r.settle()
+	r.offers()
+	r.wrote()
+	fresh := r.join()
+	r.says(fresh, "ConfigurationMissing", "ClusterManagementAddOn cluster-inventory names no AgentRevision")
+	r.has(addon, "v1")
+	r.gets(fresh, one) // as a cluster can name one itself
+	r.has(fresh, "v1")
+}
