@@ -130,6 +130,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			&addonv1beta1.ManagedClusterAddOnList{}, &addonv1beta1.ClusterManagementAddOnList{}, &workv1.ManifestWorkList{},
 			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
 			&appsv1.DeploymentList{}, &batchv1.JobList{}, &corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{}, &coordinationv1.LeaseList{}, &clusterv1beta1.PlacementList{}, &clusterv1beta2.ManagedClusterSetBindingList{},
+			agentRevisions(),
 		} {
 			if err := journeys.Hub(t).List(ctx, list); err != nil {
 				return err
