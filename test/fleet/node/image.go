@@ -33,8 +33,9 @@ func imageDir(images map[string]string, image string) (string, error) {
 	if !known {
 		return "", fmt.Errorf("the process node has no image %q (asked for as %q)", repository, image)
 	}
-	if tagged := TaggedImage(dir, tag); tag != "" && isDir(tagged) {
-		return tagged, nil
+	tagged := TaggedImage(dir, tag)
+	if _, err := os.Lstat(tagged); tag != "" && err == nil { // also a link to what is gone
+		dir = tagged
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -44,9 +45,4 @@ func imageDir(images map[string]string, image string) (string, error) {
 		return "", fmt.Errorf("image %q: %s is not a directory", image, dir)
 	}
 	return dir, nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

@@ -13,6 +13,9 @@ func TestAnImageIsADirectoryAndATagMayBeAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(filepath.Join(dir, "none"), TaggedImage(dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
 	images := map[string]string{"example.com:1/a/b": dir}
 	for image, want := range map[string]string{
 		"example.com:1/a/b":               dir,
@@ -20,6 +23,7 @@ func TestAnImageIsADirectoryAndATagMayBeAnother(t *testing.T) {
 		"example.com:1/a/b@sha256:00":     dir,
 		"example.com:1/a/b:old":           dir + ".old",
 		"example.com:1/a/b:old@sha256:00": dir + ".old",
+		"example.com:1/a/b:lost":          "",
 		"example.com:1/a/other:old":       "",
 		"example.com:1/a":                 "",
 	} {

@@ -48,7 +48,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	account(t, journeys.Cluster1, "upgraded", ns)
 	hasCopy(t, ns, journeys.Cluster1, "upgraded")
 	before := inPlace(t, ns)
-	old := managersImage(t)
+	old, oldProgram := managersImage(t), managersProgram(t)
 	agentRuns(t, journeys.Cluster1, old)
 
 	// The agent of the second cluster stays what it is for now.
@@ -59,6 +59,9 @@ func TestUpgradeAndRollback(t *testing.T) {
 	current := managersImage(t)
 	if current == old {
 		t.Fatalf("the manager is still %s", old)
+	}
+	if os.SameFile(oldProgram, managersProgram(t)) {
+		t.Fatalf("%s and %s are the same program", old, current)
 	}
 	agentRuns(t, journeys.Cluster1, current)
 	arrives()
@@ -74,6 +77,9 @@ func TestUpgradeAndRollback(t *testing.T) {
 	if now := managersImage(t); now != old {
 		t.Fatalf("the manager is %s after the rollback, not %s", now, old)
 	}
+	if !os.SameFile(oldProgram, managersProgram(t)) {
+		t.Fatalf("the manager is not the program that it was as %s", old)
+	}
 	agentRuns(t, journeys.Cluster1, old)
 	arrives()
 	agentRuns(t, journeys.Cluster2, current)
@@ -86,6 +92,17 @@ func TestUpgradeAndRollback(t *testing.T) {
 func managersImage(t *testing.T) string {
 	t.Helper()
 	return journeys.ManagerPod(t.Context(), t).Spec.Containers[0].Image
+}
+
+// managersProgram identifies the file that the manager runs.
+func managersProgram(t *testing.T) os.FileInfo {
+	t.Helper()
+	pod := journeys.ManagerPod(t.Context(), t)
+	pid, err := journeys.Fleet.ContainerPID(t.Context(), "hub", pod.Namespace, pod.Name)
+	apitest.Must(t, err)
+	program, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	apitest.Must(t, err)
+	return program
 }
 
 // agentRuns waits until the one agent of a cluster that runs is of an image.
