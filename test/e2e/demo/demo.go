@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -61,7 +62,7 @@ func Run(ctx context.Context, name string, out io.Writer) error {
 			return err
 		}
 	}
-	acts := []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave}
+	acts := []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave, d.upgrade}
 	if alone == nil {
 		acts = append(acts, d.invite, d.connect, d.withdraw)
 	}
@@ -111,7 +112,7 @@ func (d *Demo) move(ctx context.Context, cluster, set string) error {
 // install installs the chart with the Placements strategy.
 func (d *Demo) install(ctx context.Context) error {
 	d.title("The addon, installed by a Placement over that set")
-	if err := d.fleet.Deploy(ctx, d.out, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet="+setName); err != nil {
+	if err := d.deploy(ctx); err != nil {
 		return err
 	}
 	for _, cluster := range d.fleet.Spokes() {
@@ -124,6 +125,17 @@ func (d *Demo) install(ctx context.Context) error {
 		d.say("%s has the addon, its agent runs (%s)", cluster, time.Since(start).Round(time.Second))
 	}
 	return nil
+}
+
+// deploy installs or upgrades the chart, with the Placements strategy and more values.
+func (d *Demo) deploy(ctx context.Context, more ...string) error {
+	var args []string
+	for _, value := range append([]string{
+		"installStrategy.type=Placements", "installStrategy.placement.clusterSet=" + setName,
+	}, more...) {
+		args = append(args, "--set", value)
+	}
+	return d.fleet.Deploy(ctx, d.out, args...)
 }
 
 // publish sets the first properties and shows the profiles.
@@ -210,6 +222,44 @@ func (d *Demo) leave(ctx context.Context) error {
 	}
 	d.say("cluster2 is back:")
 	return d.showProfiles(ctx)
+}
+
+// upgrade makes another revision of the agent, which goes to one cluster after the other.
+func (d *Demo) upgrade(ctx context.Context) error {
+	d.title("A new revision of the agent goes to one cluster, and to the next once that has succeeded")
+	const level, before = 2, 0
+	for _, cluster := range d.fleet.Spokes() {
+		if err := d.until(ctx, "the agent of "+cluster, func(ctx context.Context) error {
+			return errors.Join(d.addonReady(ctx, cluster), d.agentRuns(ctx, cluster, before))
+		}); err != nil {
+			return err
+		}
+	}
+	if err := d.showAgents(ctx); err != nil {
+		return err
+	}
+	if err := d.deploy(ctx, fmt.Sprintf("agent.logLevel=%d", level), "installStrategy.rollout.type=Progressive",
+		"installStrategy.rollout.maxConcurrency=1", "installStrategy.rollout.minSuccessTime=10s"); err != nil {
+		return err
+	}
+	clusters := d.fleet.Spokes()
+	for i, cluster := range clusters {
+		if err := d.until(ctx, "the new agent of "+cluster, func(ctx context.Context) error {
+			return d.agentRuns(ctx, cluster, level)
+		}); err != nil {
+			return err
+		}
+		for _, later := range clusters[i+1:] {
+			if err := d.agentRuns(ctx, later, level); err == nil {
+				return fmt.Errorf("%s was upgraded with %s", later, cluster)
+			}
+		}
+		d.say("%s is upgraded:", cluster)
+		if err := d.showAgents(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setAndSee sets a property and says when the hub shows it.

@@ -3,10 +3,12 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,57 @@ func (d *Demo) showConditions(ctx context.Context) error {
 		}
 	}
 	return table.end()
+}
+
+// showAgents prints which revision each cluster is to have, and what runs there.
+func (d *Demo) showAgents(ctx context.Context) error {
+	table := d.table("CLUSTER", "REVISION", "ROLLOUT", "AGENT RUNS WITH")
+	for _, cluster := range d.fleet.Spokes() {
+		addon := &addonv1beta1.ManagedClusterAddOn{}
+		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonName}, addon); err != nil {
+			return err
+		}
+		revision, rollout := "", ""
+		for _, reference := range addon.Status.ConfigReferences {
+			if reference.Resource == "agentrevisions" && reference.DesiredConfig != nil {
+				revision = reference.DesiredConfig.Name
+			}
+		}
+		if meta.IsStatusConditionFalse(addon.Status.Conditions, "Configured") {
+			rollout = "waits for its turn"
+		} else if found := meta.FindStatusCondition(addon.Status.Conditions, "Progressing"); found != nil {
+			rollout = found.Reason
+		}
+		agent, err := d.agent(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		args := agent.Spec.Template.Spec.Containers[0].Args
+		table.row(cluster, revision, rollout, args[len(args)-1])
+	}
+	return table.end()
+}
+
+// agentRuns is an error until the agent with a log level is available.
+func (d *Demo) agentRuns(ctx context.Context, cluster string, level int) error {
+	agent, err := d.agent(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if args := agent.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, fmt.Sprintf("-v=%d", level)) {
+		return fmt.Errorf("its arguments are %v", args)
+	}
+	status := agent.Status
+	if status.ObservedGeneration < agent.Generation || status.UpdatedReplicas == 0 || status.AvailableReplicas == 0 {
+		return fmt.Errorf("its status is %+v", status)
+	}
+	return nil
+}
+
+func (d *Demo) agent(ctx context.Context, cluster string) (*appsv1.Deployment, error) {
+	agent := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: "open-cluster-management-agent-addon", Name: addonName + "-agent"}
+	return agent, d.spokes[cluster].Get(ctx, key, agent)
 }
 
 func (d *Demo) addonReady(ctx context.Context, cluster string) error {
