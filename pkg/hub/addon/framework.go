@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,6 +37,7 @@ import (
 	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -47,6 +49,11 @@ const (
 	// retryAtLeast bounds how long what failed waits to be tried again. The framework's
 	// own queues let it wait for up to 17 minutes.
 	retryAtLeast = time.Minute
+
+	// conflictAtLeast and conflictAtMost bound how long what another writer was faster
+	// with waits.
+	conflictAtLeast = time.Second
+	conflictAtMost  = 30 * time.Second
 
 	// frameworkWorkers is how many clusters each of the framework's controllers works
 	// on at a time. They mostly wait for the API server.
@@ -218,8 +225,9 @@ func (c *controllers) start(ctx context.Context) {
 			return // the context has ended
 		}
 		for _, controller := range c.all() {
+			work := newWork(controller)
 			for range frameworkWorkers {
-				go process(ctx, controller)
+				go work.process(ctx)
 			}
 		}
 	}()
@@ -236,25 +244,56 @@ func (c *controllers) start(ctx context.Context) {
 	}, retryAtLeast)
 }
 
-// process does what is in a controller's queue until that shuts down. The controller's own
-// Run would log what waits for a configuration, and try it again and again: in a large
-// fleet, one mistake in one configuration would keep the manager busy.
-func process(ctx context.Context, controller factory.Controller) {
-	queue := controller.SyncContext().Queue()
+// work does what is in a controller's queue. The controller's own Run would log what waits
+// for a configuration, and try it again and again: in a large fleet, one mistake in one
+// configuration would keep the manager busy.
+type work struct {
+	controller factory.Controller
+
+	// conflicts says how long what another writer was faster with waits. On a busy hub,
+	// the watch of addons lags by seconds, because each of its events passes a conversion
+	// webhook; until it has caught up, every attempt fails again, and costs as much.
+	conflicts workqueue.TypedRateLimiter[string]
+}
+
+func newWork(controller factory.Controller) *work {
+	return &work{
+		controller: controller,
+		conflicts:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](conflictAtLeast, conflictAtMost),
+	}
+}
+
+// process works until the queue shuts down.
+func (w *work) process(ctx context.Context) {
+	queue := w.controller.SyncContext().Queue()
 	for {
 		key, shutdown := queue.Get()
 		if shutdown {
 			return
 		}
-		err := controller.Sync(ctx, controller.SyncContext(), key)
-		if failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, errHeld) }); failed != nil {
-			utilruntime.HandleErrorWithContext(ctx, failed, "Failed to sync", "controller", controller.Name(), "key", key)
-			queue.AddRateLimited(key)
-		} else {
-			queue.Forget(key)
-		}
+		w.finish(ctx, key, w.controller.Sync(ctx, w.controller.SyncContext(), key))
 		queue.Done(key)
 	}
+}
+
+// finish says when to try again.
+func (w *work) finish(ctx context.Context, key string, err error) {
+	queue := w.controller.SyncContext().Queue()
+	failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, errHeld) })
+	if failed == nil {
+		queue.Forget(key)
+		w.conflicts.Forget(key)
+		return
+	}
+	if utilerrors.FilterOut(failed, apierrors.IsConflict) == nil {
+		log.FromContext(ctx).V(1).Info("The object has changed since the cache saw it",
+			"controller", w.controller.Name(), "key", key, "reason", failed.Error())
+		queue.Forget(key)
+		queue.AddAfter(key, w.conflicts.When(key))
+		return
+	}
+	utilruntime.HandleErrorWithContext(ctx, failed, "Failed to sync", "controller", w.controller.Name(), "key", key)
+	queue.AddRateLimited(key)
 }
 
 // retryFailed enqueues those of the keys that wait to be tried again.
