@@ -21,11 +21,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// secretOf is the Secret with which a cluster's agent comes to the hub.
+// secretOf is the Secret with which a cluster's agent comes to the hub. A token in it is
+// searched for when the story ends.
 func secretOf(ctx context.Context, t *testing.T, cluster string) (*corev1.Secret, error) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.AgentNS, Name: "cluster-inventory-hub-kubeconfig"}}
-	return secret, journeys.ClientOf(t, cluster).Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	err := journeys.ClientOf(t, cluster).Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if token := secret.Data["token"]; len(token) > 0 {
+		journeys.Tokens.For(string(token))
+	}
+	return secret, err
 }
 
 // as returns a client of the hub that is whoever the kubeconfig in a Secret says.
@@ -82,6 +87,8 @@ func reports(t *testing.T, clusters ...string) {
 	}
 	for _, cluster := range clusters {
 		journeys.Says(t, cluster, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
+		_, err := secretOf(t.Context(), t, cluster) // with which it did so
+		apitest.Must(t, err)
 	}
 }
 

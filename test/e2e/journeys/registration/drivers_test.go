@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -101,64 +102,107 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 	}
 }
 
-// A spoke that writes another driver or subject into the status of its addon gains nothing.
+// A spoke that writes another driver or subject into the status of its addon gains nothing:
+// the rights move to another user of the spoke itself, at most. Its klusterlet would correct
+// the lie, so it does not run until the manager has acted on it.
 func TestASpokeLiesAboutItsRegistration(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
-	own := map[string][]string{
-		byCertificate: {users[byCertificate], "system:serviceaccount:" + byCertificate + ":" + agentAccount},
-		byToken:       {users[byToken], "system:open-cluster-management:cluster:" + byToken + ":addon:cluster-inventory:agent:cluster-inventory"},
-	}
 	for cluster, other := range map[string]string{byCertificate: byToken, byToken: byCertificate} {
-		for _, driver := range []string{"csr", "token"} {
+		registration := cluster + "/registration-agent"
+		journeys.Stopped(t, registration)
+		lies := []string{"token", "csr"}
+		if cluster == byToken {
+			lies = []string{"csr", "token"}
+		}
+		// First another driver, then its own with the subject of somebody else: either moves
+		// the rights.
+		for _, driver := range lies {
 			lie := fmt.Appendf(nil, `{"status":{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,
 				"subject":{"user":%q,"groups":["system:masters","system:serviceaccounts"]}}}]}}`, driver, users[other])
 			apitest.Must(t, klusterlet(t, cluster).Status().Patch(t.Context(), journeys.AddonOf(cluster), client.RawPatch(types.MergePatchType, lie)))
-			journeys.Stays(t, journeys.Quiet, "the rights in "+cluster, func(ctx context.Context) error {
-				return grantedOnlyTo(ctx, t, cluster, own[cluster]...)
-			})
+			itsOwn := "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"
+			if driver == "token" {
+				itsOwn = "system:serviceaccount:" + cluster + ":" + agentAccount
+			}
+			granted := func(ctx context.Context) error { return grantedTo(ctx, t, cluster, itsOwn) }
+			apitest.Within(t, journeys.Soon, "the rights in "+cluster+" move", granted)
+			journeys.Stays(t, journeys.Quiet, "the rights in "+cluster, granted)
 		}
+		journeys.Started(t, registration)
 		apitest.Within(t, journeys.Soon, "the truth comes back to "+cluster, func(ctx context.Context) error {
-			return grantedOnlyTo(ctx, t, cluster, users[cluster])
+			return errors.Join(grantedTo(ctx, t, cluster, users[cluster]), registeredAs(ctx, t, cluster, users[cluster]))
 		})
 	}
 	reports(t, byCertificate, byToken)
 }
 
-// grantedOnlyTo is an error unless the agent's rights in a cluster's namespace are one of
-// these users' alone.
-func grantedOnlyTo(ctx context.Context, t *testing.T, cluster string, allowed ...string) error {
+// registeredAs is an error unless a cluster's addon says that its agent is this user.
+func registeredAs(ctx context.Context, t *testing.T, cluster, user string) error {
+	t.Helper()
+	addon := journeys.AddonOf(cluster)
+	if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(addon), addon); err != nil {
+		return err
+	}
+	if len(addon.Status.Registrations) != 1 || addon.Status.Registrations[0].KubeClient.Subject.User != user {
+		return fmt.Errorf("it registers as %+v", addon.Status.Registrations)
+	}
+	return nil
+}
+
+// grantedTo is an error unless the agent's rights in a cluster's namespace are this user's
+// alone.
+func grantedTo(ctx context.Context, t *testing.T, cluster, user string) error {
 	t.Helper()
 	binding := &rbacv1.RoleBinding{}
 	if err := journeys.Hub(t).Get(ctx, types.NamespacedName{Namespace: cluster, Name: "cluster-inventory-agent"}, binding); err != nil {
 		return err
 	}
-	for _, user := range allowed {
-		if cmp.Equal(binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}) {
-			return nil
-		}
+	if !cmp.Equal(binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}) {
+		return fmt.Errorf("they are granted to %+v", binding.Subjects)
 	}
-	return fmt.Errorf("they are granted to %+v", binding.Subjects)
+	return nil
 }
 
 // When the addon is disabled, Open Cluster Management deletes the agent's ServiceAccount at
-// once. The agent stops and the spoke is cleaned up without it.
+// once: the token ends while the addon is still there, because the spoke is slow. The agent
+// stops and the spoke is cleaned up without it.
 func TestDisablingEndsTheTokenFirst(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byToken)
 	journeys.Sets(t, byToken, "left.example", "behind")
 	reports(t, byToken)
 	token := agentOf(t, byToken)
+	earlier := cleanupLogs(t, byToken)
 
+	const work = byToken + "/work-agent"
+	journeys.Stopped(t, work)
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), journeys.AddonOf(byToken)))
+	apitest.Within(t, journeys.Soon, "the token ends before the addon", func(ctx context.Context) error {
+		user, refused := who(ctx, token)
+		addon := journeys.AddonOf(byToken)
+		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(addon), addon); err != nil {
+			return err
+		}
+		if refused == nil {
+			return fmt.Errorf("it is still that of %s", user.Username)
+		}
+		if !apierrors.IsUnauthorized(refused) {
+			return refused
+		}
+		return nil
+	})
+	journeys.Started(t, work)
 	journeys.Disable(t, byToken)
-	if _, err := who(t.Context(), token); !apierrors.IsUnauthorized(err) {
-		t.Errorf("the token of an addon that is gone: %v, want that it is refused", err)
-	}
 	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error {
 		return journeys.Clean(ctx, journeys.ClientOf(t, byToken))
 	})
-	if log := cleanupLog(t, byToken); !strings.Contains(log, "The agent has stopped publishing") {
-		t.Errorf("the agent did not acknowledge that it stopped:\n%s", log)
+	var log strings.Builder
+	for pod, all := range cleanupLogs(t, byToken) {
+		log.WriteString(strings.TrimPrefix(all, earlier[pod]))
+	}
+	if !strings.Contains(log.String(), "The agent has stopped publishing") {
+		t.Errorf("the agent did not acknowledge that it stopped:\n%s", log.String())
 	}
 	for _, object := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}} {
 		object.SetNamespace(byToken)
@@ -172,17 +216,17 @@ func TestDisablingEndsTheTokenFirst(t *testing.T) {
 	reports(t, byToken)
 }
 
-// cleanupLog is what the clean-up Jobs of a cluster logged.
-func cleanupLog(t *testing.T, cluster string) string {
+// cleanupLogs is what each clean-up Pod of a cluster logged, by the name of the file.
+func cleanupLogs(t *testing.T, cluster string) map[string]string {
 	t.Helper()
-	var all strings.Builder
+	logs := map[string]string{}
 	apitest.Must(t, filepath.WalkDir(filepath.Join(journeys.Fleet.LogDir(), cluster, "pods"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.Contains(path, "cluster-inventory-cleanup") {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		all.Write(content)
+		logs[path] = string(content)
 		return err
 	}))
-	return all.String()
+	return logs
 }

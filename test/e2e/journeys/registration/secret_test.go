@@ -1,12 +1,17 @@
 package registration
 
 import (
+	"encoding/base64"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -33,8 +38,8 @@ func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
 
 // Somebody spoils the Secret. A klusterlet that registers by certificate repairs it by
 // itself. One that registers by token does not: the agent says what is wrong and where, and
-// goes on publishing; when somebody deletes the Secret, all is well again. The other cluster
-// notices nothing.
+// goes on publishing, also when it is restarted; it is not ready then. When somebody deletes
+// the Secret, all is well again. The other cluster notices nothing.
 func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
@@ -50,24 +55,50 @@ func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
 	unharmed := stands(t, byCertificate)
 	before, err = secretOf(t.Context(), t, byToken)
 	apitest.Must(t, err)
-	apitest.Must(t, garble(t, byToken, `{"data":{"kubeconfig":"bm90aGluZw=="}}`))
+	apitest.Must(t, garble(t, byToken, otherCA(t, before)))
+	journeys.Says(t, byToken, journeys.PropertiesPublished, metav1.ConditionFalse, "HubKubeconfigInvalid",
+		"its CA certificates cannot be read")
+	apitest.Must(t, garble(t, byToken, `{"data":{"kubeconfig":""}}`))
 	journeys.Says(t, byToken, journeys.PropertiesPublished, metav1.ConditionFalse, "HubKubeconfigInvalid",
 		"Secret "+journeys.AgentNS+"/cluster-inventory-hub-kubeconfig", "its kubeconfig cannot be read", "delete the Secret")
 	journeys.Sets(t, byToken, "meanwhile.example", "published")
 	journeys.HasProfile(t, ns, byToken)
 	journeys.Shows(t, ns, byToken, "meanwhile.example", "published")
 
+	if now := running(t, byToken); now != pods[byToken] {
+		t.Errorf("the agent of %s was %s, and is %s", byToken, pods[byToken], now)
+	}
+	apitest.Must(t, journeys.ClientOf(t, byToken).Delete(t.Context(), journeys.AgentPod(t.Context(), t, byToken)))
+	journeys.Says(t, byToken, "Available", metav1.ConditionFalse, "ProbeUnavailable", "is ready")
+	journeys.Sets(t, byToken, "meanwhile.example", "published without a hub")
+	journeys.Shows(t, ns, byToken, "meanwhile.example", "published without a hub")
+
 	apitest.Must(t, journeys.ClientOf(t, byToken).Delete(t.Context(), before))
+	renewed(t, byToken, before)
 	journeys.Says(t, byToken, journeys.PropertiesPublished, metav1.ConditionTrue, "Published")
 	reports(t, byToken)
 	if diff := cmp.Diff(unharmed, stands(t, byCertificate)); diff != "" {
 		t.Errorf("the addon of %s changed, too (-before +after):\n%s", byCertificate, diff)
 	}
-	for cluster, pod := range pods {
-		if now := running(t, cluster); now != pod {
-			t.Errorf("the agent of %s was %s, and is %s", cluster, pod, now)
-		}
+	if now := running(t, byCertificate); now != pods[byCertificate] {
+		t.Errorf("the agent of %s was %s, and is %s", byCertificate, pods[byCertificate], now)
 	}
+	if now := running(t, byToken); !strings.HasSuffix(now, "restarted 0 times") {
+		t.Errorf("the new agent of %s is %s", byToken, now)
+	}
+}
+
+// otherCA is a patch by which a Secret's kubeconfig has a CA that is none.
+func otherCA(t *testing.T, secret *corev1.Secret) string {
+	t.Helper()
+	kubeconfig, err := clientcmd.Load(secret.Data["kubeconfig"])
+	apitest.Must(t, err)
+	for _, cluster := range kubeconfig.Clusters {
+		cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", []byte("nothing")
+	}
+	content, err := clientcmd.Write(*kubeconfig)
+	apitest.Must(t, err)
+	return fmt.Sprintf(`{"data":{"kubeconfig":%q}}`, base64.StdEncoding.EncodeToString(content))
 }
 
 // garble alters the Secret with a cluster's kubeconfig for the hub.
