@@ -1,17 +1,20 @@
 package charts
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/yaml"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
@@ -179,5 +182,46 @@ func TestUpgradesNeedTheDefinition(t *testing.T) {
 				t.Errorf("refused: %t (%v)", refused, err)
 			}
 		})
+	}
+}
+
+// TestUpgradesApplyOurDefinitionAlone: that of ClusterProfiles, which the chart has as well, is
+// Open Cluster Management's where that brings it.
+func TestUpgradesApplyOurDefinitionAlone(t *testing.T) {
+	var labelled []string
+	for _, file := range hubtest.Load(t).CRDObjects() {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(file.File.Data, crd); err != nil {
+			t.Fatal(err)
+		}
+		if crd.Labels["app.kubernetes.io/name"] == "cluster-inventory" {
+			labelled = append(labelled, crd.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"agentrevisions.inventory.open-cluster-management.io"}, labelled); diff != "" {
+		t.Errorf("definitions with the label (-want +got):\n%s", diff)
+	}
+	const command = "| kubectl apply --server-side --force-conflicts -l app.kubernetes.io/name=cluster-inventory -f -"
+	for _, path := range []string{
+		"cluster-inventory/README.md", "cluster-inventory/templates/agent-revision.yaml", "../docs/operations.md", "../CHANGELOG.md",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, found := strings.Cut(strings.Join(strings.Fields(string(text)), " "), "helm show crds ")
+		if _, after, _ = strings.Cut(after, " "); !found || !strings.HasPrefix(after, command) {
+			t.Errorf("%s has another command: %.120s", path, after)
+		}
+	}
+}
+
+// TestValuesThatLookLikeNumbersStayText: a namespace and a Secret may have such names.
+func TestValuesThatLookLikeNumbersStayText(t *testing.T) {
+	revision := revisionOf(t, hubtest.MustRender(t, `agent: {installNamespace: "123", imagePullSecrets: [{name: "1e3"}]}`))
+	spec := revision.Object["spec"].(map[string]any)
+	got := []any{spec["installNamespace"], spec["imagePullSecrets"]}
+	if diff := cmp.Diff([]any{"123", []any{"1e3"}}, got); diff != "" {
+		t.Errorf("namespace and Secrets (-want +got):\n%s", diff)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
-	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/objects"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"
@@ -51,7 +50,7 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 			return err
 		}
 	}
-	if err := f.applyCRDs(ctx); err != nil {
+	if err := f.applyCRDs(ctx, out); err != nil {
 		return err
 	}
 	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
@@ -128,28 +127,21 @@ func (f *Fleet) install(
 	return nil
 }
 
-// applyCRDs applies the addon's own definitions, as one does before an upgrade: Helm
-// creates them only when it installs, and not when it only looks whether values are valid.
-func (f *Fleet) applyCRDs(ctx context.Context) error {
-	c, err := f.Client(HubName)
-	if err != nil {
-		return err
-	}
-	paths, err := filepath.Glob(filepath.Join(f.Root, "charts", "cluster-inventory", "crds", "inventory.*.yaml"))
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		crds, err := objects.Decode(bytes.NewReader(text))
-		if err != nil {
-			return err
-		}
-		if err := objects.Apply(ctx, c, crds...); err != nil {
-			return err
+// applyCRDs applies the addon's own definition, as one does before an upgrade: Helm
+// creates definitions only when it installs, and not when it only looks whether values are
+// valid.
+func (f *Fleet) applyCRDs(ctx context.Context, out io.Writer) error {
+	const ours = "app.kubernetes.io/name=" + Release
+	crds := filepath.Join(f.Root, "charts", "cluster-inventory", "crds")
+	for _, args := range [][]string{
+		{"apply", "--server-side", "--force-conflicts", "-l", ours, "-f", crds},
+		{"wait", "customresourcedefinitions", "-l", ours, "--for=condition=Established", "--timeout=1m"},
+	} {
+		cmd := exec.CommandContext(ctx, f.Kubectl(), append(args, "--kubeconfig", f.Kubeconfig(HubName))...)
+		cmd.Env = append(supervisor.BaseEnv(os.Environ()), "KUBECACHEDIR="+f.path("tmp", "kubectl"))
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("kubectl %s: %w", args[0], err)
 		}
 	}
 	return nil

@@ -121,10 +121,10 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- with .Values.agent.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- {{ .name }}
+- {{ .name | quote }}
 {{- end }}
 {{- end }}
-installNamespace: {{ .Values.agent.installNamespace }}
+installNamespace: {{ .Values.agent.installNamespace | quote }}
 claimLimit: {{ .Values.agent.claimLimit | int }}
 logLevel: {{ .Values.agent.logLevel | int }}
 {{- end }}
