@@ -104,6 +104,20 @@ func newTemplates() (templates, error) {
 
 func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, manifests.Revision)] }
 
+// jobs are the clean-up Jobs of a revision. Those of a later manager's revision, which is on
+// the spoke after a rollback, are not known: the present ones then clean up in their place.
+func (t templates) jobs(v Values) (template, error) {
+	known, ok := t[v.Manifests]
+	if !ok {
+		known = t[manifests.Revision]
+	}
+	jobs := known.jobs()
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("the manifests of revision %q have no clean-up Job", v.Manifests)
+	}
+	return jobs, nil
+}
+
 // template is the spoke's manifests without the values, decoded.
 type template []runtime.Object
 

@@ -78,8 +78,8 @@ func (d deployed) refusedBySpoke() string {
 }
 
 // manifests returns what is on the spoke already, and the clean-up Job that goes with
-// it: framework takes an addon without a Job for one that needs no clean-up. There is
-// nothing if there is no agent.
+// it, never without one: the framework takes an addon without a Job for one that needs no
+// clean-up. There is nothing if there is no agent.
 func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
 	agent := d.agent()
 	if agent == nil {
@@ -103,11 +103,15 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 			held = append(held, newManifest(object, inWork.Raw))
 		}
 	}
-	jobs, err := t.of(values).jobs().render(values.of("", addonUID))
+	jobs, err := t.jobs(values)
 	if err != nil {
 		return nil, err
 	}
-	for _, job := range jobs {
+	rendered, err := jobs.render(values.of("", addonUID))
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range rendered {
 		held = append(held, job)
 	}
 	return held, nil

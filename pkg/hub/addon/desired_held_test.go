@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
@@ -111,6 +112,65 @@ func TestResourcesThatCannotBeReadAreThoseInTheManifests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A manager that was rolled back holds what the later one deployed. Without a clean-up Job
+// the framework would let the addon go at once, and leave its objects on the spoke.
+func TestWhatALaterManagerDeployedIsCleanedUpLikeThePresent(t *testing.T) {
+	templates, err := newTemplates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := configured()
+	want := manifesttest.Find[batchv1.Job](t, rendered(t, v), "Job", "cluster-inventory-cleanup")
+	for _, revision := range []string{"1", "2", "3"} {
+		t.Run(revision, func(t *testing.T) {
+			there := deployed{ofRevision(t, deployedWork(t, v), revision)}
+			held, err := there.manifests(templates, v.AddonUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(held) != len(there[0].Spec.Workload.Manifests)+1 {
+				t.Fatalf("%d manifests are held, %d are there", len(held), len(there[0].Spec.Workload.Manifests))
+			}
+			got := manifesttest.Find[batchv1.Job](t, []*unstructured.Unstructured{
+				held[len(held)-1].(*unstructured.Unstructured)}, "Job", "cluster-inventory-cleanup")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the clean-up Job (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutACleanupJobNothingIsHeld(t *testing.T) {
+	held, err := deployed{deployedWork(t, values())}.manifests(templates{}, "u")
+	if err == nil || held != nil {
+		t.Errorf("%d manifests are held without a clean-up Job (%v)", len(held), err)
+	}
+}
+
+// ofRevision returns a work with the agent of another revision of the manifests.
+func ofRevision(t testing.TB, work *workv1.ManifestWork, revision string) *workv1.ManifestWork {
+	t.Helper()
+	work = work.DeepCopy()
+	for i := range work.Spec.Workload.Manifests {
+		manifest := &work.Spec.Workload.Manifests[i]
+		object := &unstructured.Unstructured{}
+		apitest.Must(t, object.UnmarshalJSON(manifest.Raw))
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		annotations := object.GetAnnotations()
+		if annotations["inventory.open-cluster-management.io/manifests"] == "" {
+			t.Fatalf("the agent notes no revision: %v", annotations)
+		}
+		annotations["inventory.open-cluster-management.io/manifests"] = revision
+		object.SetAnnotations(annotations)
+		var err error
+		manifest.Raw, err = object.MarshalJSON()
+		apitest.Must(t, err)
+	}
+	return work
 }
 
 func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
