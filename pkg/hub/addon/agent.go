@@ -193,7 +193,7 @@ func (a *inventoryAgent) decide(
 func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common, choice, *refusal) {
 	definition := a.definition()
 	flags := a.renderers.flags
-	revision, refused := decideRevision(addon, definition, a.revisions.find, flags.Image != "")
+	revision, refused := decideRevision(addon, definition, a.revisions.finder(), flags.Image != "")
 	if refused != nil {
 		return common{}, choice{}, refused
 	}

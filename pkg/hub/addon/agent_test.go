@@ -71,6 +71,7 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, byAddon),
 		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
 		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+		revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
 	}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	addon := ocmtest.Addon("c1")

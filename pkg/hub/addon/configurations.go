@@ -24,6 +24,7 @@ const indexAddonByConfiguration = "addonByConfiguration"
 type configurations struct {
 	kind      kind
 	indexer   toolscache.KeyGetter
+	synced    toolscache.InformerSynced // whether all of them are in the indexer; nil if they always are
 	judgeSpec func(spec map[string]any, judged *configuration)
 	judged    *lru.Cache // of *configuration, by hash
 }
@@ -37,13 +38,21 @@ func newConfigurations(indexer toolscache.KeyGetter) *configurations {
 	}
 }
 
-func newRevisions(indexer toolscache.KeyGetter) *configurations {
+func newRevisions(indexer toolscache.KeyGetter, synced toolscache.InformerSynced) *configurations {
 	return &configurations{
-		kind: revisionKind(), indexer: indexer, judged: lru.New(keptConfigurations),
+		kind: revisionKind(), indexer: indexer, synced: synced, judged: lru.New(keptConfigurations),
 		judgeSpec: func(spec map[string]any, judged *configuration) {
 			judged.values, judged.mistakes = judgeRevision(spec)
 		},
 	}
+}
+
+// finder returns find, or nil as long as it may miss configurations that exist.
+func (c *configurations) finder() func(addonv1beta1.ConfigReferent) *configuration {
+	if c.synced != nil && !c.synced() {
+		return nil
+	}
+	return c.find
 }
 
 // find returns a configuration, or nil if it does not exist.

@@ -21,6 +21,8 @@ func decideRevision(
 	kind := revisionKind()
 	desired := kind.desired(addon)
 	switch {
+	case len(desired) > 0 && find == nil:
+		return choice{}, nil
 	case len(desired) > 0:
 		return kind.choose(desired, find)
 	case kind.named(addon), definition != nil && kind.offered(definition):

@@ -44,6 +44,7 @@ func TestDecideRevision(t *testing.T) {
 		addon      []change
 		definition *addonv1beta1.ClusterManagementAddOn
 		flags      bool
+		unread     bool
 		want       choice
 		refused    string
 	}{
@@ -68,6 +69,13 @@ func TestDecideRevision(t *testing.T) {
 			addon:   []change{gets("gone", "h1")},
 			refused: "ConfigurationMissing: AgentRevision gone, which the addon refers to, does not exist",
 		},
+		"revisions are not read yet": {addon: []change{gets("one", "h1")}, definition: definition(one), unread: true},
+		"nor is the one that is missing": {
+			addon: []change{gets("gone", "h1")}, definition: definition(one), flags: true, unread: true,
+		},
+		"they are not read yet, and the flags count": {
+			definition: definition(), flags: true, unread: true, want: choice{known: true},
+		},
 		"there are two": {
 			addon:   []change{gets("one", "h1"), gets("bad", "h1")},
 			refused: "InvalidConfiguration: The addon has 2 AgentRevisions, and only one of that kind is possible: one, bad",
@@ -91,8 +99,11 @@ func TestDecideRevision(t *testing.T) {
 			for _, change := range test.addon {
 				change(addon)
 			}
-			got, refused := decideRevision(addon, test.definition,
-				func(name addonv1beta1.ConfigReferent) *configuration { return known[name.Name] }, test.flags)
+			find := func(name addonv1beta1.ConfigReferent) *configuration { return known[name.Name] }
+			if test.unread {
+				find = nil
+			}
+			got, refused := decideRevision(addon, test.definition, find, test.flags)
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

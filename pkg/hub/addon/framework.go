@@ -114,7 +114,8 @@ type controllers struct {
 	hashes []factory.Controller
 
 	informers []interface{ Start(stop <-chan struct{}) }
-	synced    []toolscache.InformerSynced // of these and of the manager's cache
+	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
+	revisions *revisionInformer
 	addons    toolscache.KeyListerGetter
 }
 
@@ -171,7 +172,11 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	}
 
 	configs := newConfigurations(informerOf[deploymentConfigKind()].GetIndexer())
-	revisions := newRevisions(informerOf[revisionKind()].GetIndexer())
+	revisionInformer, err := newRevisionInformer(informerOf[revisionKind()])
+	if err != nil {
+		return nil, err
+	}
+	revisions := newRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
 		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
@@ -191,9 +196,10 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		informers: []interface{ Start(<-chan struct{}) }{workInformers, configInformers},
 		synced: []toolscache.InformerSynced{
 			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
-			works.Informer().HasSynced,
+			works.Informer().HasSynced, informerOf[deploymentConfigKind()].HasSynced, revisionInformer.answered,
 		},
-		addons: addons.Informer().GetIndexer(),
+		revisions: revisionInformer,
+		addons:    addons.Informer().GetIndexer(),
 	}
 	if _, err := clusters.Informer().AddEventHandler(c.onNewClusters()); err != nil {
 		return nil, err
@@ -202,9 +208,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		return nil, err
 	}
 	for _, read := range []*configurations{configs, revisions} {
-		informer := informerOf[read.kind]
-		c.synced = append(c.synced, informer.HasSynced)
-		if _, err := informer.AddEventHandler(read.onConfigurations(addons.Informer().GetIndexer(),
+		if _, err := informerOf[read.kind].AddEventHandler(read.onConfigurations(addons.Informer().GetIndexer(),
 			c.registration.SyncContext().Queue(), c.deploy.SyncContext().Queue())); err != nil {
 			return nil, err
 		}
@@ -212,25 +216,18 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	return c, nil
 }
 
-func (c *controllers) all() []factory.Controller {
-	return append([]factory.Controller{c.registration, c.deploy}, c.hashes...)
+// perCluster are those with one key for each cluster's addon.
+func (c *controllers) perCluster() []factory.Controller {
+	return []factory.Controller{c.registration, c.deploy}
 }
+
+func (c *controllers) all() []factory.Controller { return append(c.perCluster(), c.hashes...) }
 
 func (c *controllers) start(ctx context.Context) {
 	for _, informers := range c.informers {
 		informers.Start(ctx.Done())
 	}
-	go func() {
-		if !toolscache.WaitForCacheSync(ctx.Done(), c.synced...) {
-			return // the context has ended
-		}
-		for _, controller := range c.all() {
-			work := newWork(controller)
-			for range frameworkWorkers {
-				go work.process(ctx)
-			}
-		}
-	}()
+	go c.run(ctx)
 	go func() {
 		<-ctx.Done()
 		for _, controller := range c.all() {
@@ -242,6 +239,38 @@ func (c *controllers) start(ctx context.Context) {
 			retryFailed(controller.SyncContext().Queue(), append(c.addons.ListKeys(), contract.AddonName))
 		}
 	}, retryAtLeast)
+}
+
+// run runs the controllers once their caches are filled. If AgentRevisions are not served,
+// those for each cluster begin without them: what clusters have is held, and addons can be
+// removed. The others would take every revision for a missing one and erase its hash.
+func (c *controllers) run(ctx context.Context) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return // the context has ended
+	}
+	late := !c.revisions.HasSynced()
+	startWork(ctx, c.perCluster())
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.revisions.HasSynced) {
+		return
+	}
+	if late {
+		log.FromContext(ctx).Info("AgentRevisions are served by now")
+		for _, controller := range c.perCluster() {
+			for _, key := range c.addons.ListKeys() {
+				controller.SyncContext().Queue().Add(key)
+			}
+		}
+	}
+	startWork(ctx, c.hashes)
+}
+
+func startWork(ctx context.Context, controllers []factory.Controller) {
+	for _, controller := range controllers {
+		work := newWork(controller)
+		for range frameworkWorkers {
+			go work.process(ctx)
+		}
+	}
 }
 
 // work does what is in a controller's queue. The controller's own Run would log what waits
@@ -310,7 +339,7 @@ func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []stri
 func (c *controllers) onNewClusters() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, isInInitialList bool) {
 		if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
-			for _, controller := range []factory.Controller{c.registration, c.deploy} {
+			for _, controller := range c.perCluster() {
 				controller.SyncContext().Queue().Add(queueKey(cluster.Name))
 			}
 		}

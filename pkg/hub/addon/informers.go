@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -174,6 +177,32 @@ type changedWorks struct {
 // Informer returns the ManifestWorks' informer.
 func (w changedWorks) Informer() toolscache.SharedIndexInformer {
 	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
+}
+
+// revisionInformer is the informer of the AgentRevisions. Their definition is the chart's,
+// and may be missing; those of all other kinds are Open Cluster Management's.
+type revisionInformer struct {
+	toolscache.SharedIndexInformer
+	refused atomic.Bool
+}
+
+func newRevisionInformer(informer toolscache.SharedIndexInformer) (*revisionInformer, error) {
+	r := &revisionInformer{SharedIndexInformer: informer}
+	return r, informer.SetWatchErrorHandlerWithContext(r.onError)
+}
+
+// answered reports whether the AgentRevisions are there, or the API server refused to list
+// them. It is tried again at least every half a minute.
+func (r *revisionInformer) answered() bool { return r.refused.Load() || r.HasSynced() }
+
+func (r *revisionInformer) onError(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	if r.HasSynced() || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+		return
+	}
+	r.refused.Store(true)
+	utilruntime.HandleErrorWithContext(ctx, err,
+		"Cannot read AgentRevisions: until that is possible, agents that have one stay as they are; apply the chart's CRDs")
 }
 
 // frameworkConditions are the conditions of an addon that the framework reads and

@@ -1,15 +1,19 @@
 package addon
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -26,13 +30,7 @@ var agentRevisions = addonv1beta1.ConfigGroupResource{
 // TestRevisions runs on one hub, on which clusters get their agents by AgentRevisions. The
 // test plays Open Cluster Management, which tells each cluster which one counts.
 func TestRevisions(t *testing.T) {
-	w := newWorld(t)
-	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
-	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
-	w.MustCreate(definition)
-	w.CleanUp(definition)
-	wire := &apitest.Wire{}
-	r := &revisions{&rollout{world: &world{World: w.World, wire: wire}, definition: definition}, &shell{}}
+	r := newRevisionStory(t, hub)
 	r.offers(r.named("first"))
 	r.restart(Options{})
 	r.settle()
@@ -41,10 +39,62 @@ func TestRevisions(t *testing.T) {
 	t.Run("clusters that join", func(t *testing.T) { r.in(t).newcomers() })
 	t.Run("another manager", func(t *testing.T) { r.in(t).anotherManager() })
 	t.Run("a manager before revisions", func(t *testing.T) { r.in(t).beforeRevisions() })
+	t.Run("a manager after this one", func(t *testing.T) { r.in(t).laterManager() })
 	t.Run("wrong", func(t *testing.T) { r.in(t).wrongRevision() })
 	t.Run("missing", func(t *testing.T) { r.in(t).missingRevision() })
 	t.Run("edited in place", func(t *testing.T) { r.in(t).editedInPlace() })
 	t.Run("none for all clusters", func(t *testing.T) { r.in(t).noneOffered() })
+}
+
+// TestRevisionsWithoutTheirDefinition, which the chart brings: everything else works, and what
+// has to wait goes on once it is there.
+func TestRevisionsWithoutTheirDefinition(t *testing.T) {
+	server := apitest.Start(t, apitest.Hub())
+	r := newRevisionStory(t, server)
+	r.Patience = 2 * apitest.Patience // the framework looks for them every half a minute
+	r.restart(Options{
+		AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
+	})
+	held, waits, removed := r.join(), r.join(), r.join()
+	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{held, waits, removed} {
+		r.has(addon, "v1") // as no revision is offered
+	}
+	two := r.named("two")
+	r.fill(two, "v2", "2")
+	r.offers(two)
+	offered := []addonv1beta1.DefaultConfigReference{{ConfigGroupResource: agentRevisions, DesiredConfig: r.hashOf(two)}}
+	apitest.EditStatus(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
+		d.Status.DefaultConfigReferences = offered
+	})
+	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{held, removed} {
+		r.gets(addon, two)
+	}
+	r.gets(waits, r.named("gone"))
+	r.MustDelete(removed)
+	r.isCleanedUp(removed)
+	r.settle()
+	r.has(held, "v1")
+	r.MustGet(r.definition)
+	if diff := cmp.Diff(offered, r.definition.Status.DefaultConfigReferences); diff != "" {
+		t.Errorf("revisions of all clusters, from which OCM takes the hash (-want +got):\n%s", diff)
+	}
+
+	server.Install(t, apitest.AgentRevision())
+	r.says(waits, "ConfigurationMissing", "AgentRevision gone")
+	r.MustCreate(two)
+	r.has(held, "v2")
+}
+
+func newRevisionStory(t *testing.T, server *apitest.Server) *revisions {
+	t.Helper()
+	w := newWorldOn(t, server)
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
+	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	w.MustCreate(definition)
+	w.CleanUp(definition)
+	return &revisions{
+		&rollout{world: &world{World: w.World, wire: &apitest.Wire{}}, definition: definition}, &shell{server: server},
+	}
 }
 
 type revisions struct {
@@ -54,6 +104,7 @@ type revisions struct {
 
 // shell is the framework that runs.
 type shell struct {
+	server   *apitest.Server
 	on       testing.TB
 	outcomes *outcomes
 	stop     func()
@@ -73,7 +124,7 @@ func (r *revisions) restart(opts Options) {
 	} else {
 		r.shell.stop()
 	}
-	cfg := r.wire.Tap(hub.Config(r.T))
+	cfg := r.wire.Tap(r.shell.server.Config(r.T))
 	cached, err := cache.New(cfg, cache.Options{Scheme: r.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(r.T, err)
 	r.shell.outcomes = newOutcomes(r.Client)
@@ -130,18 +181,23 @@ func (r *revisions) offers(revisions ...*unstructured.Unstructured) {
 	})
 }
 
+// hashOf refers to a revision with its present content.
+func (r *revisions) hashOf(revision *unstructured.Unstructured) *addonv1beta1.ConfigSpecHash {
+	r.T.Helper()
+	hash, err := utils.GetSpecHash(revision)
+	apitest.Must(r.T, err)
+	return &addonv1beta1.ConfigSpecHash{
+		ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
+	}
+}
+
 // gets has a cluster's turn come.
 func (r *revisions) gets(
 	addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured, more ...addonv1beta1.ConfigReference,
 ) {
 	r.T.Helper()
-	hash, err := utils.GetSpecHash(revision)
-	apitest.Must(r.T, err)
 	references := append([]addonv1beta1.ConfigReference{{
-		ConfigGroupResource: agentRevisions,
-		DesiredConfig: &addonv1beta1.ConfigSpecHash{
-			ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
-		},
+		ConfigGroupResource: agentRevisions, DesiredConfig: r.hashOf(revision),
 	}}, more...)
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = references
@@ -325,6 +381,58 @@ func (r *revisions) beforeRevisions() {
 	r.MustGet(work)
 	if diff := cmp.Diff(asText(before.Spec.Workload), asText(work.Spec.Workload)); diff != "" {
 		r.T.Errorf("manifests (-before +after):\n%s", diff)
+	}
+}
+
+// A hub goes back to this manager from a later one, with manifests that this one does not
+// have. The spokes are cleaned up all the same when their addons are removed, whether the
+// AgentRevision is there or not.
+func (r *revisions) laterManager() {
+	one, later := r.revision("v1", "2"), r.revision("v9", "3")
+	refused, missing := r.joined(one, "v1"), r.joined(one, "v1")
+	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{refused, missing} {
+		r.Eventually("the addon waits for its clean-up", func() string {
+			r.MustGet(addon)
+			return cmp.Diff([]string{hookFinalizer}, addon.Finalizers)
+		})
+	}
+	r.settle()
+	r.shell.stop()
+	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{refused, missing} {
+		r.gets(addon, later)
+		noted, err := json.Marshal(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences))
+		apitest.Must(r.T, err)
+		apitest.Edit(r, r.deployWork(addon), func(w *workv1.ManifestWork) {
+			w.Annotations[workv1.ManifestConfigSpecHashAnnotationKey] = string(noted)
+			w.Spec = ofRevision(r.T, w, "3").Spec
+		})
+	}
+	r.restart(Options{})
+	r.says(refused, "InvalidConfiguration", "spec.manifests")
+	r.MustDelete(refused)
+	r.isCleanedUp(refused)
+
+	r.MustDelete(later)
+	r.says(missing, "ConfigurationMissing", later.GetName())
+	r.settle()
+	r.MustDelete(missing)
+	r.isCleanedUp(missing)
+}
+
+// isCleanedUp waits until a removed addon waits for its clean-up Job.
+func (r *revisions) isCleanedUp(addon *addonv1beta1.ManagedClusterAddOn) {
+	r.T.Helper()
+	hook := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: addon.Namespace, Name: "addon-cluster-inventory-pre-delete",
+	}}
+	r.EventuallyExists(hook)
+	args := inWork[batchv1.Job](r.rollout, hook, "Job").Spec.Template.Spec.Containers[0].Args
+	if !slices.Contains(args, "--addon-uid="+string(addon.UID)) {
+		r.T.Errorf("the arguments of the clean-up Job: %v", args)
+	}
+	r.MustGet(addon)
+	if !slices.Contains(addon.Finalizers, hookFinalizer) {
+		r.T.Errorf("finalizers %v: nobody waits for the clean-up", addon.Finalizers)
 	}
 }
 

@@ -25,6 +25,11 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldOn(t, hub)
+}
+
+func newWorldOn(t testing.TB, server *apitest.Server) *world {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, addonv1beta1.Install, clusterv1.Install, workv1.Install,
@@ -32,7 +37,7 @@ func newWorld(t testing.TB) *world {
 		apitest.Must(t, add(scheme))
 	}
 	wire := &apitest.Wire{}
-	return &world{World: apitest.NewWorld(t, wire.Tap(hub.Config(t)), scheme), wire: wire}
+	return &world{World: apitest.NewWorld(t, wire.Tap(server.Config(t)), scheme), wire: wire}
 }
 
 // addon creates a cluster's addon in a fresh cluster namespace.
