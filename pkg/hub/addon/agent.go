@@ -162,7 +162,10 @@ func (a *inventoryAgent) manifestsForCleanup(
 	if there.agent() != nil || !waitsForCleanup(addon) {
 		return there.manifests(a.renderers.templates, string(addon.UID))
 	}
-	values := a.present()
+	values, err := a.present()
+	if err != nil {
+		return nil, err
+	}
 	values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
 	renderer, err := a.renderers.of(values)
 	if err != nil {
@@ -211,19 +214,29 @@ func (a *inventoryAgent) definition() *addonv1beta1.ClusterManagementAddOn {
 	return definition
 }
 
-// present are the values of clusters that get the addon now, as far as they are known.
-func (a *inventoryAgent) present() Values {
+// errNoImage says that a spoke is to be cleaned up on which nothing tells what ran there.
+var errNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
+
+// present are the values of clusters that get the addon now: those of the AgentRevision of
+// all clusters, those of the flags, or else those of the newest AgentRevision.
+func (a *inventoryAgent) present() (Values, error) {
 	if definition := a.definition(); definition != nil {
 		for _, config := range definition.Spec.DefaultConfigs {
 			if !revisionKind().is(config.ConfigGroupResource) {
 				continue
 			}
 			if revision := a.revisions.find(config.ConfigReferent); revision != nil && len(revision.mistakes) == 0 {
-				return revision.values
+				return revision.values, nil
 			}
 		}
 	}
-	return a.renderers.flags
+	if a.renderers.flags.Image != "" {
+		return a.renderers.flags, nil
+	}
+	if newest := a.revisions.newest(); newest != nil {
+		return newest.values, nil
+	}
+	return Values{}, errNoImage
 }
 
 // report records the outcome, unless it is not known.

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,5 +96,15 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	addon.Finalizers = []string{hookFinalizer}
 	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
 		t.Errorf("namespaces of clean-up Jobs (-want +got):\n%s", diff)
+	}
+
+	// A manager without flags takes the image from an AgentRevision, and says if there is none.
+	a.renderers.flags = Values{}
+	if manifests, err := a.Manifests(t.Context(), cluster, addon); !errors.Is(err, errNoImage) || manifests != nil {
+		t.Errorf("%d manifests without an image: %v", len(manifests), err)
+	}
+	apitest.Must(t, a.revisions.indexer.Add(agentRevision("v1", "2", 1)))
+	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
+		t.Errorf("namespaces of clean-up Jobs by a revision (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,8 @@
 package addon
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -23,13 +25,13 @@ const indexAddonByConfiguration = "addonByConfiguration"
 // change it without a new generation.
 type configurations struct {
 	kind      kind
-	indexer   toolscache.KeyGetter
+	indexer   toolscache.Store
 	synced    toolscache.InformerSynced // whether all of them are in the indexer; nil if they always are
 	judgeSpec func(spec map[string]any, judged *configuration)
 	judged    *lru.Cache // of *configuration, by hash
 }
 
-func newConfigurations(indexer toolscache.KeyGetter) *configurations {
+func newConfigurations(indexer toolscache.Store) *configurations {
 	return &configurations{
 		kind: deploymentConfigKind(), indexer: indexer, judged: lru.New(keptConfigurations),
 		judgeSpec: func(spec map[string]any, judged *configuration) {
@@ -38,11 +40,13 @@ func newConfigurations(indexer toolscache.KeyGetter) *configurations {
 	}
 }
 
-func newRevisions(indexer toolscache.KeyGetter, synced toolscache.InformerSynced) *configurations {
+func newRevisions(indexer toolscache.Store, synced toolscache.InformerSynced) *configurations {
 	return &configurations{
 		kind: revisionKind(), indexer: indexer, synced: synced, judged: lru.New(keptConfigurations),
 		judgeSpec: func(spec map[string]any, judged *configuration) {
 			judged.values, judged.mistakes = judgeRevision(spec)
+			revision, _, err := unstructured.NestedString(spec, "manifests")
+			judged.unknownManifests = err == nil && !hasManifests(revision)
 		},
 	}
 }
@@ -63,6 +67,30 @@ func (c *configurations) find(name addonv1beta1.ConfigReferent) *configuration {
 		return nil
 	}
 	return c.judge(config)
+}
+
+// newest returns the configuration without a mistake that was created last, or nil.
+func (c *configurations) newest() *configuration {
+	var (
+		newest *configuration
+		last   *unstructured.Unstructured
+	)
+	for _, object := range c.indexer.List() {
+		config, ok := object.(*unstructured.Unstructured)
+		if !ok || last != nil && !createdBefore(last, config) {
+			continue
+		}
+		if judged := c.judge(config); len(judged.mistakes) == 0 {
+			newest, last = judged, config
+		}
+	}
+	return newest
+}
+
+// createdBefore orders configurations of the same second by their names.
+func createdBefore(one, another *unstructured.Unstructured) bool {
+	return cmp.Or(one.GetCreationTimestamp().Compare(another.GetCreationTimestamp().Time),
+		cmp.Compare(keyOf(one), keyOf(another))) < 0
 }
 
 func (c *configurations) judge(config *unstructured.Unstructured) *configuration {
@@ -106,6 +134,7 @@ func trimConfiguration(obj any) (any, error) {
 	trimmed.SetUID(config.GetUID())
 	trimmed.SetResourceVersion(config.GetResourceVersion())
 	trimmed.SetGeneration(config.GetGeneration())
+	trimmed.SetCreationTimestamp(config.GetCreationTimestamp())
 	if spec, ok := config.Object["spec"]; ok {
 		trimmed.Object["spec"] = spec
 	}

@@ -22,6 +22,9 @@ type configuration struct {
 	overrides overrides // of an AddOnDeploymentConfig
 	values    Values    // of an AgentRevision
 	mistakes  mistakes
+
+	// unknownManifests says that an AgentRevision is for another version of the manager.
+	unknownManifests bool
 }
 
 // choice is which configuration counts for a cluster.
@@ -39,6 +42,9 @@ type choice struct {
 type refusal struct {
 	reason  string // of the condition ConfigurationApplied
 	message string
+
+	// unknownManifests says that it is for want of another version of the manager.
+	unknownManifests bool
 }
 
 func refuse(reason, format string, args ...any) *refusal {

@@ -92,7 +92,7 @@ type templates map[string]template
 
 func newTemplates() (templates, error) {
 	all := templates{}
-	for _, revision := range []string{manifests.Previous, manifests.Revision} {
+	for _, revision := range manifestRevisions() {
 		decoded, err := newTemplate(revision)
 		if err != nil {
 			return nil, err

@@ -145,10 +145,6 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(newWorkTrimmer().trim))
 	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
 
-	addons, err := addonsOf(ctx, f.shared)
-	if err != nil {
-		return nil, err
-	}
 	definitions, err := definitionsOf(ctx, f.shared)
 	if err != nil {
 		return nil, err
@@ -166,6 +162,13 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		if err := informerOf[kind].SetTransform(trimConfiguration); err != nil {
 			return nil, err
 		}
+	}
+	addons, err := addonsOf(ctx, f.shared, func(of kind, name addonv1beta1.ConfigReferent) bool {
+		_, exists, err := informerOf[of].GetIndexer().GetByKey(nameOf(name))
+		return err == nil && exists
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := addIndexers(addons.Informer(), definitions.Informer(), works.Informer()); err != nil {
 		return nil, err

@@ -109,18 +109,22 @@ func sharedInformer(
 type addons struct {
 	ctx      context.Context
 	informer toolscache.SharedIndexInformer
+	exists   configurationExists
 }
+
+// configurationExists reports whether a configuration exists.
+type configurationExists func(of kind, name addonv1beta1.ConfigReferent) bool
 
 var _ addoninformers.ManagedClusterAddOnInformer = addons{}
 
-func addonsOf(ctx context.Context, shared cache.Cache) (addons, error) {
+func addonsOf(ctx context.Context, shared cache.Cache, exists configurationExists) (addons, error) {
 	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ManagedClusterAddOn{})
-	return addons{ctx, informer}, err
+	return addons{ctx, informer, exists}, err
 }
 
 // Informer returns the addons' informer.
 func (a addons) Informer() toolscache.SharedIndexInformer {
-	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, a.ctx, addonChanged}
+	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, a.ctx, a.exists.addonChanged}
 }
 
 // Lister reads the addons.
@@ -215,15 +219,35 @@ var frameworkConditions = []string{
 }
 
 // addonChanged reports whether an addon changed in anything but the conditions of
-// others and what of its status only others read.
-func addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
+// others and what of its status only others read. As long as a hash is to follow, which its
+// own change brings, configurations do not count: acting on them, the framework would write
+// into every addon that its manifests cannot be applied, and then that they are.
+func (exists configurationExists) addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 	for _, conditionType := range frameworkConditions {
 		if kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, conditionType) {
 			return true
 		}
 	}
-	return isConfigured(before) != isConfigured(after) ||
-		!apiequality.Semantic.DeepEqual(withoutForeignStatus(before), withoutForeignStatus(after))
+	old, current := withoutForeignStatus(before), withoutForeignStatus(after)
+	if exists.hashFollows(after) {
+		current.Status.ConfigReferences = old.Status.ConfigReferences
+	} else if isConfigured(before) != isConfigured(after) {
+		return true
+	}
+	return !apiequality.Semantic.DeepEqual(old, current)
+}
+
+// hashFollows reports whether Open Cluster Management is about to tell the hash of a
+// configuration: it refers to a new one first without it, until the manager has written the
+// hash into the ClusterManagementAddOn. The hash of one that does not exist never follows.
+// That of one that the addon names itself is written because of this very change.
+func (exists configurationExists) hashFollows(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(supportedKinds(), func(kind kind) bool {
+		return !kind.named(addon) && slices.ContainsFunc(kind.desired(addon),
+			func(desired addonv1beta1.ConfigSpecHash) bool {
+				return desired.SpecHash == "" && exists(kind, desired.ConfigReferent)
+			})
+	})
 }
 
 // withoutForeignStatus returns the addon without its resource version, the times of

@@ -28,10 +28,57 @@ func TestAddonChanged(t *testing.T) {
 			a.Status.Conditions = append(a.Status.Conditions, ocmtest.Condition(conditionType, status, "R", ""))
 		}
 	}
+	gets := func(resource addonv1beta1.ConfigGroupResource, name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+				ConfigGroupResource: resource,
+				DesiredConfig: &addonv1beta1.ConfigSpecHash{
+					ConfigReferent: addonv1beta1.ConfigReferent{Name: name}, SpecHash: hash,
+				},
+			}}
+		}
+	}
+	both := func(changes ...func(*addonv1beta1.ManagedClusterAddOn)) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			for _, change := range changes {
+				change(a)
+			}
+		}
+	}
+	names := func(name string) func(*addonv1beta1.ManagedClusterAddOn) {
+		return func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Spec.Configs = []addonv1beta1.AddOnConfig{{
+				ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: name},
+			}}
+		}
+	}
+	there := configurationExists(func(of kind, name addonv1beta1.ConfigReferent) bool {
+		return of == revisionKind() && name.Name == "revision" || of == deploymentConfigKind() && name.Name == "config"
+	})
 	tests := map[string]struct {
+		before func(*addonv1beta1.ManagedClusterAddOn)
 		change func(*addonv1beta1.ManagedClusterAddOn)
 		want   bool
 	}{
+		"a revision whose hash follows":      {change: gets(agentRevisions, "revision", "")},
+		"a configuration whose hash follows": {change: gets(deploymentConfigs, "config", "")},
+		"a revision whose hash follows, at once with the turn": {
+			change: both(gets(agentRevisions, "revision", ""), set("Configured", "True")),
+		},
+		"its deletion before the hash": {
+			change: both(gets(agentRevisions, "revision", ""), func(a *addonv1beta1.ManagedClusterAddOn) {
+				a.DeletionTimestamp = ptr.To(metav1.Now())
+			}), want: true,
+		},
+		"the hash": {
+			before: gets(agentRevisions, "revision", ""), change: gets(agentRevisions, "revision", "h"), want: true,
+		},
+		"a revision with its hash":            {change: gets(agentRevisions, "revision", "h"), want: true},
+		"a revision that does not exist":      {change: gets(agentRevisions, "gone", ""), want: true},
+		"a configuration that does not exist": {change: gets(deploymentConfigs, "revision", ""), want: true},
+		"a revision that the addon names itself": {
+			before: names("revision"), change: gets(agentRevisions, "revision", ""), want: true,
+		},
 		"nothing": {change: func(*addonv1beta1.ManagedClusterAddOn) {}},
 		"nothing but the version and managed fields": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.ResourceVersion = "2"
@@ -79,9 +126,12 @@ func TestAddonChanged(t *testing.T) {
 			before := ocmtest.Addon("c1")
 			before.UID, before.ResourceVersion = "1", "1"
 			before.Status.ConfigReferences = []addonv1beta1.ConfigReference{{}}
+			if test.before != nil {
+				test.before(before)
+			}
 			after := before.DeepCopy()
 			test.change(after)
-			if got := addonChanged(before, after); got != test.want {
+			if got := there.addonChanged(before, after); got != test.want {
 				t.Errorf("changed: %t", got)
 			}
 			if len(before.Status.ConfigReferences) != 1 || before.ResourceVersion != "1" {
@@ -122,7 +172,7 @@ func TestChangesThatFollowEachOtherArePassedOnOnce(t *testing.T) {
 	informer := toolscache.NewSharedIndexInformer(source, &addonv1beta1.ManagedClusterAddOn{}, noResync, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	updates := make(chan string, 10)
-	registration, err := addons{ctx, informer}.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	registration, err := addons{ctx, informer, nil}.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, after any) { updates <- after.(*addonv1beta1.ManagedClusterAddOn).Annotations["n"] },
 	})
 	apitest.Must(t, err)

@@ -23,6 +23,11 @@ type revisionSpec struct {
 	LogLevel         int      `json:"logLevel"`
 }
 
+func manifestRevisions() []string { return []string{manifests.Previous, manifests.Revision} }
+
+// hasManifests reports whether this manager has the manifests of a revision.
+func hasManifests(revision string) bool { return slices.Contains(manifestRevisions(), revision) }
+
 // judgeRevision returns the values of an AgentRevision, and everything that is wrong with
 // it. Its definition refuses most mistakes, but not the manifests of another version of
 // the manager.
@@ -35,9 +40,9 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		wrong.add("spec", "%v", err)
 		return Values{}, wrong
 	}
-	if known := []string{manifests.Previous, manifests.Revision}; !slices.Contains(known, decoded.Manifests) {
+	if !hasManifests(decoded.Manifests) {
 		wrong.add("spec.manifests", "%q is none of this manager's revisions, which are %s",
-			decoded.Manifests, strings.Join(known, " and "))
+			decoded.Manifests, strings.Join(manifestRevisions(), " and "))
 	}
 	if decoded.Image == "" || strings.ContainsAny(decoded.Image, " \t\r\n") {
 		wrong.add("spec.image", "%q is not an image", decoded.Image)

@@ -89,8 +89,10 @@ func (k kind) choose(
 	case found.hash != desired[0].SpecHash:
 		return choice{}, nil
 	case len(found.mistakes) > 0:
-		return choice{}, refuse(contract.ReasonInvalidConfiguration,
+		refused := refuse(contract.ReasonInvalidConfiguration,
 			"%s %s: %s", k.name, name, strings.Join(found.mistakes, "; "))
+		refused.unknownManifests = found.unknownManifests
+		return choice{}, refused
 	}
 	return choice{known: true, name: name, configuration: found}, nil
 }

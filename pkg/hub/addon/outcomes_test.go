@@ -36,6 +36,10 @@ func TestConfigurationApplied(t *testing.T) {
 			outcome: outcome{refusal: &refusal{reason: "ConfigurationMissing", message: "m"}},
 			want:    refused("ConfigurationMissing", 5*time.Second),
 		},
+		"one for another manager may be for the next leader": {
+			outcome: outcome{refusal: &refusal{reason: "InvalidConfiguration", message: "m", unknownManifests: true}},
+			want:    refused("InvalidConfiguration", time.Minute),
+		},
 		"a spoke that refuses may take it later": {
 			outcome: outcome{refusal: &refusal{reason: "ManifestsRefused", message: "m"}},
 			want:    refused("ManifestsRefused", 30*time.Second),

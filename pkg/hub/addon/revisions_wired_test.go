@@ -196,8 +196,24 @@ func (r *revisions) gets(
 	addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured, more ...addonv1beta1.ConfigReference,
 ) {
 	r.T.Helper()
+	r.isToHave(addon, r.hashOf(revision), more...)
+}
+
+// getsWithoutHash has a cluster's turn come, as it does before the manager has written the
+// hash of a new revision into the ClusterManagementAddOn.
+func (r *revisions) getsWithoutHash(addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured) {
+	r.T.Helper()
+	desired := r.hashOf(revision)
+	desired.SpecHash = ""
+	r.isToHave(addon, desired)
+}
+
+func (r *revisions) isToHave(
+	addon *addonv1beta1.ManagedClusterAddOn, desired *addonv1beta1.ConfigSpecHash, more ...addonv1beta1.ConfigReference,
+) {
+	r.T.Helper()
 	references := append([]addonv1beta1.ConfigReference{{
-		ConfigGroupResource: agentRevisions, DesiredConfig: r.hashOf(revision),
+		ConfigGroupResource: agentRevisions, DesiredConfig: desired,
 	}}, more...)
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = references
@@ -246,6 +262,8 @@ func (r *revisions) stepByStep() {
 
 	r.offers(two)
 	r.wrote() // nobody's turn has come
+	r.getsWithoutHash(first, two)
+	r.wrote() // the hash follows
 	r.gets(first, two)
 	r.has(first, "v2")
 	r.wrote("PATCH manifestworks")
@@ -481,6 +499,10 @@ func (r *revisions) missingRevision() {
 	r.fill(again, "v1", "2")
 	r.MustCreate(again)
 	r.wrote()
+	r.has(addon, "v1")
+
+	r.getsWithoutHash(addon, r.named("never")) // whose hash does not follow
+	r.says(addon, "ConfigurationMissing", "AgentRevision never")
 	r.has(addon, "v1")
 }
 

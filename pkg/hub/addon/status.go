@@ -17,6 +17,10 @@ const (
 	// Helm may replace it.
 	missingFor = 5 * time.Second
 
+	// unknownFor is how long a revision must be for another version of the manager before
+	// that is written: in an upgrade, the manager that leads may not be the new one yet.
+	unknownFor = time.Minute
+
 	// refusedFor is how long a spoke must refuse a manifest before that is written: the
 	// first attempt to apply them often fails, because the namespace is not there yet.
 	refusedFor = 30 * time.Second
@@ -30,10 +34,12 @@ func configurationApplied(o outcome) *conditions.Desired {
 		desired := &conditions.Desired{
 			Status: metav1.ConditionFalse, Reason: o.refusal.reason, Message: o.refusal.message,
 		}
-		switch o.refusal.reason {
-		case contract.ReasonConfigurationMissing:
+		switch {
+		case o.refusal.unknownManifests:
+			desired.HoldBack = unknownFor
+		case o.refusal.reason == contract.ReasonConfigurationMissing:
 			desired.HoldBack = missingFor
-		case contract.ReasonManifestsRefused:
+		case o.refusal.reason == contract.ReasonManifestsRefused:
 			desired.HoldBack = refusedFor
 		}
 		return desired
