@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write what the present manifests come t
 func TestManifestsOfARevisionStayAsTheyAre(t *testing.T) {
 	for _, revision := range []string{manifests.Previous, manifests.Revision} {
 		t.Run(revision, func(t *testing.T) {
-			v := values().of("", "")
-			v.PullSecrets, v.NodeSelector, v.Manifests = []string{"pull"}, map[string]string{"zone": "a"}, revision
+			v := configured().of("", "")
+			v.Manifests = revision
 			renderers, err := newRenderers(v)
 			apitest.Must(t, err)
 			renderer, err := renderers.of(v)
