@@ -14,7 +14,8 @@
 // and decide_configuration.go say which ones count and what their values are, the judge_*.go
 // what is wrong with them. While one is refused, or OCM has not said yet which one counts,
 // the ManifestWork of the cluster stays; desired_held.go makes the clean-up Job from it.
-// outcomes.go tells hub.conditions what became of it.
+// outcomes.go tells hub.conditions what became of it. The same holds while the hub does not
+// serve AgentRevisions, which framework.go begins without.
 //
 // A rollout goes on when a ManifestWork is available. work_writer.go writes into each when
 // that is (desired_rules.go).
