@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -68,6 +69,10 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 		return err
 	}
 	health.setReady()
+	if opts.LeaderElect {
+		lease := client.ObjectKey{Namespace: opts.LeaderElectNamespace, Name: contract.LeaseName}
+		waitForLease(ctx, mgr.GetAPIReader(), lease, leasePatience)
+	}
 	return mgr.Start(ctx)
 }
 

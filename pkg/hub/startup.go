@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -30,6 +32,13 @@ const (
 	recheckMost  = 30 * time.Second
 )
 
+// leasePatience is how long to wait for Helm to create the Lease, and leaseLook how often
+// to look.
+const (
+	leasePatience = 30 * time.Second
+	leaseLook     = 500 * time.Millisecond
+)
+
 // ocmKinds are the kinds, by the name of their CRD, that every hub of Open Cluster
 // Management serves and without which the manager's caches could not be filled. What
 // may be installed much later, such as ClusterProfiles, is waited for by the
@@ -47,6 +56,8 @@ var ocmKinds = map[string]schema.GroupVersionKind{
 		Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork",
 	},
 }
+
+var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 
 func clusterKind(version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: clusterv1.GroupName, Version: version, Kind: kind}
@@ -200,4 +211,20 @@ func describe(missing map[string]string) string {
 		return fmt.Sprintf("%s (asking failed: %s)", text, failure)
 	}
 	return text
+}
+
+// waitForLease waits until the Lease of the leader election exists, for a while. Helm
+// creates it after the Deployment, and would fail if the manager had been faster. A
+// Lease that somebody has deleted is not created again by Helm, so then the manager does
+// that.
+func waitForLease(ctx context.Context, live client.Reader, lease client.ObjectKey, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	look := func(ctx context.Context) (bool, error) {
+		err := live.Get(ctx, lease, kube.Partial(leaseKind))
+		return err == nil || apierrors.IsForbidden(err), nil
+	}
+	if err := wait.PollUntilContextCancel(ctx, leaseLook, true, look); err != nil {
+		log.FromContext(ctx).Info("The Lease of the leader election does not exist yet", "lease", lease)
+	}
 }

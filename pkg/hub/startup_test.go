@@ -15,9 +15,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -239,4 +242,37 @@ func TestHealth(t *testing.T) {
 			t.Errorf("got %v, want what the work returns", err)
 		}
 	})
+}
+
+// TestTheLeaseIsLeftToHelm, which fails if the manager creates it first.
+func TestTheLeaseIsLeftToHelm(t *testing.T) {
+	server := apitest.Start(t)
+	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
+	lease := client.ObjectKey{Namespace: "default", Name: "cluster-inventory-manager"}
+	ended := make(chan struct{})
+	wire := &apitest.Wire{}
+	live, err := client.New(wire.Tap(server.Config(t)), client.Options{})
+	apitest.Must(t, err)
+	go func() {
+		defer close(ended)
+		waitForLease(t.Context(), live, lease, time.Hour)
+	}()
+	w.Eventually("it looks for the Lease again", func() string {
+		if n := len(wire.Calls()); n < 3 {
+			return fmt.Sprintf("%d requests", n)
+		}
+		return ""
+	})
+	select {
+	case <-ended:
+		t.Fatal("it has not waited")
+	default:
+	}
+	w.MustCreate(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}})
+	<-ended
+	if writes := wire.Writes(); len(writes) > 0 {
+		t.Errorf("it wrote %v", writes)
+	}
+	lease.Name = "of-nobody"
+	waitForLease(t.Context(), live, lease, time.Millisecond) // not for ever
 }
