@@ -50,8 +50,8 @@ const (
 	// own queues let it wait for up to 17 minutes.
 	retryAtLeast = time.Minute
 
-	// conflictAtLeast and conflictAtMost bound how long what another writer was faster
-	// with waits.
+	// conflictAtLeast and conflictAtMost bound the wait after a conflict with another
+	// writer.
 	conflictAtLeast = time.Second
 	conflictAtMost  = 30 * time.Second
 
@@ -282,7 +282,7 @@ func startWork(ctx context.Context, controllers []factory.Controller) {
 type work struct {
 	controller factory.Controller
 
-	// conflicts says how long what another writer was faster with waits. On a busy hub,
+	// conflicts says how long to wait after a conflict with another writer. On a busy hub,
 	// the watch of addons lags by seconds, because each of its events passes a conversion
 	// webhook; until it has caught up, every attempt fails again, and costs as much.
 	conflicts workqueue.TypedRateLimiter[string]

@@ -41,9 +41,9 @@ type contextWith struct {
 
 func (c contextWith) Queue() workqueue.TypedRateLimitingInterface[string] { return c.queue }
 
-// TestWhoLostToAnotherWriterWaitsForTheCache: a hub that is busy is not asked the same
+// TestConflictsWaitForTheCache: a hub that is busy is not asked the same
 // again and again.
-func TestWhoLostToAnotherWriterWaitsForTheCache(t *testing.T) {
+func TestConflictsWaitForTheCache(t *testing.T) {
 	conflict := fmt.Errorf("updating: %w",
 		apierrors.NewConflict(schema.GroupResource{Resource: "r"}, "n", errors.New("it has changed")))
 	queue := &queueRecorder{}

@@ -83,7 +83,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 }
 
 // observe returns the outcomes of all namespaces that concern a cluster, and whether
-// each of them has one that is not overtaken.
+// each of them has one that still holds.
 func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]outcome, bool, error) {
 	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
