@@ -217,6 +217,12 @@ func (r *rollout) says(addon *addonv1beta1.ManagedClusterAddOn, reason string, t
 // these clusters, or all, with what is listed.
 func (r *rollout) wrote(want ...string) {
 	r.T.Helper()
+	r.Eventually("all is written", func() string {
+		if sent := r.wire.Sent(); len(sent) < len(want) {
+			return fmt.Sprintf("only %v", sent)
+		}
+		return ""
+	})
 	r.wire.Settle(r.T, apitest.Patience, unwritten)
 	if diff := cmp.Diff(want, r.wire.Sent(), cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		r.T.Errorf("writes (-want +got):\n%s", diff)

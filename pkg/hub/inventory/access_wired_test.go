@@ -3,6 +3,7 @@ package inventory
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	testingclock "k8s.io/utils/clock/testing"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -32,7 +34,7 @@ func TestAProfileIsBornWithItsProviderInTwoWrites(t *testing.T) {
 		}
 		return apitest.Fault{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"}
 	})
-	w.start(nil)
+	w.start(testingclock.NewFakeClock(time.Now())) // profiles wait for some seconds only
 	published := w.ca.PEM()
 	for _, c := range []*clusterv1.ManagedCluster{w.c1, w.c2, w.marked} {
 		w.allInPlace(c)
