@@ -77,10 +77,18 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
+	live, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	cached := cacheOptions(opts)
+	if cached.NewInformer, err = addon.InformersOf(ctx, cfg, live); err != nil {
+		return nil, err
+	}
 	return manager.New(cfg, manager.Options{
 		Scheme:                        NewScheme(),
 		Logger:                        logr.FromContextOrDiscard(ctx),
-		Cache:                         cacheOptions(opts),
+		Cache:                         cached,
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier
 		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
 		PprofBindAddress:              opts.PprofBindAddress,

@@ -1,0 +1,172 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// addonDefinition is the name of the ManagedClusterAddOns' CustomResourceDefinition.
+const addonDefinition = "managedclusteraddons." + addonv1beta1.GroupName
+
+// NewInformer makes the informers of the manager's cache (cache.Options.NewInformer).
+type NewInformer = func(
+	toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers,
+) toolscache.SharedIndexInformer
+
+// InformersOf returns how informers of the hub are made. ManagedClusterAddOns are read in
+// the version in which the hub stores them, if that is v1alpha1, and converted here. Open
+// Cluster Management's webhook, which converts them otherwise, takes one event at a time:
+// while thousands of addons change, a watch of another version lags by minutes, and
+// whatever is written on its grounds is refused as outdated.
+func InformersOf(ctx context.Context, cfg *rest.Config, live client.Reader) (NewInformer, error) {
+	stored, err := storedVersion(ctx, live)
+	if err != nil || stored != addonv1alpha1.GroupVersion.Version {
+		return toolscache.NewSharedIndexInformer, err
+	}
+	addons, err := addonclient.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(
+		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		if _, ok := kind.(*addonv1beta1.ManagedClusterAddOn); ok {
+			served = (&storedAddons{client: addons, served: toolscache.ToListerWatcherWithContext(served)}).listWatch()
+		}
+		return toolscache.NewSharedIndexInformer(served, kind, resync, indexers)
+	}, nil
+}
+
+// storedVersion returns the version in which the hub stores ManagedClusterAddOns.
+func storedVersion(ctx context.Context, live client.Reader) (string, error) {
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(kube.CRDKind)
+	if err := live.Get(ctx, client.ObjectKey{Name: addonDefinition}, definition); err != nil {
+		return "", fmt.Errorf("reading in which version ManagedClusterAddOns are stored: %w", err)
+	}
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return "", err
+	}
+	for _, version := range versions {
+		fields, _ := version.(map[string]any)
+		if stores, _, _ := unstructured.NestedBool(fields, "storage"); stores {
+			name, _, err := unstructured.NestedString(fields, "name")
+			return name, err
+		}
+	}
+	return "", fmt.Errorf("CustomResourceDefinition %s stores no version", addonDefinition)
+}
+
+// storedAddons reads this addon's ManagedClusterAddOns in v1alpha1, as long as the hub
+// serves that, and afterwards as it would be done otherwise.
+type storedAddons struct {
+	client   addonclient.Interface
+	served   toolscache.ListerWatcherWithContext
+	unserved atomic.Bool
+}
+
+func (s *storedAddons) listWatch() *toolscache.ListWatch {
+	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+}
+
+func (s *storedAddons) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	if !s.unserved.Load() {
+		list, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).List(ctx, ofThisAddon(opts))
+		if err == nil {
+			return fromStoredList(list)
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		s.unserved.Store(true)
+	}
+	return s.served.ListWithContext(ctx, opts)
+}
+
+func (s *storedAddons) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if !s.unserved.Load() {
+		opts := ofThisAddon(opts)
+		opts.AllowWatchBookmarks = true
+		events, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).Watch(ctx, opts)
+		if err == nil {
+			return watch.Filter(events, fromStoredEvent), nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		s.unserved.Store(true)
+	}
+	return s.served.WatchWithContext(ctx, opts)
+}
+
+func ofThisAddon(opts metav1.ListOptions) metav1.ListOptions {
+	opts.FieldSelector = onlyThisAddon().String()
+	return opts
+}
+
+// onlyThisAddon selects this addon's ManagedClusterAddOns, in all namespaces.
+func onlyThisAddon() fields.Selector {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName)
+}
+
+func fromStoredList(list *addonv1alpha1.ManagedClusterAddOnList) (runtime.Object, error) {
+	converted := &addonv1beta1.ManagedClusterAddOnList{ListMeta: list.ListMeta}
+	converted.Items = make([]addonv1beta1.ManagedClusterAddOn, len(list.Items))
+	for i := range list.Items {
+		if err := fromStored(&list.Items[i], &converted.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return converted, nil
+}
+
+// fromStoredEvent converts the addon of an event; a bookmark has one, too.
+func fromStoredEvent(event watch.Event) (watch.Event, bool) {
+	stored, ok := event.Object.(*addonv1alpha1.ManagedClusterAddOn)
+	if !ok {
+		return event, true // what went wrong
+	}
+	converted := &addonv1beta1.ManagedClusterAddOn{}
+	if err := fromStored(stored, converted); err != nil {
+		status := apierrors.NewInternalError(err).Status()
+		return watch.Event{Type: watch.Error, Object: &status}, true
+	}
+	event.Object = converted
+	return event, true
+}
+
+// fromStored converts an addon as Open Cluster Management's webhook does (v1.2,
+// pkg/addon/webhook/v1beta1): v1beta1 has no field for the namespace that v1alpha1 names.
+func fromStored(stored *addonv1alpha1.ManagedClusterAddOn, addon *addonv1beta1.ManagedClusterAddOn) error {
+	err := addonv1beta1.Convert_v1alpha1_ManagedClusterAddOn_To_v1beta1_ManagedClusterAddOn(stored, addon, nil)
+	if err != nil {
+		return fmt.Errorf("converting ManagedClusterAddOn %s/%s: %w", stored.Namespace, stored.Name, err)
+	}
+	addon.TypeMeta = metav1.TypeMeta{Kind: "ManagedClusterAddOn", APIVersion: addonv1beta1.GroupVersion.String()}
+	if stored.Spec.InstallNamespace != "" {
+		if addon.Annotations == nil {
+			addon.Annotations = map[string]string{}
+		}
+		addon.Annotations[addonv1beta1.InstallNamespaceAnnotation] = stored.Spec.InstallNamespace
+	}
+	return nil
+}
