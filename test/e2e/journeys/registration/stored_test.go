@@ -1,0 +1,49 @@
+package registration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+)
+
+// The manager reads addons as the hub stores them, and converts them itself. It sees what
+// the hub's webhook makes of them, or it would write back something else.
+func TestTheManagerConvertsAddonsAsTheHubDoes(t *testing.T) {
+	journeys.Installed(t)
+	journeys.Enabled(t, byCertificate, byToken)
+	cfg, err := journeys.Fleet.Cluster("hub")
+	apitest.Must(t, err)
+	wire := &apitest.Wire{}
+	cfg = wire.Tap(cfg)
+	informers, err := addon.InformersOf(t.Context(), cfg, journeys.Hub(t))
+	apitest.Must(t, err)
+	cached, err := cache.New(cfg, cache.Options{Scheme: journeys.Hub(t).Scheme(), NewInformer: informers})
+	apitest.Must(t, err)
+	_, err = cached.GetInformer(t.Context(), &addonv1beta1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
+	apitest.Must(t, err)
+	apitest.Run(t, cached.Start)
+	if !cached.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache has not synced")
+	}
+	for _, call := range wire.Calls() {
+		if call.Resource == "managedclusteraddons" && !strings.Contains(call.Path, "/v1alpha1/") {
+			t.Errorf("%s: not the version in which Open Cluster Management 1.2 stores addons", call)
+		}
+	}
+	for _, cluster := range []string{byCertificate, byToken} {
+		apitest.Eventually(t, journeys.Soon, "the addon of "+cluster+" is read as the hub converts it", func() string {
+			live, read := journeys.AddonOf(cluster), journeys.AddonOf(cluster)
+			apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(live), live))
+			apitest.Must(t, cached.Get(t.Context(), client.ObjectKeyFromObject(read), read))
+			return cmp.Diff(live, read)
+		})
+	}
+}
