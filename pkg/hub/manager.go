@@ -16,6 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
@@ -82,7 +83,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		return nil, err
 	}
 	cached := cacheOptions(opts)
-	if cached.NewInformer, err = addon.InformersOf(ctx, cfg, live); err != nil {
+	if cached.NewInformer, err = stored.Informers(ctx, cfg, live); err != nil {
 		return nil, err
 	}
 	return manager.New(cfg, manager.Options{

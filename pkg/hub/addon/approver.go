@@ -6,6 +6,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
@@ -46,7 +47,7 @@ const (
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&addonv1beta1.ManagedClusterAddOn{}: {
-			Field:     onlyThisAddon(),
+			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
 			Transform: (&addonTrimmer{}).trim,
 		},
 		&certificatesv1.CertificateSigningRequest{}: {

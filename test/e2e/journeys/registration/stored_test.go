@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
@@ -23,7 +23,7 @@ func TestTheManagerConvertsAddonsAsTheHubDoes(t *testing.T) {
 	apitest.Must(t, err)
 	wire := &apitest.Wire{}
 	cfg = wire.Tap(cfg)
-	informers, err := addon.InformersOf(t.Context(), cfg, journeys.Hub(t))
+	informers, err := stored.Informers(t.Context(), cfg, journeys.Hub(t))
 	apitest.Must(t, err)
 	cached, err := cache.New(cfg, cache.Options{Scheme: journeys.Hub(t).Scheme(), NewInformer: informers})
 	apitest.Must(t, err)

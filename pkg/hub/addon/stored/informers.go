@@ -1,4 +1,4 @@
-package addon
+package stored
 
 import (
 	"context"
@@ -23,20 +23,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// addonDefinition is the name of the ManagedClusterAddOns' CustomResourceDefinition.
-const addonDefinition = "managedclusteraddons." + addonv1beta1.GroupName
+// definitionName is the name of the ManagedClusterAddOns' CustomResourceDefinition.
+const definitionName = "managedclusteraddons." + addonv1beta1.GroupName
 
 // NewInformer makes the informers of the manager's cache (cache.Options.NewInformer).
 type NewInformer = func(
 	toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers,
 ) toolscache.SharedIndexInformer
 
-// InformersOf returns how informers of the hub are made. ManagedClusterAddOns are read in
-// the version in which the hub stores them, if that is v1alpha1, and converted here. Open
-// Cluster Management's webhook, which converts them otherwise, takes one event at a time:
-// while thousands of addons change, a watch of another version lags by minutes, and
-// whatever is written on its grounds is refused as outdated.
-func InformersOf(ctx context.Context, cfg *rest.Config, live client.Reader) (NewInformer, error) {
+// Informers returns how the informers of a cache are made that reads ManagedClusterAddOns as
+// the hub stores them. live must be able to read CustomResourceDefinitions. The error says
+// that it is not known in which version that is.
+func Informers(ctx context.Context, cfg *rest.Config, live client.Reader) (NewInformer, error) {
 	stored, err := storedVersion(ctx, live)
 	if err != nil || stored != addonv1alpha1.GroupVersion.Version {
 		return toolscache.NewSharedIndexInformer, err
@@ -49,7 +47,7 @@ func InformersOf(ctx context.Context, cfg *rest.Config, live client.Reader) (New
 		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		if _, ok := kind.(*addonv1beta1.ManagedClusterAddOn); ok {
-			served = (&storedAddons{client: addons, served: toolscache.ToListerWatcherWithContext(served)}).listWatch()
+			served = (&addonReader{client: addons, served: toolscache.ToListerWatcherWithContext(served)}).listWatch()
 		}
 		return toolscache.NewSharedIndexInformer(served, kind, resync, indexers)
 	}, nil
@@ -59,7 +57,7 @@ func InformersOf(ctx context.Context, cfg *rest.Config, live client.Reader) (New
 func storedVersion(ctx context.Context, live client.Reader) (string, error) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(kube.CRDKind)
-	if err := live.Get(ctx, client.ObjectKey{Name: addonDefinition}, definition); err != nil {
+	if err := live.Get(ctx, client.ObjectKey{Name: definitionName}, definition); err != nil {
 		return "", fmt.Errorf("reading in which version ManagedClusterAddOns are stored: %w", err)
 	}
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -73,22 +71,22 @@ func storedVersion(ctx context.Context, live client.Reader) (string, error) {
 			return name, err
 		}
 	}
-	return "", fmt.Errorf("CustomResourceDefinition %s stores no version", addonDefinition)
+	return "", fmt.Errorf("CustomResourceDefinition %s stores no version", definitionName)
 }
 
-// storedAddons reads this addon's ManagedClusterAddOns in v1alpha1, as long as the hub
-// serves that, and afterwards as it would be done otherwise.
-type storedAddons struct {
+// addonReader reads this addon's ManagedClusterAddOns in v1alpha1, as long as the hub
+// serves that, and in v1beta1 afterwards.
+type addonReader struct {
 	client   addonclient.Interface
-	served   toolscache.ListerWatcherWithContext
+	served   toolscache.ListerWatcherWithContext // of v1beta1
 	unserved atomic.Bool
 }
 
-func (s *storedAddons) listWatch() *toolscache.ListWatch {
+func (s *addonReader) listWatch() *toolscache.ListWatch {
 	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
-func (s *storedAddons) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+func (s *addonReader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if !s.unserved.Load() {
 		list, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).List(ctx, ofThisAddon(opts))
 		if err == nil {
@@ -102,7 +100,7 @@ func (s *storedAddons) list(ctx context.Context, opts metav1.ListOptions) (runti
 	return s.served.ListWithContext(ctx, opts)
 }
 
-func (s *storedAddons) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *addonReader) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if !s.unserved.Load() {
 		opts := ofThisAddon(opts)
 		opts.AllowWatchBookmarks = true
@@ -119,13 +117,8 @@ func (s *storedAddons) watch(ctx context.Context, opts metav1.ListOptions) (watc
 }
 
 func ofThisAddon(opts metav1.ListOptions) metav1.ListOptions {
-	opts.FieldSelector = onlyThisAddon().String()
+	opts.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName).String()
 	return opts
-}
-
-// onlyThisAddon selects this addon's ManagedClusterAddOns, in all namespaces.
-func onlyThisAddon() fields.Selector {
-	return fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName)
 }
 
 func fromStoredList(list *addonv1alpha1.ManagedClusterAddOnList) (runtime.Object, error) {

@@ -1,4 +1,4 @@
-package addon
+package stored
 
 import (
 	"slices"
@@ -19,6 +19,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
+
+var hub = apitest.New(apitest.Hub())
+
+func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
 // TestAddonsAreReadAsTheyAreStored runs on a hub that stores addons in v1alpha1, as Open
 // Cluster Management's does, but converts them by renaming the version only.
@@ -73,7 +77,7 @@ func TestAddonsAreReadAsTheyAreStored(t *testing.T) {
 	}
 
 	// A later hub stores v1beta1, and then no longer serves v1alpha1.
-	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: addonDefinition}}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definitionName}}
 	apitest.Edit(w, definition, func(d *apiextensionsv1.CustomResourceDefinition) {
 		for i := range d.Spec.Versions {
 			version := &d.Spec.Versions[i]
@@ -124,10 +128,10 @@ func addonCache(w *apitest.World, server *apitest.Server) (cache.Cache, *apitest
 	t.Helper()
 	wire := &apitest.Wire{}
 	cfg := wire.Tap(server.Config(t))
-	informers, err := InformersOf(t.Context(), cfg, w.Client)
+	informers, err := Informers(t.Context(), cfg, w.Client)
 	apitest.Must(t, err)
 	cached, err := cache.New(cfg, cache.Options{
-		Scheme: w.Scheme(), ByObject: CacheOptions(), NewInformer: informers,
+		Scheme: w.Scheme(), NewInformer: informers,
 	})
 	apitest.Must(t, err)
 	_, err = cached.GetInformer(t.Context(), &addonv1beta1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
