@@ -155,11 +155,12 @@ func fromStored(stored *addonv1alpha1.ManagedClusterAddOn, addon *addonv1beta1.M
 		return fmt.Errorf("converting ManagedClusterAddOn %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
 	addon.TypeMeta = metav1.TypeMeta{Kind: "ManagedClusterAddOn", APIVersion: addonv1beta1.GroupVersion.String()}
-	if stored.Spec.InstallNamespace != "" {
+	namespace := stored.Spec.InstallNamespace //nolint:staticcheck // what is deprecated is converted, too
+	if namespace != "" {
 		if addon.Annotations == nil {
 			addon.Annotations = map[string]string{}
 		}
-		addon.Annotations[addonv1beta1.InstallNamespaceAnnotation] = stored.Spec.InstallNamespace
+		addon.Annotations[addonv1beta1.InstallNamespaceAnnotation] = namespace
 	}
 	return nil
 }

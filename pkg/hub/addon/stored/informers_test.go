@@ -31,7 +31,7 @@ func TestAddonsAreReadAsTheyAreStored(t *testing.T) {
 	stored := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.Namespace("cluster", nil), Name: contract.AddonName,
 	}}
-	stored.Spec.InstallNamespace = "somewhere"
+	stored.Spec.InstallNamespace = "somewhere" //nolint:staticcheck // what is deprecated is converted, too
 	other := stored.DeepCopy()
 	other.Name = "another"
 	w.MustCreate(stored, other)
