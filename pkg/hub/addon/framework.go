@@ -282,9 +282,9 @@ func startWork(ctx context.Context, controllers []factory.Controller) {
 type work struct {
 	controller factory.Controller
 
-	// conflicts says how long to wait after a conflict with another writer. On a busy hub,
-	// the watch of addons lags by seconds, because each of its events passes a conversion
-	// webhook; until it has caught up, every attempt fails again, and costs as much.
+	// conflicts says how long to wait after a conflict with another writer. Until the cache
+	// has caught up, every attempt fails again, and costs as much: that takes seconds on a
+	// busy hub, and minutes where each event passes a conversion webhook (package stored).
 	conflicts workqueue.TypedRateLimiter[string]
 }
 

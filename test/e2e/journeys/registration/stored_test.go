@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +45,7 @@ func TestTheManagerConvertsAddonsAsTheHubDoes(t *testing.T) {
 			live, read := journeys.AddonOf(cluster), journeys.AddonOf(cluster)
 			apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(live), live))
 			apitest.Must(t, cached.Get(t.Context(), client.ObjectKeyFromObject(read), read))
-			return cmp.Diff(live, read)
+			return cmp.Diff(live, read, cmpopts.IgnoreTypes(metav1.TypeMeta{}))
 		})
 	}
 }
