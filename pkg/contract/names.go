@@ -65,6 +65,12 @@ const (
 	// puts it in (SIG-Multicluster, KEP-4322). Absent when it has none.
 	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
 
+	// LabelInventoryMemberID identifies the cluster of a ClusterProfile to consumers: it is
+	// the same for the same cluster in every namespace, for as long as it is a member, and
+	// never empty (SIG-Multicluster, KEP-4322). Here it is the name of the ManagedCluster,
+	// which a hub keeps when it is restored. The API's Go package has no constant for it yet.
+	LabelInventoryMemberID = "multicluster.x-k8s.io/inventory-member-id"
+
 	// ProfileConditionJoined is the ClusterProfile condition that says whether the
 	// cluster has ever joined the hub. KEP-4322 defines it; the API's Go package
 	// has no constant for it.

@@ -85,6 +85,7 @@ func setMetadata(
 	labels[contract.LabelManagedBy] = contract.ManagedBy
 	labels[contract.LabelClusterManager] = contract.ClusterManagerName
 	labels[contract.LabelClusterName] = cluster.Name
+	labels[contract.LabelInventoryMemberID] = cluster.Name
 	if set := cluster.Labels[clusterv1beta2.ClusterSetLabel]; set != "" {
 		labels[contract.LabelClusterSet] = set
 	} else {

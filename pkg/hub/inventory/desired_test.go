@@ -51,10 +51,11 @@ func TestDesiredProfile(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "ns", Name: "c",
 				Labels: map[string]string{
-					"app.kubernetes.io/managed-by":            "cluster-inventory-addon",
-					"x-k8s.io/cluster-manager":                "open-cluster-management",
-					"open-cluster-management.io/cluster-name": "c",
-					"multicluster.x-k8s.io/clusterset":        "s",
+					"app.kubernetes.io/managed-by":              "cluster-inventory-addon",
+					"x-k8s.io/cluster-manager":                  "open-cluster-management",
+					"open-cluster-management.io/cluster-name":   "c",
+					"multicluster.x-k8s.io/clusterset":          "s",
+					"multicluster.x-k8s.io/inventory-member-id": "c",
 				},
 			},
 			Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "c", ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
@@ -149,6 +150,7 @@ func TestDesiredProfile(t *testing.T) {
 		"our labels and name tampered with: repaired": {
 			cluster: cluster(),
 			current: profile(label("x-k8s.io/cluster-manager", "me"), label("open-cluster-management.io/cluster-name", "d"), label("multicluster.x-k8s.io/clusterset", ""),
+				label("multicluster.x-k8s.io/inventory-member-id", ""),
 				func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.DisplayName = "other" }),
 			want: profile(),
 		},
@@ -195,7 +197,7 @@ func TestDesiredProfile(t *testing.T) {
 		"reserved labels are never copied": {
 			cluster: cluster(
 				clusterLabel("inventory.open-cluster-management.io/publish", "x"), clusterLabel("x-k8s.io/cluster-manager", "x"),
-				clusterLabel("multicluster.x-k8s.io/clusterset", "x"), clusterLabel("kueue.x-k8s.io/q", "x"),
+				clusterLabel("multicluster.x-k8s.io/clusterset", "x"), clusterLabel("multicluster.x-k8s.io/inventory-member-id", "x"), clusterLabel("kueue.x-k8s.io/q", "x"),
 				clusterLabel("open-cluster-management.io/cluster-name", "x"), clusterLabel("app.kubernetes.io/managed-by", "x"),
 				clusterLabel("app.kubernetes.io/instance", "x"), clusterLabel("open-cluster-management.io/other", "x")),
 			allow: []string{"*/*"},

@@ -252,11 +252,12 @@ func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.ns, Name: s.c.Name, Generation: 1,
 			Labels: map[string]string{
-				"app.kubernetes.io/managed-by":            "cluster-inventory-addon",
-				"x-k8s.io/cluster-manager":                "open-cluster-management",
-				"open-cluster-management.io/cluster-name": s.c.Name,
-				"multicluster.x-k8s.io/clusterset":        s.members.Name,
-				"env":                                     "prod",
+				"app.kubernetes.io/managed-by":              "cluster-inventory-addon",
+				"x-k8s.io/cluster-manager":                  "open-cluster-management",
+				"open-cluster-management.io/cluster-name":   s.c.Name,
+				"multicluster.x-k8s.io/clusterset":          s.members.Name,
+				"multicluster.x-k8s.io/inventory-member-id": s.c.Name,
+				"env": "prod",
 			},
 			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": "env"},
 		},

@@ -29,9 +29,10 @@ func (r *rawWriter) profile(namespace string, i int) *inventoryv1alpha1.ClusterP
 	name := r.clusters.names[i]
 	return &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
-			"open-cluster-management.io/cluster-name": name,
-			"x-k8s.io/cluster-manager":                r.manager,
-			"multicluster.x-k8s.io/clusterset":        allSet,
+			"open-cluster-management.io/cluster-name":   name,
+			"x-k8s.io/cluster-manager":                  r.manager,
+			"multicluster.x-k8s.io/clusterset":          allSet,
+			"multicluster.x-k8s.io/inventory-member-id": name,
 		}},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{
 			DisplayName: name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: r.manager},

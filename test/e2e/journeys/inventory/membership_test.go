@@ -34,10 +34,11 @@ func TestClusterJoins(t *testing.T) {
 	managed := &clusterv1.ManagedCluster{}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), types.NamespacedName{Name: journeys.Cluster1}, managed))
 	for key, want := range map[string]string{
-		"x-k8s.io/cluster-manager":                "open-cluster-management",
-		"open-cluster-management.io/cluster-name": journeys.Cluster1,
-		"multicluster.x-k8s.io/clusterset":        s,
-		journeys.MarkLabel:                        journeys.MarkValue,
+		"x-k8s.io/cluster-manager":                  "open-cluster-management",
+		"open-cluster-management.io/cluster-name":   journeys.Cluster1,
+		"multicluster.x-k8s.io/clusterset":          s,
+		"multicluster.x-k8s.io/inventory-member-id": journeys.Cluster1,
+		journeys.MarkLabel:                          journeys.MarkValue,
 	} {
 		if got := profile.Labels[key]; got != want {
 			t.Errorf("label %s = %q, want %q", key, got, want)
