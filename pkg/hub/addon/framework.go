@@ -89,13 +89,16 @@ func (f *framework) Start(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cached.Start(ctx) }()
 	controllers, err := f.newControllers(ctx, &grants{reader: cached, live: f.live, writer: f.client})
-	if err != nil {
+	if err == nil {
+		err = triggerOnGrantChanges(ctx, cached, controllers.registration.SyncContext().Queue())
+	}
+	switch {
+	case ctx.Err() != nil: // while it waited for a cache
+	case err != nil:
 		return fmt.Errorf("preparing addon-framework: %w", err)
+	default:
+		controllers.start(ctx)
 	}
-	if err := triggerOnGrantChanges(ctx, cached, controllers.registration.SyncContext().Queue()); err != nil {
-		return err
-	}
-	controllers.start(ctx)
 	return <-ended
 }
 

@@ -12,6 +12,9 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/util/workqueue"
 	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // queueRecorder is a queue that notes when keys are to be tried again.
@@ -61,4 +64,34 @@ func TestConflictsWaitForTheCache(t *testing.T) {
 	if diff := cmp.Diff(want, queue.again); diff != "" {
 		t.Errorf("tried again (-want +got):\n%s", diff)
 	}
+}
+
+// A manager that is told to end while its caches are still empty, because the hub does not
+// answer, ends without an error.
+func TestTheFrameworkMayEndWhileItStarts(t *testing.T) {
+	w := newWorld(t)
+	wire, held := &apitest.Wire{}, make(chan struct{})
+	wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Resource == "managedclusteraddons" {
+			return apitest.Fault{Until: held}
+		}
+		return apitest.Fault{}
+	})
+	cfg := wire.Tap(hub.Config(t))
+	cached, err := cache.New(cfg, cache.Options{Scheme: w.Scheme(), ByObject: CacheOptions()})
+	apitest.Must(t, err)
+	apitest.Run(t, cached.Start)
+	t.Cleanup(func() { close(held) })
+	stop := apitest.Run(t, (&framework{
+		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: newOutcomes(w),
+	}).Start)
+	w.Eventually("addons are asked for", func() string {
+		for _, call := range wire.Calls() {
+			if call.Resource == "managedclusteraddons" {
+				return ""
+			}
+		}
+		return "they are not"
+	})
+	stop()
 }

@@ -133,7 +133,16 @@ func (r *revisions) restart(opts Options) {
 	shell := &framework{
 		cfg: cfg, shared: cached, client: r.Client, live: r.Client, outcomes: r.outcomes, opts: opts,
 	}
+	r.wire.Reset()
 	stopShell := apitest.Run(r.shell.on, shell.Start)
+	r.Eventually("the framework reads ManifestWorks", func() string {
+		for _, call := range r.wire.Calls() {
+			if call.Resource == "manifestworks" && call.IsWatch() {
+				return ""
+			}
+		}
+		return "it does not"
+	})
 	r.shell.stop = func() {
 		stopShell()
 		stopCache()
