@@ -52,6 +52,10 @@ test-race: ## Run the tests of the main module under the race detector (needs a 
 e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e
 
+.PHONY: conformance
+conformance: ## Check ClusterProfiles: this addon's, or with CONFORMANCE_ARGS those of any hub (see docs/compatibility.md)
+	hack/conformance.sh
+
 .PHONY: bench-latency
 bench-latency: ## Measure the time from a property edit to the profile, and of a bare watch-and-patch loop
 	hack/bench.sh latency

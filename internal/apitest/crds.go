@@ -86,6 +86,65 @@ func AtomicClusterProfile() CRDs {
 	}
 }
 
+// ClusterProfileInTwoVersions is ClusterProfile as SIG-Multicluster serves it after v0.1.3,
+// a version that is no Go module here: also in v1alpha2, which has the same content without
+// the deprecated credentialProviders, and stricter rules. Stored is v1alpha1.
+func ClusterProfileInTwoVersions() CRDs {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		crds, err := ClusterProfile()()
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range crds {
+			strict := crd.Spec.Versions[0].DeepCopy()
+			strict.Name, strict.Served, strict.Storage = "v1alpha2", true, false
+			makeProfilesStrict(strict.Schema.OpenAPIV3Schema)
+			crd.Spec.Versions = append(crd.Spec.Versions, *strict)
+		}
+		return crds, nil
+	}
+}
+
+func makeProfilesStrict(profile *apiextensionsv1.JSONSchemaProps) {
+	at := func(schema apiextensionsv1.JSONSchemaProps, path ...string) *apiextensionsv1.JSONSchemaProps {
+		for _, name := range path {
+			schema = schema.Properties[name]
+		}
+		return &schema
+	}
+	length := func(schema *apiextensionsv1.JSONSchemaProps, least, most int64) apiextensionsv1.JSONSchemaProps {
+		schema.MinLength, schema.MaxLength = &least, &most
+		return *schema
+	}
+	manager := at(*profile, "spec", "clusterManager")
+	name := length(at(*manager, "name"), 1, 63)
+	name.Pattern = "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+	manager.Properties["name"] = name
+
+	status := at(*profile, "status")
+	delete(status.Properties, "credentialProviders")
+	providers := at(*status, "accessProviders")
+	most := int64(64)
+	providers.MaxItems = &most
+	status.Properties["accessProviders"] = *providers
+	provider := providers.Items.Schema
+	provider.Properties["name"] = length(at(*provider, "name"), 1, 253)
+	cluster := at(*provider, "cluster")
+	cluster.Required = []string{"server"}
+	server := length(at(*cluster, "server"), 1, 2048)
+	server.Pattern = "^https?://[^/]+"
+	cluster.Properties["server"] = server
+	cluster.Properties["tls-server-name"] = length(at(*cluster, "tls-server-name"), 0, 253)
+	proxy := *at(*cluster, "proxy-url")
+	proxy.Pattern = "^((https?|socks5)://.+)?$"
+	cluster.Properties["proxy-url"] = proxy
+	extensions := *at(*cluster, "extensions")
+	asMap := "map"
+	extensions.XListType, extensions.XListMapKeys = &asMap, []string{"name"}
+	cluster.Properties["extensions"] = extensions
+	provider.Properties["cluster"] = *cluster
+}
+
 // ManagedProxyConfiguration is what cluster-proxy brings to the hub.
 func ManagedProxyConfiguration() CRDs {
 	return ModuleFiles(clusterProxy, "charts/cluster-proxy/crds/managedproxyconfigurations.yaml")

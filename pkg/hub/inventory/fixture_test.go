@@ -18,12 +18,13 @@ import (
 )
 
 // Two hubs for stepped tests: ClusterProfiles as SIG-Multicluster defines them, and as
-// Open Cluster Management does. Tests that run a manager use the third and leave it
-// empty, since their managers act on everything there.
+// Open Cluster Management does. Tests that run a manager use the third, which serves
+// ClusterProfiles in v1alpha2, too, and leave it empty, since their managers act on
+// everything there.
 var (
 	mapHub    = apitest.New(apitest.Hub(), apitest.ClusterProfile())
 	atomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
-	wiredHub  = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedProxyConfiguration())
+	wiredHub  = apitest.New(apitest.Hub(), apitest.ClusterProfileInTwoVersions(), apitest.ManagedProxyConfiguration())
 )
 
 func TestMain(m *testing.M) { apitest.Main(m, mapHub, atomicHub, wiredHub) }
