@@ -61,7 +61,7 @@ func run(ctx context.Context, o options) (conformance.Report, error) {
 	if err != nil {
 		return report, err
 	}
-	return report, os.WriteFile(o.report, content, 0o644)
+	return report, os.WriteFile(o.report, content, 0o600)
 }
 
 func (o options) config() (*rest.Config, error) {
