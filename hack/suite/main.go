@@ -78,7 +78,7 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
 	}
-	journeys := []suite{{module: "test/e2e", packages: []string{"./journeys/..."}, sideBySide: 5}}
+	journeys := []suite{{module: "test/e2e", packages: []string{"./journeys/..."}, sideBySide: 6}}
 	switch mode {
 	case "unit":
 		return [][]suite{unit, fleet}, nil

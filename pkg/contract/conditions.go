@@ -52,6 +52,14 @@ const (
 	// it stays, and nothing else of the configuration is applied (status False).
 	ReasonInstallNamespaceChanged = "InstallNamespaceChanged"
 
+	// ReasonHostingRefused: the agent is to run on a hosting cluster on which it cannot,
+	// or to which it would have to move; the message says why (status False).
+	ReasonHostingRefused = "HostingRefused"
+
+	// ReasonInstallNamespaceTaken: the agent of another cluster, which the message names,
+	// has the namespace in which this one is to run (status False).
+	ReasonInstallNamespaceTaken = "InstallNamespaceTaken"
+
 	// ReasonManifestsRefused: the spoke has refused one of the manifests for half a
 	// minute, for instance because the install namespace is being deleted; its work
 	// agent tries again (status False).
@@ -80,6 +88,11 @@ const (
 	// Secret now, and works with the previous one; the message names the Secret and
 	// what is wrong with it (status False).
 	ReasonHubKubeconfigInvalid = "HubKubeconfigInvalid"
+
+	// ReasonManagedKubeconfigInvalid: the agent runs on a hosting cluster and lacks
+	// access to the managed one; the message says what is wrong with the Secret that
+	// gives it (status False).
+	ReasonManagedKubeconfigInvalid = "ManagedKubeconfigInvalid"
 
 	// ReasonPublishingStopped: the addon is being removed and its claims are
 	// deleted (status False).

@@ -9,6 +9,11 @@ const (
 	// keeps the agent's kubeconfig for the hub (OCM, pkg/registration/spoke/addon).
 	HubKubeconfigSecret = AddonName + "-hub-kubeconfig"
 
+	// ManagedKubeconfigSecret is the Secret in the agent's namespace on a hosting cluster
+	// with which the administrator gives the agent access to the managed cluster; its key
+	// "kubeconfig" has a kubeconfig.
+	ManagedKubeconfigSecret = AddonName + "-managed-kubeconfig"
+
 	// KeyPrefix starts every label and annotation key of this addon.
 	KeyPrefix = "inventory.open-cluster-management.io/"
 

@@ -18,6 +18,9 @@
 // since, it publishes, reports nothing and is not ready. If the properties cannot be read,
 // the claims stay.
 //
+// The agent may run on another cluster than the spoke (hosted.go). It then waits until it
+// has a kubeconfig of the spoke that works, and reports on the hub what is wrong with it.
+//
 // # Rights
 //
 // These are all the rights that the agent needs. On the spoke, cluster-wide:

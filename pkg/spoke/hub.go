@@ -17,12 +17,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// hubAccess is the client configuration for the hub. The klusterlet replaces what the
-// kubeconfig's Secret holds: the certificate or the token when it is about to expire, and
+// clusterAccess is the client configuration for a cluster that the agent does not run on:
+// the hub or, if the agent is hosted, the spoke. The klusterlet replaces what the Secret
+// with the hub's kubeconfig holds: the certificate or the token when it is about to expire, and
 // all of it when it registers the agent anew. client-go would reload certificates every
 // five minutes, tokens every minute, and the kubeconfig itself never. So the files are read
 // here, all at once, and a configuration names none.
-type hubAccess struct {
+type clusterAccess struct {
 	path string
 
 	// proxyCA are CA certificates for a proxy on the way to the hub, besides those for
@@ -36,7 +37,7 @@ type hubAccess struct {
 // current returns the configuration. The pointer stays the same as long as the kubeconfig
 // and the files that it names do. If there is an error, it returns the previous
 // configuration as well.
-func (h *hubAccess) current() (*rest.Config, error) {
+func (h *clusterAccess) current() (*rest.Config, error) {
 	cfg, digest, err := h.read()
 	if err != nil {
 		// The files may have been replaced between one and the next.
@@ -82,7 +83,7 @@ const (
 )
 
 // read returns the configuration and a digest of all that it was made of.
-func (h *hubAccess) read() (*rest.Config, [sha256.Size]byte, error) {
+func (h *clusterAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
 	content, err := os.ReadFile(h.path)
 	if err != nil {
@@ -155,8 +156,12 @@ func trust(cfg *rest.Config, bundle string) {
 }
 
 // withoutProxy makes a configuration ignore the proxy of the environment, which leads
-// to the hub. The spoke's own API server is reached directly.
+// to the hub. The spoke's own API server is reached directly, unless its kubeconfig names
+// a proxy.
 func withoutProxy(cfg *rest.Config) *rest.Config {
+	if cfg.Proxy != nil {
+		return cfg
+	}
 	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	return cfg
 }

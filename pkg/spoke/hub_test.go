@@ -81,7 +81,7 @@ func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, "kubeconfig")
 			apitest.Must(t, os.WriteFile(path, []byte(test.kubeconfig), 0o600))
-			cfg, err := (&hubAccess{path: path, proxyCA: test.ca}).current()
+			cfg, err := (&clusterAccess{path: path, proxyCA: test.ca}).current()
 			apitest.Must(t, err)
 			through, err := url.Parse(proxy)
 			apitest.Must(t, err)
@@ -179,7 +179,7 @@ func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
 	}
 	first, second := pair(), pair()
 	secret := &mounted{t: t, dir: t.TempDir()}
-	hub := &hubAccess{path: filepath.Join(secret.dir, "kubeconfig")}
+	hub := &clusterAccess{path: filepath.Join(secret.dir, "kubeconfig")}
 	var last *rest.Config
 	for _, step := range []struct {
 		name    string

@@ -31,12 +31,21 @@ const userAgent = contract.AddonName + "-agent"
 // the kubeconfig of the spoke cannot be read, an address cannot be bound. That of the hub
 // is waited for, because properties are published without it.
 func Run(ctx context.Context, opts Options) error {
+	hub := &clusterAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
+	if opts.Hosted {
+		return runHosted(ctx, hub, opts)
+	}
 	cfg, err := kube.Config(opts.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	withoutProxy(cfg).UserAgent = userAgent
-	hub := &hubAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
+	cfg.UserAgent = userAgent
+	return run(ctx, cfg, hub, opts)
+}
+
+// run publishes from one spoke until ctx ends.
+func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options) error {
+	cfg = withoutProxy(cfg)
 	mgr, err := newManager(ctx, cfg, opts)
 	if err != nil {
 		return err

@@ -17,6 +17,10 @@ type Options struct {
 	// account of the pod the agent runs in.
 	Kubeconfig string
 
+	// Hosted: the agent runs on another cluster than the spoke, and waits for its
+	// kubeconfig, which the administrator provides.
+	Hosted bool
+
 	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
 	// writes to a Secret. It may be replaced while the agent runs.
 	HubKubeconfig string
@@ -62,6 +66,8 @@ func newOptions() *Options {
 func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"path of the spoke's kubeconfig (default: the pod's service account)")
+	flags.BoolVar(&o.Hosted, "hosted", o.Hosted,
+		"run on another cluster than the spoke: wait for --kubeconfig, and report on the hub what is wrong with it")
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "path of the hub's kubeconfig")
 	flags.StringVar(&o.ClusterName, "cluster-name", o.ClusterName, "name of the ManagedCluster (required)")
 	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn (required)")
@@ -88,6 +94,9 @@ func (o *Options) Validate() error {
 	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
 	mistakes.Required("addon-uid", o.AddonUID)
 	mistakes.Required("hub-kubeconfig", o.HubKubeconfig)
+	if o.Hosted {
+		mistakes.Required("kubeconfig", o.Kubeconfig)
+	}
 	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
 	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
 	if o.ClaimLimit < 0 {

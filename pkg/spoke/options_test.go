@@ -63,6 +63,9 @@ func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
 			args: run("--kubeconfig=" + missing), code: 1,
 			want: `agent: reading kubeconfig "` + missing + `": open ` + missing + `: no such file or directory`,
 		},
+		"hosted, without a kubeconfig": {
+			args: run("--hosted"), code: 2, want: "agent: --kubeconfig: is required",
+		},
 		"address that cannot be bound": {
 			args: run("--kubeconfig="+good, "--hub-kubeconfig="+good, "--health-probe-bind-address=192.0.2.1:1"), code: 1,
 			want: "agent: starting on the spoke: error listening on 192.0.2.1:1: listen tcp 192.0.2.1:1: bind: cannot assign requested address",
@@ -113,7 +116,7 @@ func TestHubAccessFollowsTheFile(t *testing.T) {
 		agent.Host = host
 		apitest.Must(t, os.WriteFile(path, apitest.Kubeconfig(t, agent, ""), 0o600))
 	}
-	hub := &hubAccess{path: path}
+	hub := &clusterAccess{path: path}
 	if cfg, err := hub.current(); err == nil || cfg != nil {
 		t.Fatalf("without a file: %v, %v", cfg, err)
 	}

@@ -52,6 +52,8 @@ type state struct {
 	Access bool `json:"access,omitempty"`
 	// Token is true when addons of TokenSpoke register by token.
 	Token bool `json:"token,omitempty"`
+	// Hosted is true when HostingSpoke hosts the klusterlet of HostedSpoke.
+	Hosted bool `json:"hosted,omitempty"`
 	// Network is the second octet of the loopback addresses of the pods.
 	Network int `json:"network"`
 	// Ports by what listens there, such as "cluster1/apiserver".

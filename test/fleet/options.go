@@ -21,13 +21,20 @@ type Options struct {
 	// Token makes the klusterlet of TokenSpoke register addons by token, in place of
 	// certificates. A fleet that has it keeps it.
 	Token bool
+	// Hosted makes HostingSpoke the place where the klusterlet of HostedSpoke keeps what
+	// addons need on a hosting cluster. A fleet that has it keeps it.
+	Hosted bool
 	// CredentialLifetime is how long the certificates that the hub signs from now on are
 	// valid, and the tokens of addons; as long as they are by default when 0.
 	CredentialLifetime time.Duration
 }
 
-// TokenSpoke is the spoke that Options.Token is about.
-const TokenSpoke = "cluster2"
+// The spokes that Options.Token and Options.Hosted are about.
+const (
+	TokenSpoke   = "cluster2"
+	HostedSpoke  = "cluster2"
+	HostingSpoke = "cluster1"
+)
 
 func (o *Options) complete() error {
 	if o.Name == "" {

@@ -23,8 +23,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
+// management is the cluster on which the klusterlet of a spoke keeps what is its own.
+func (f *Fleet) management(spoke string) string {
+	if f.state.Hosted && spoke == HostedSpoke {
+		return HostingSpoke
+	}
+	return spoke
+}
+
 func (f *Fleet) spokeOCM(binary, name string) ocm.Spoke {
+	namespace := ocm.AgentNamespace
+	if f.management(name) != name {
+		namespace = "klusterlet-" + name
+	}
 	return ocm.Spoke{
+		Management: f.Kubeconfig(f.management(name)), Namespace: namespace,
 		Binary: binary, Cluster: name, Server: f.server(name),
 		Kubeconfig: f.Kubeconfig(name),
 		Bootstrap:  f.path(name, "bootstrap.kubeconfig"),
@@ -59,7 +72,14 @@ func (f *Fleet) startSpokeOCM(
 	if err := f.writeBootstrap(ctx, spoke.Bootstrap); err != nil {
 		return err
 	}
-	if err := f.register(ctx, spoke, c, report); err != nil {
+	management, err := f.Client(f.management(name))
+	if err != nil {
+		return err
+	}
+	if err := objects.Apply(ctx, management, objects.Namespaces(spoke.Namespace)...); err != nil {
+		return err
+	}
+	if err := f.register(ctx, spoke, management, report); err != nil {
 		return err
 	}
 	if err := f.Ensure(ctx, spoke.WorkAgent()); err != nil {
@@ -105,7 +125,7 @@ func (f *Fleet) register(ctx context.Context, spoke ocm.Spoke, c client.Client, 
 		if err := f.Stop(ctx, agent.Name); err != nil {
 			return err
 		}
-		access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ocm.AgentNamespace, Name: ocm.HubAccessSecret}}
+		access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: spoke.Namespace, Name: ocm.HubAccessSecret}}
 		if err := client.IgnoreNotFound(c.Delete(ctx, access)); err != nil {
 			return err
 		}

@@ -90,6 +90,7 @@ func (f *Fleet) plan(o Options, access bool, report *progress.Report) error {
 	f.state.Spokes = max(o.Spokes, f.state.Spokes)
 	f.state.Access = f.state.Access || access
 	f.state.Token = f.state.Token || o.Token
+	f.state.Hosted = f.state.Hosted || o.Hosted
 	if f.state.Network == 0 {
 		network, err := pickNetwork(f.Dir, claimNetwork)
 		if err != nil {

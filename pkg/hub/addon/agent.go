@@ -89,6 +89,7 @@ func (r *refusal) Is(target error) bool { return target == errHeld }
 // observed are the framework's caches.
 type observed struct {
 	addons      toolscache.KeyGetter
+	places      toolscache.Indexer // addons by indexAddonByPlace
 	works       toolscache.Indexer
 	definitions addonlisters.ClusterManagementAddOnLister
 	configs     *configurations
@@ -166,6 +167,7 @@ func (a *inventoryAgent) manifestsForCleanup(
 	if err != nil {
 		return nil, err
 	}
+	values = a.hosted(addon, values)
 	values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
 	renderer, err := a.renderers.of(values)
 	if err != nil {
@@ -181,6 +183,9 @@ func (a *inventoryAgent) decide(
 ) (Values, choice, *refusal) {
 	common, chosen, refused := a.choose(addon)
 	if refused != nil || !chosen.known {
+		return Values{}, chosen, refused
+	}
+	if refused = a.refuseHost(addon, there); refused != nil {
 		return Values{}, chosen, refused
 	}
 	values, refused := decideValues(common, chosen, place{
@@ -202,7 +207,9 @@ func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common
 	}
 	chosen, refused := decideConfiguration(addon, definition, a.configs.find)
 	chosen.known = chosen.known && revision.known
-	return commonValues(revision, flags), chosen, refused
+	values := commonValues(revision, flags)
+	values.Values = a.hosted(addon, values.Values)
+	return values, chosen, refused
 }
 
 // definition returns the ClusterManagementAddOn, or nil.
@@ -271,6 +278,15 @@ func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (depl
 			works = append(works, work)
 		}
 	}
+	onHost, err := a.works.ByIndex(index.ManifestWorkByHostedAddon, addon.Namespace+"/"+addon.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range onHost {
+		if work, ok := obj.(*workv1.ManifestWork); ok && isDeployedFor(work, addon) {
+			works = append(works, work)
+		}
+	}
 	return works, nil
 }
 
@@ -288,6 +304,9 @@ func (a *inventoryAgent) permit(
 		if _, _, refused := a.choose(addon); refused != nil {
 			return refused
 		}
+		if refused := a.refuseHost(addon, nil); refused != nil {
+			return refused
+		}
 	}
 	return a.grants.apply(ctx, cluster, addon)
 }
@@ -303,12 +322,12 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if namespace := there.namespace(); namespace != "" {
 		return namespace, nil
 	}
-	common, chosen, refused := a.choose(addon)
-	switch {
-	case refused == nil && chosen.known && chosen.configuration != nil:
-		return common.with(chosen.configuration.overrides).InstallNamespace, nil
-	case refused == nil && chosen.known:
-		return common.InstallNamespace, nil
+	wanted, refused := a.wantedNamespace(addon)
+	if refused == nil {
+		refused = a.refuseHost(addon, there)
+	}
+	if refused == nil && wanted != "" {
+		return wanted, nil
 	}
 	// The framework has put a default into the addon it passed.
 	if cached, ok, _ := a.addons.GetByKey(queueKey(addon.Namespace)); ok {
@@ -335,6 +354,8 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 		},
 		SupportedConfigGVRs:             supportedResources(),
 		AgentInstallNamespace:           a.namespace,
+		HostedModeEnabled:               true,
+		HostedModeInfoFunc:              a.mode,
 		AgentDeployTriggerClusterFilter: clusterMatters,
 		HealthProber: &agent.HealthProber{
 			Type: agent.HealthProberTypeWork,

@@ -22,7 +22,8 @@ import (
 // of the previous installation is still there.
 func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
-		index.ManifestWorkByAddon: index.IndexManifestWorkByAddon,
+		index.ManifestWorkByAddon:       index.IndexManifestWorkByAddon,
+		index.ManifestWorkByHostedAddon: index.IndexManifestWorkByHostedAddon,
 	})
 	a := &inventoryAgent{observed: observed{works: works}}
 	addon := ocmtest.Addon("c1")
@@ -66,7 +67,10 @@ func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
 func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	renderers, err := newRenderers(values().of("", ""))
 	apitest.Must(t, err)
-	byAddon := toolscache.Indexers{index.ManifestWorkByAddon: index.IndexManifestWorkByAddon}
+	byAddon := toolscache.Indexers{
+		index.ManifestWorkByAddon:       index.IndexManifestWorkByAddon,
+		index.ManifestWorkByHostedAddon: index.IndexManifestWorkByHostedAddon,
+	}
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
 		addons:      toolscache.NewStore(toolscache.MetaNamespaceKeyFunc),
 		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, byAddon),

@@ -264,6 +264,8 @@ func TestConfigurations(t *testing.T) {
 	t.Run("registries", func(t *testing.T) { registries(r.in(t)) })
 	t.Run("a spoke that refuses", func(t *testing.T) { refusingSpoke(r.in(t)) })
 	t.Run("removal without it", func(t *testing.T) { removedWithout(r.in(t)) })
+	t.Run("hosted", func(t *testing.T) { hosted(r.in(t)) })
+	t.Run("two in one namespace", func(t *testing.T) { twoInOneNamespace(r.in(t)) })
 	t.Run("for all clusters", func(t *testing.T) { forAllClusters(r.in(t)) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -135,16 +136,32 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	}
 }
 
-// waitsForCleanup reports whether the addon has the framework's finalizer.
-func waitsForCleanup(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.Contains(addon.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
+// cleanupFinalizers are those with which the framework waits for the clean-up of a
+// cluster, and of what is on its hosting cluster.
+var cleanupFinalizers = []string{
+	addonv1beta1.AddonPreDeleteHookFinalizer,
+	addonv1beta1.AddonHostingPreDeleteHookFinalizer,
+	addonv1beta1.AddonHostingManifestFinalizer,
 }
 
-// releasedAddon returns the addon without the framework's finalizer. Other finalizers
+// waitsForCleanup reports whether the addon has one of the framework's finalizers.
+func waitsForCleanup(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(addon.Finalizers, func(f string) bool { return slices.Contains(cleanupFinalizers, f) })
+}
+
+// isHostedAddon reports whether an addon has manifests on a hosting cluster.
+func isHostedAddon(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingManifestFinalizer) ||
+		slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
+}
+
+// releasedAddon returns the addon without the framework's finalizers. Other finalizers
 // stay.
 func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	released := addon.DeepCopy()
-	released.Finalizers = without(released.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
+	for _, finalizer := range cleanupFinalizers {
+		released.Finalizers = without(released.Finalizers, finalizer)
+	}
 	return released
 }
 
@@ -202,7 +219,7 @@ const maxReasonBytes = 300
 // addon's ManifestWorks.
 func whyNotCleanedUp(works []workv1.ManifestWork) string {
 	name := constants.PreDeleteHookWorkName(contract.AddonName)
-	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool { return work.Name == name })
+	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool { return strings.HasPrefix(work.Name, name) })
 	if at < 0 {
 		return fmt.Sprintf("there is no ManifestWork %s that would bring it there", name)
 	}

@@ -43,6 +43,9 @@ type Values struct {
 	// InstallNamespace is the agent's namespace on the spoke.
 	InstallNamespace string
 
+	// Hosted: the agent runs on another cluster than the one that it works on.
+	Hosted bool
+
 	// Image and PullPolicy are the agent's and the clean-up Job's, and PullSecrets the
 	// names of Secrets with which the image is pulled.
 	Image       string
@@ -152,11 +155,13 @@ func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
 		if err := v.fill(object); err != nil {
 			return nil, err
 		}
-		plain, err := withoutStatus(object)
-		if err != nil {
-			return nil, err
+		for _, placed := range v.place(object) {
+			plain, err := withoutStatus(placed)
+			if err != nil {
+				return nil, err
+			}
+			rendered = append(rendered, plain)
 		}
-		rendered = append(rendered, plain)
 	}
 	return rendered, nil
 }

@@ -136,6 +136,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	values := Values{
 		Manifests:        revisionOf(agent),
 		InstallNamespace: agent.Namespace,
+		Hosted:           isHosted(agent),
 		Image:            container.Image,
 		PullPolicy:       string(container.ImagePullPolicy),
 		NodeSelector:     pod.NodeSelector,

@@ -20,6 +20,9 @@
 // A rollout goes on when a ManifestWork is available. work_writer.go writes into each when
 // that is (desired_rules.go).
 //
+// An agent may run on another cluster than its own (hosting.go). desired_hosting.go says
+// which manifests go where, decide_hosting.go where an agent must not run.
+//
 // Certificate requests are approved by the controller hub.csr-approval (approver.go),
 // as decide_approval.go judges them.
 //
@@ -30,7 +33,8 @@
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
-//     addon-cluster-inventory-pre-delete in the cluster namespaces (framework);
+//     addon-cluster-inventory-pre-delete in the cluster namespaces, and those of hosted
+//     agents in the namespaces of their hosting clusters (framework);
 //   - status and finalizers of the ManagedClusterAddOns named cluster-inventory
 //     (framework; the klusterlet, OCM's addon manager, the agent and hub.conditions
 //     write other parts of the same status);

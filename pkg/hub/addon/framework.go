@@ -119,7 +119,7 @@ type controllers struct {
 	informers []interface{ Start(stop <-chan struct{}) }
 	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
 	revisions *revisionInformer
-	addons    toolscache.KeyListerGetter
+	addons    toolscache.Indexer
 }
 
 // newControllers returns the controllers with informers restricted to this addon.
@@ -184,7 +184,8 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	}
 	revisions := newRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
-		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
+		addons: addons.Informer().GetIndexer(), places: addons.Informer().GetIndexer(),
+		works:       works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
@@ -211,6 +212,9 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		return nil, err
 	}
 	if _, err := addons.informer.AddEventHandler(f.onGoneAddons()); err != nil {
+		return nil, err
+	}
+	if _, err := addons.informer.AddEventHandler(c.onNeighbors()); err != nil {
 		return nil, err
 	}
 	for _, read := range []*configurations{configs, revisions} {
@@ -340,13 +344,22 @@ func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []stri
 	}
 }
 
+// enqueue makes the framework reconcile a cluster's addon.
+func (c *controllers) enqueue(cluster string) {
+	for _, controller := range []factory.Controller{c.registration, c.deploy} {
+		controller.SyncContext().Queue().Add(queueKey(cluster))
+	}
+}
+
 // onNewClusters makes the framework reconcile the addon of a cluster that it did not
-// know yet: it leaves an addon alone that it sees before its cluster.
+// know yet, and those whose agents it hosts: the framework leaves an addon alone that it
+// sees before its cluster.
 func (c *controllers) onNewClusters() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, isInInitialList bool) {
 		if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
-			for _, controller := range c.perCluster() {
-				controller.SyncContext().Queue().Add(queueKey(cluster.Name))
+			c.enqueue(cluster.Name)
+			for _, hosted := range c.agentsOn(cluster.Name) {
+				c.enqueue(hosted.Namespace)
 			}
 		}
 	}}
@@ -370,7 +383,9 @@ func queueKey(cluster string) string { return cluster + "/" + contract.AddonName
 // addIndexers adds the indexes that the framework's controllers and this package use.
 func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) error {
 	if err := works.AddIndexers(toolscache.Indexers{
-		index.ManifestWorkByAddon: index.IndexManifestWorkByAddon,
+		index.ManifestWorkByAddon:           index.IndexManifestWorkByAddon,
+		index.ManifestWorkByHostedAddon:     index.IndexManifestWorkByHostedAddon,
+		index.ManifestWorkHookByHostedAddon: index.IndexManifestWorkHookByHostedAddon,
 	}); err != nil {
 		return err
 	}
@@ -383,6 +398,7 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 		index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
 		index.AddonByConfig:                  indexOwnConfigurations,
 		indexAddonByConfiguration:            index.IndexAddonByConfig,
+		indexAddonByPlace:                    indexPlace,
 	})
 }
 

@@ -214,6 +214,8 @@ func (r *revisionInformer) onError(ctx context.Context, reflector *toolscache.Re
 var frameworkConditions = []string{
 	addonv1beta1.ManagedClusterAddOnRegistrationApplied,
 	addonv1beta1.ManagedClusterAddOnManifestApplied,
+	addonv1beta1.ManagedClusterAddOnHostingClusterValidity,
+	addonv1beta1.ManagedClusterAddOnHostingManifestApplied,
 	addonv1beta1.ManagedClusterAddOnHookManifestCompleted,
 	addonv1beta1.ManagedClusterAddOnConditionAvailable,
 }

@@ -93,6 +93,10 @@ func (r *Reconciler) releaseAddon(
 	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
 		return client.IgnoreNotFound(err)
 	}
+	hosted, err := r.hostedWorks(ctx, addon)
+	if err != nil {
+		return err
+	}
 	message := leftBehind(addon.Namespace, r.limits.unreachable)
 	if stuck {
 		// Read first: the works go with the addon.
@@ -100,7 +104,14 @@ func (r *Reconciler) releaseAddon(
 		if err != nil {
 			return err
 		}
+		works = append(works, hosted...)
 		message = notCleanedUp(addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(works))
+	}
+	// Those in the namespace of a hosting cluster do not go with the addon.
+	for i := range hosted {
+		if err := r.Client.Delete(ctx, &hosted[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ManifestWork %s/%s: %w", hosted[i].Namespace, hosted[i].Name, err)
+		}
 	}
 	if err := r.patch(ctx, releasedAddon(addon), addon); err != nil {
 		return client.IgnoreNotFound(err)
@@ -139,6 +150,23 @@ func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.Manife
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
 	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
+	}
+	return works.Items, nil
+}
+
+// hostedWorks reads this addon's ManifestWorks for a cluster whose agent another one hosts.
+func (r *Reconciler) hostedWorks(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
+) ([]workv1.ManifestWork, error) {
+	if !isHostedAddon(addon) {
+		return nil, nil
+	}
+	works := &workv1.ManifestWorkList{}
+	ours := client.MatchingLabels{
+		addonv1beta1.AddonLabelKey: contract.AddonName, addonv1beta1.AddonNamespaceLabelKey: addon.Namespace,
+	}
+	if err := r.Live.List(ctx, works, ours); err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks for cluster %s on its hosting cluster: %w", addon.Namespace, err)
 	}
 	return works.Items, nil
 }

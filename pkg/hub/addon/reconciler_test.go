@@ -13,6 +13,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,10 +32,13 @@ type removal struct {
 	addon *addonv1beta1.ManagedClusterAddOn
 }
 
-func newRemoval(t *testing.T, available metav1.ConditionStatus) *removal {
+func newRemoval(t *testing.T, available metav1.ConditionStatus, finalizers ...string) *removal {
 	t.Helper()
 	w := newWorld(t)
-	addon := w.addon(hookFinalizer, foreignFinalizer)
+	if len(finalizers) == 0 {
+		finalizers = []string{hookFinalizer}
+	}
+	addon := w.addon(append(finalizers, foreignFinalizer)...)
 	w.cluster(addon.Namespace, available)
 	w.MustDelete(addon)
 	w.wire.Reset()
@@ -60,6 +64,49 @@ func (r *removal) finalizers() []string {
 	addon := r.addon.DeepCopy()
 	r.MustGet(addon)
 	return addon.Finalizers
+}
+
+// What is on a hosting cluster does not go with the addon.
+func TestReconcileLetsGoOfAHostedAgentAndOfWhatIsOnItsHost(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionTrue,
+		"addon.open-cluster-management.io/hosting-addon-pre-delete", "addon.open-cluster-management.io/hosting-manifests-cleanup")
+	host := r.Namespace("host", nil)
+	work := func(name, of string) *workv1.ManifestWork {
+		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: host, Name: name, Labels: map[string]string{
+			addonv1beta1.AddonLabelKey: "cluster-inventory", addonv1beta1.AddonNamespaceLabelKey: of,
+		}}}
+	}
+	deploy := work("addon-cluster-inventory-deploy-hosting-"+r.addon.Namespace+"-0", r.addon.Namespace)
+	cleanup := work("addon-cluster-inventory-pre-delete-hosting-"+r.addon.Namespace, r.addon.Namespace)
+	others := work("addon-cluster-inventory-deploy-hosting-another-0", "another")
+	r.MustCreate(deploy, cleanup, others)
+	apitest.EditStatus(r, cleanup, func(w *workv1.ManifestWork) {
+		w.Status.Conditions = []metav1.Condition{{
+			Type: "Applied", Status: "False", Reason: "R", Message: "no such namespace", LastTransitionTime: metav1.Now(),
+		}}
+	})
+
+	if _, err := r.reconcile(); err != nil || !r.Find(deploy.DeepCopy()) {
+		t.Fatalf("before its time: %v", err)
+	}
+	r.clock.SetTime(time.Now().Add(31 * time.Minute))
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.finalizers(); !slices.Equal(got, []string{foreignFinalizer}) {
+		t.Errorf("finalizers %v", got)
+	}
+	for _, work := range []*workv1.ManifestWork{deploy, cleanup} {
+		if r.Find(work.DeepCopy()) {
+			t.Errorf("%s is left on the host", work.Name)
+		}
+	}
+	if !r.Find(others) {
+		t.Error("another cluster's agent was removed from the host")
+	}
+	if told := <-r.told.Events; !strings.Contains(told, "no such namespace") {
+		t.Errorf("event %q", told)
+	}
 }
 
 func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {

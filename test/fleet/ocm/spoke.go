@@ -18,6 +18,9 @@ type Spoke struct {
 	Binary string
 	// Cluster is the name of the spoke, and Server the URL of its API server.
 	Cluster, Server string
+	// Management is the administrator's kubeconfig of the cluster on which the agents keep
+	// what is their own, in Namespace: the spoke, or one that hosts it.
+	Management, Namespace string
 	// Kubeconfig is the administrator's of the spoke, Bootstrap the one to ask
 	// the hub with, and HubAccess the directory where the agent keeps its access
 	// to the hub.
@@ -45,7 +48,7 @@ func (s Spoke) RegistrationAgent() supervisor.Process {
 			"--cluster-healthcheck-period=10s",
 			"--spoke-external-server-urls="+s.Server,
 		)...)...),
-		Env:   env(AgentNamespace),
+		Env:   env(s.Namespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Registration),
 	}
@@ -72,7 +75,7 @@ func (s Spoke) WorkAgent() supervisor.Process {
 			"--workload-source-config="+s.HubKubeconfig(),
 			"--status-sync-interval=5s",
 		)...),
-		Env:   env(AgentNamespace),
+		Env:   env(s.Namespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Work),
 	}
@@ -83,10 +86,10 @@ func (s Spoke) HubKubeconfig() string { return filepath.Join(s.HubAccess, "kubec
 
 func (s Spoke) common(port int) []string {
 	return []string{
-		"--kubeconfig=" + s.Kubeconfig,
+		"--kubeconfig=" + s.Management,
 		"--spoke-kubeconfig=" + s.Kubeconfig,
 		"--spoke-cluster-name=" + s.Cluster,
-		"--namespace=" + AgentNamespace,
+		"--namespace=" + s.Namespace,
 		"--hub-kubeconfig-dir=" + s.HubAccess,
 		"--disable-leader-election",
 		fmt.Sprintf("--listen=127.0.0.1:%d", port),

@@ -90,7 +90,8 @@ func upCommand(o *options) *cobra.Command {
 	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
 	cmd.Flags().StringSliceVar(
 		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount; "+
-			"token makes the addons of "+fleet.TokenSpoke+" register by token (WITH).",
+			"token makes the addons of "+fleet.TokenSpoke+" register by token; "+
+			"hosted lets "+fleet.HostingSpoke+" host the addons of "+fleet.HostedSpoke+" (WITH).",
 	)
 	return cmd
 }
@@ -106,8 +107,10 @@ func withFromEnv(cmd *cobra.Command, o *options, wanted *fleet.Options) error {
 			wanted.Access = true
 		case "token":
 			wanted.Token = true
+		case "hosted":
+			wanted.Hosted = true
 		default:
-			return fmt.Errorf("WITH=%s: want access or token", what)
+			return fmt.Errorf("WITH=%s: want access, token or hosted", what)
 		}
 	}
 	return nil

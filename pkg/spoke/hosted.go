@@ -1,0 +1,202 @@
+package spoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
+)
+
+// probeTimeout limits one request to the managed cluster that finds out whether it can be
+// worked on.
+const probeTimeout = 10 * time.Second
+
+// runHosted publishes from a cluster that the agent does not run on, as long as it has a
+// kubeconfig for it that works. The administrator provides it, and may replace it.
+func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
+	managed := &clusterAccess{path: opts.Kubeconfig}
+	for ctx.Err() == nil {
+		cfg, err := awaitManaged(ctx, managed, hub, opts)
+		if cfg == nil || err != nil {
+			return err // ctx has ended, or an address cannot be bound
+		}
+		err = whileSame(ctx, managed, cfg, func(ctx context.Context) error {
+			return run(ctx, rest.CopyConfig(cfg), hub, opts)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whileSame runs until ctx ends or the kubeconfig is another one.
+func whileSame(
+	ctx context.Context, managed *clusterAccess, cfg *rest.Config, publish func(context.Context) error,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	followed := make(chan struct{})
+	defer func() {
+		cancel()
+		<-followed
+	}()
+	go func() {
+		defer close(followed)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(slowPoll):
+			}
+			now, err := managed.current()
+			switch {
+			case err != nil:
+				log.FromContext(ctx).Error(err, "Keeping the previous kubeconfig of the managed cluster")
+			case now != cfg:
+				log.FromContext(ctx).Info("Starting again with another kubeconfig of the managed cluster")
+				cancel()
+			}
+		}
+	}()
+	return publish(ctx)
+}
+
+// awaitManaged waits for a kubeconfig of the managed cluster that works, and reports on the
+// hub what it lacks. It returns nil when ctx ends.
+func awaitManaged(ctx context.Context, managed, hub *clusterAccess, opts Options) (*rest.Config, error) {
+	stop, err := serveUnready(ctx, opts.HealthProbeBindAddress)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	for {
+		cfg, lack := usable(ctx, managed, opts)
+		if lack == "" {
+			return cfg, nil
+		}
+		logger := log.FromContext(ctx)
+		logger.Info("Waiting for a kubeconfig of the managed cluster", "problem", lack)
+		if err := reportManaged(ctx, hub, opts, lack); err != nil && ctx.Err() == nil {
+			logger.Error(err, "Cannot report that on the hub")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(slowPoll):
+		}
+	}
+}
+
+// usable returns the configuration for the managed cluster, or what is wrong with it.
+func usable(ctx context.Context, managed *clusterAccess, opts Options) (*rest.Config, string) {
+	cfg, err := managed.current()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && problem(err) == wrongKubeconfig:
+		return nil, "it does not exist, or has no key kubeconfig"
+	case err != nil:
+		return nil, problem(err)
+	}
+	reviews, err := authorizationclient.NewForConfig(withoutProxy(rest.CopyConfig(cfg)))
+	if err != nil {
+		return nil, wrongKubeconfig
+	}
+	for _, needed := range neededOnManaged(opts) {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		review, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needed},
+		}, metav1.CreateOptions{})
+		cancel()
+		switch {
+		case apierrors.IsUnauthorized(err):
+			return nil, "the managed cluster refuses its credentials"
+		case err != nil:
+			log.FromContext(ctx).Info("The managed cluster does not answer", "reason", err.Error())
+			return nil, "the managed cluster cannot be reached with it; the agent's log says why"
+		case !review.Status.Allowed:
+			return nil, fmt.Sprintf("its user may not %s %s", needed.Verb, needed.Resource)
+		}
+	}
+	return cfg, ""
+}
+
+// neededOnManaged are the rights without which nothing works on the managed cluster, one
+// for each of the agent's rules.
+func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
+	return []authorizationv1.ResourceAttributes{
+		{Group: property.Group, Resource: "clusterproperties", Verb: "list"},
+		{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims", Verb: "create"},
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verb: "watch", Name: property.CRDName},
+		{Resource: "configmaps", Verb: "patch", Namespace: opts.InstallNamespace, Name: contract.CleanupMarkerName},
+	}
+}
+
+// reportManaged writes the condition that says what is wrong with the kubeconfig.
+func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack string) error {
+	cfg, err := hub.current()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: newScheme(), Mapper: newMapper()})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	addon := &addonv1beta1.ManagedClusterAddOn{}
+	key := types.NamespacedName{Namespace: opts.ClusterName, Name: contract.AddonName}
+	if err := c.Get(ctx, key, addon); err != nil || addon.UID != types.UID(opts.AddonUID) {
+		return client.IgnoreNotFound(err)
+	}
+	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, metav1.Condition{
+		Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse,
+		Reason: contract.ReasonManagedKubeconfigInvalid,
+		Message: fmt.Sprintf("The Secret %s/%s on the hosting cluster, with the kubeconfig of the managed cluster, "+
+			"cannot be used: %s.", opts.InstallNamespace, contract.ManagedKubeconfigSecret, lack),
+		LastTransitionTime: metav1.Now(),
+	})
+	if err != nil || patch == nil {
+		return err
+	}
+	return client.WithFieldOwner(c, report.ControllerName).Status().Patch(ctx, addon, patch)
+}
+
+// serveUnready answers the probes while there is no manager that does: the process is
+// alive, and not ready.
+func serveUnready(ctx context.Context, address string) (stop func(), err error) {
+	if address == "0" {
+		return func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving the probes: %w", err)
+	}
+	probes := http.NewServeMux()
+	probes.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	probes.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "waiting for a kubeconfig of the managed cluster")
+	})
+	server := &http.Server{Handler: probes, ReadHeaderTimeout: probeTimeout}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }, nil
+}

@@ -1,0 +1,2 @@
+// Package hosted holds the story of a cluster whose agent another one hosts.
+package hosted
