@@ -27,6 +27,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
 )
 
+// looksPerProbe is how many times the kubeconfig is read until the managed cluster is asked
+// again whether it works.
+const looksPerProbe = 6
+
 // probeTimeout limits one request to the managed cluster that finds out whether it can be
 // worked on.
 const probeTimeout = 10 * time.Second
@@ -40,7 +44,7 @@ func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
 		if cfg == nil || err != nil {
 			return err // ctx has ended, or an address cannot be bound
 		}
-		err = whileSame(ctx, managed, cfg, func(ctx context.Context) error {
+		err = whileUsable(ctx, managed, cfg, opts, func(ctx context.Context) error {
 			return run(ctx, rest.CopyConfig(cfg), hub, opts)
 		})
 		if err != nil {
@@ -50,9 +54,10 @@ func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
 	return nil
 }
 
-// whileSame runs until ctx ends or the kubeconfig is another one.
-func whileSame(
-	ctx context.Context, managed *clusterAccess, cfg *rest.Config, publish func(context.Context) error,
+// whileUsable runs until ctx ends, the kubeconfig is another one, or it does not work any
+// more.
+func whileUsable(
+	ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts Options, publish func(context.Context) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	followed := make(chan struct{})
@@ -62,23 +67,39 @@ func whileSame(
 	}()
 	go func() {
 		defer close(followed)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(slowPoll):
-			}
-			now, err := managed.current()
-			switch {
-			case err != nil:
-				log.FromContext(ctx).Error(err, "Keeping the previous kubeconfig of the managed cluster")
-			case now != cfg:
-				log.FromContext(ctx).Info("Starting again with another kubeconfig of the managed cluster")
-				cancel()
-			}
-		}
+		defer cancel()
+		follow(ctx, managed, cfg, opts)
 	}()
 	return publish(ctx)
+}
+
+// follow returns when ctx ends, the kubeconfig is another one, or it does not work at two
+// looks in a row.
+func follow(ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts Options) {
+	logger := log.FromContext(ctx)
+	lacking := 0
+	for look := 1; lacking < 2; look++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(slowPoll):
+		}
+		now, err := managed.current()
+		lack := problem(err)
+		switch {
+		case err == nil && now != cfg:
+			logger.Info("Starting again with another kubeconfig of the managed cluster")
+			return
+		case err == nil && (lacking > 0 || look%looksPerProbe == 0):
+			_, lack = usable(ctx, managed, opts)
+		}
+		if lack == "" {
+			lacking = 0
+			continue
+		}
+		lacking++
+		logger.Info("The kubeconfig of the managed cluster does not work", "problem", lack)
+	}
 }
 
 // awaitManaged waits for a kubeconfig of the managed cluster that works, and reports on the
@@ -197,6 +218,13 @@ func serveUnready(ctx context.Context, address string) (stop func(), err error) 
 		_, _ = io.WriteString(w, "waiting for a kubeconfig of the managed cluster")
 	})
 	server := &http.Server{Handler: probes, ReadHeaderTimeout: probeTimeout}
-	go func() { _ = server.Serve(listener) }()
-	return func() { _ = server.Close() }, nil
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	return func() {
+		_ = server.Close()
+		<-served // and the address is free
+	}, nil
 }

@@ -52,4 +52,10 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w.edit("v1beta1", "location", `{"spec":{"value":"us"}}`)
 	w.eventuallyClaims(map[string]string{"location*": "us"})
 	w.eventuallyCondition("True Published 1 property published.")
+
+	apitest.Must(t, os.Remove(w.opts.Kubeconfig))
+	lacks("it does not exist, or has no key kubeconfig")
+	w.claimsStay(map[string]string{"location*": "us"})
+	write(good)
+	w.eventuallyCondition("True Published 1 property published.")
 }
