@@ -57,6 +57,10 @@ func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, the
 	if len(neighbors) < 2 {
 		return nil
 	}
+	// The framework has put a default namespace into the status of the addon that it passed.
+	if cached, ok, _ := a.addons.GetByKey(queueKey(addon.Namespace)); ok {
+		addon = cached.(*addonv1beta1.ManagedClusterAddOn)
+	}
 	wanted, _ := a.wantedNamespace(addon)
 	var others []resident
 	for _, obj := range neighbors {
