@@ -174,8 +174,8 @@ func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
 // reportManaged writes the condition that says what is wrong with the kubeconfig.
 func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack string) error {
 	cfg, err := hub.current()
-	if err != nil {
-		return err
+	if cfg == nil {
+		return err // otherwise the previous one may still work
 	}
 	c, err := client.New(cfg, client.Options{Scheme: newScheme(), Mapper: newMapper()})
 	if err != nil {

@@ -346,7 +346,7 @@ func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []stri
 
 // enqueue makes the framework reconcile a cluster's addon.
 func (c *controllers) enqueue(cluster string) {
-	for _, controller := range []factory.Controller{c.registration, c.deploy} {
+	for _, controller := range c.perCluster() {
 		controller.SyncContext().Queue().Add(queueKey(cluster))
 	}
 }
