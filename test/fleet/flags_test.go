@@ -227,3 +227,28 @@ func TestRegistrationByTokenAndShortLivesAreFlags(t *testing.T) {
 		t.Errorf("added flags (-want +got):\n%s", diff)
 	}
 }
+
+// A hosted klusterlet keeps its access to the hub beside that of its hosting cluster's own:
+// two that shared it would ask for a new certificate each time the other has got one.
+func TestAHostedKlusterletHasASecretOfItsOwn(t *testing.T) {
+	f := testFleet(t, 3)
+	f.state.Hosted = true
+	users := map[string]string{}
+	for _, name := range f.Spokes() {
+		var where []string
+		for _, arg := range f.spokeOCM("", name).RegistrationAgent().Args {
+			if strings.HasPrefix(arg, "--kubeconfig=") || strings.HasPrefix(arg, "--hub-kubeconfig-secret=") {
+				where = append(where, arg)
+			}
+		}
+		place := strings.Join(where, " ")
+		if other, taken := users[place]; taken {
+			t.Errorf("%s and %s share %s", other, name, place)
+		}
+		users[place] = name
+	}
+	host := f.spokeOCM("", HostingSpoke).RegistrationAgent().Args
+	if !slices.Contains(host, "--hub-kubeconfig-secret=hub-kubeconfig-secret") {
+		t.Errorf("the hosting cluster's own: %v", host)
+	}
+}

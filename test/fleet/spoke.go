@@ -32,12 +32,9 @@ func (f *Fleet) management(spoke string) string {
 }
 
 func (f *Fleet) spokeOCM(binary, name string) ocm.Spoke {
-	namespace := ocm.AgentNamespace
-	if f.management(name) != name {
-		namespace = "klusterlet-" + name
-	}
+	management := f.management(name)
 	return ocm.Spoke{
-		Management: f.Kubeconfig(f.management(name)), Namespace: namespace,
+		Management: f.Kubeconfig(management), Hosted: management != name,
 		Binary: binary, Cluster: name, Server: f.server(name),
 		Kubeconfig: f.Kubeconfig(name),
 		Bootstrap:  f.path(name, "bootstrap.kubeconfig"),
@@ -76,7 +73,7 @@ func (f *Fleet) startSpokeOCM(
 	if err != nil {
 		return err
 	}
-	if err := objects.Apply(ctx, management, objects.Namespaces(spoke.Namespace)...); err != nil {
+	if err := objects.Apply(ctx, management, objects.Namespaces(ocm.AgentNamespace)...); err != nil {
 		return err
 	}
 	if err := f.register(ctx, spoke, management, report); err != nil {
@@ -125,7 +122,7 @@ func (f *Fleet) register(ctx context.Context, spoke ocm.Spoke, c client.Client, 
 		if err := f.Stop(ctx, agent.Name); err != nil {
 			return err
 		}
-		access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: spoke.Namespace, Name: ocm.HubAccessSecret}}
+		access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ocm.AgentNamespace, Name: spoke.HubAccessSecret()}}
 		if err := client.IgnoreNotFound(c.Delete(ctx, access)); err != nil {
 			return err
 		}

@@ -8,9 +8,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// HubAccessSecret is the Secret on the spoke, in AgentNamespace, that holds the
-// registration agent's access to the hub.
-const HubAccessSecret = "hub-kubeconfig-secret"
+// hubAccessSecret is the Secret, in AgentNamespace, that holds a registration agent's
+// access to the hub.
+const hubAccessSecret = "hub-kubeconfig-secret"
 
 // Spoke is the agents on a spoke.
 type Spoke struct {
@@ -19,8 +19,10 @@ type Spoke struct {
 	// Cluster is the name of the spoke, and Server the URL of its API server.
 	Cluster, Server string
 	// Management is the administrator's kubeconfig of the cluster on which the agents keep
-	// what is their own, in Namespace: the spoke, or one that hosts it.
-	Management, Namespace string
+	// what is their own, in AgentNamespace: the spoke, or the one that hosts it.
+	Management string
+	// Hosted is true if that is another cluster than the spoke.
+	Hosted bool
 	// Kubeconfig is the administrator's of the spoke, Bootstrap the one to ask
 	// the hub with, and HubAccess the directory where the agent keeps its access
 	// to the hub.
@@ -44,11 +46,11 @@ func (s Spoke) RegistrationAgent() supervisor.Process {
 			s.addonFlags(),
 			"--cluster-name="+s.Cluster,
 			"--bootstrap-kubeconfig="+s.Bootstrap,
-			"--hub-kubeconfig-secret="+HubAccessSecret,
+			"--hub-kubeconfig-secret="+s.HubAccessSecret(),
 			"--cluster-healthcheck-period=10s",
 			"--spoke-external-server-urls="+s.Server,
 		)...)...),
-		Env:   env(s.Namespace),
+		Env:   env(AgentNamespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Registration),
 	}
@@ -75,7 +77,7 @@ func (s Spoke) WorkAgent() supervisor.Process {
 			"--workload-source-config="+s.HubKubeconfig(),
 			"--status-sync-interval=5s",
 		)...),
-		Env:   env(s.Namespace),
+		Env:   env(AgentNamespace),
 		Tier:  supervisor.TierAgents,
 		Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", s.Ports.Work),
 	}
@@ -84,12 +86,23 @@ func (s Spoke) WorkAgent() supervisor.Process {
 // HubKubeconfig appears when the hub has accepted the registration agent.
 func (s Spoke) HubKubeconfig() string { return filepath.Join(s.HubAccess, "kubeconfig") }
 
+// HubAccessSecret is the Secret with the registration agent's access to the hub. Outside of
+// a pod, all agents of a management cluster have the same namespace, whatever their flag
+// --namespace says, and two that shared this Secret would replace each other's certificate
+// for ever.
+func (s Spoke) HubAccessSecret() string {
+	if s.Hosted {
+		return s.Cluster + "-" + hubAccessSecret
+	}
+	return hubAccessSecret
+}
+
 func (s Spoke) common(port int) []string {
 	return []string{
 		"--kubeconfig=" + s.Management,
 		"--spoke-kubeconfig=" + s.Kubeconfig,
 		"--spoke-cluster-name=" + s.Cluster,
-		"--namespace=" + s.Namespace,
+		"--namespace=" + AgentNamespace,
 		"--hub-kubeconfig-dir=" + s.HubAccess,
 		"--disable-leader-election",
 		fmt.Sprintf("--listen=127.0.0.1:%d", port),
