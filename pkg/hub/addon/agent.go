@@ -89,7 +89,7 @@ func (r *refusal) Is(target error) bool { return target == errHeld }
 // observed are the framework's caches.
 type observed struct {
 	addons      toolscache.KeyGetter
-	places      toolscache.Indexer // addons by indexAddonByPlace
+	hosting     toolscache.Indexer // of addons, with hostIndexers
 	works       toolscache.Indexer
 	definitions addonlisters.ClusterManagementAddOnLister
 	configs     *configurations
@@ -123,12 +123,15 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 // a ManifestWork that is written would say that the configuration was applied. While
 // it is not known which one counts, or that one does not exist because Helm replaces it,
 // it returns what is there, if that was written for the configuration to which the addon
-// refers, and otherwise an error, too. It never returns nothing: the framework takes no
-// manifests for an addon that needs no clean-up. The removal of an addon never waits for
+// refers, and otherwise an error, too. It returns nothing for an addon only that has been
+// cleaned up: the framework takes no manifests for that. The removal of an addon never waits for
 // a configuration: the clean-up Job then has what the agent has.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
+	if !addon.DeletionTimestamp.IsZero() && !waitsForCleanup(addon) {
+		return nil, nil // the framework would add a finalizer, which the API server refuses by now
+	}
 	there, err := a.deployed(addon)
 	if err != nil {
 		return nil, err
@@ -167,8 +170,11 @@ func (a *inventoryAgent) manifestsForCleanup(
 	if err != nil {
 		return nil, err
 	}
-	values = a.hosted(addon, values)
-	values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
+	if a.host(addon) != "" {
+		values = values.hosted()
+	} else {
+		values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
+	}
 	renderer, err := a.renderers.of(values)
 	if err != nil {
 		return nil, err
@@ -188,11 +194,9 @@ func (a *inventoryAgent) decide(
 	if refused = a.refuseHost(addon, there); refused != nil {
 		return Values{}, chosen, refused
 	}
-	values, refused := decideValues(common, chosen, place{
-		cluster:    cluster.Name,
-		registries: cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey],
-		namespace:  there.namespace(),
-	})
+	at := a.place(addon, there)
+	at.registries = cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey]
+	values, refused := decideValues(common, chosen, at)
 	return values, chosen, refused
 }
 
@@ -207,9 +211,7 @@ func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common
 	}
 	chosen, refused := decideConfiguration(addon, definition, a.configs.find)
 	chosen.known = chosen.known && revision.known
-	values := commonValues(revision, flags)
-	values.Values = a.hosted(addon, values.Values)
-	return values, chosen, refused
+	return commonValues(revision, flags), chosen, refused
 }
 
 // definition returns the ClusterManagementAddOn, or nil.
@@ -278,14 +280,8 @@ func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (depl
 			works = append(works, work)
 		}
 	}
-	onHost, err := a.works.ByIndex(index.ManifestWorkByHostedAddon, addon.Namespace+"/"+addon.Name)
-	if err != nil {
-		return nil, err
-	}
-	for _, obj := range onHost {
-		if work, ok := obj.(*workv1.ManifestWork); ok && isDeployedFor(work, addon) {
-			works = append(works, work)
-		}
+	if onHost := a.hostedWork(addon); onHost != nil {
+		works = append(works, onHost)
 	}
 	return works, nil
 }
@@ -301,10 +297,7 @@ func (a *inventoryAgent) permit(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
 	if addon.Status.Namespace == "" {
-		if _, _, refused := a.choose(addon); refused != nil {
-			return refused
-		}
-		if refused := a.refuseHost(addon, nil); refused != nil {
+		if _, refused := a.decideNamespace(addon, nil); refused != nil {
 			return refused
 		}
 	}
@@ -322,23 +315,33 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if namespace := there.namespace(); namespace != "" {
 		return namespace, nil
 	}
-	wanted, refused := a.wantedNamespace(addon)
-	if refused == nil {
-		refused = a.refuseHost(addon, there)
-	}
+	wanted, refused := a.decideNamespace(addon, there)
 	if refused == nil && wanted != "" {
 		return wanted, nil
 	}
 	// The framework has put a default into the addon it passed.
-	if cached, ok, _ := a.addons.GetByKey(queueKey(addon.Namespace)); ok {
-		if namespace := cached.(*addonv1beta1.ManagedClusterAddOn).Status.Namespace; namespace != "" {
-			return namespace, nil
-		}
+	if cached := a.addon(addon.Namespace); cached != nil && cached.Status.Namespace != "" {
+		return cached.Status.Namespace, nil
 	}
 	if refused != nil {
 		return "", refused
 	}
 	return "", errHeld
+}
+
+// decideNamespace returns the namespace in which a cluster's agent is to run, empty while it
+// is not known which configuration counts, or why it cannot run.
+func (a *inventoryAgent) decideNamespace(
+	addon *addonv1beta1.ManagedClusterAddOn, there deployed,
+) (string, *refusal) {
+	common, chosen, refused := a.choose(addon)
+	if refused == nil {
+		refused = a.refuseHost(addon, there)
+	}
+	if refused != nil || !chosen.known {
+		return "", refused
+	}
+	return decideNamespace(common, chosen, a.place(addon, there))
 }
 
 // GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens
@@ -355,7 +358,7 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 		SupportedConfigGVRs:             supportedResources(),
 		AgentInstallNamespace:           a.namespace,
 		HostedModeEnabled:               true,
-		HostedModeInfoFunc:              a.mode,
+		HostedModeInfoFunc:              a.frameworkMode,
 		AgentDeployTriggerClusterFilter: clusterMatters,
 		HealthProber: &agent.HealthProber{
 			Type: agent.HealthProberTypeWork,

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	"open-cluster-management.io/addon-framework/pkg/index"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -21,10 +20,7 @@ import (
 // An addon that is enabled again may go to another namespace, although the ManifestWork
 // of the previous installation is still there.
 func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
-	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
-		index.ManifestWorkByAddon:       index.IndexManifestWorkByAddon,
-		index.ManifestWorkByHostedAddon: index.IndexManifestWorkByHostedAddon,
-	})
+	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
 	a := &inventoryAgent{observed: observed{works: works}}
 	addon := ocmtest.Addon("c1")
 	addon.UID = "new"
@@ -67,13 +63,9 @@ func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
 func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	renderers, err := newRenderers(values().of("", ""))
 	apitest.Must(t, err)
-	byAddon := toolscache.Indexers{
-		index.ManifestWorkByAddon:       index.IndexManifestWorkByAddon,
-		index.ManifestWorkByHostedAddon: index.IndexManifestWorkByHostedAddon,
-	}
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
 		addons:      toolscache.NewStore(toolscache.MetaNamespaceKeyFunc),
-		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, byAddon),
+		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
 		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
 		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
 		revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),

@@ -96,22 +96,30 @@ type place struct {
 
 	// namespace is that of the agent that is deployed, empty if there is none.
 	namespace string
+
+	// host is the cluster on which the agent is to run if that is another one, and hostsOwn
+	// the namespace of that cluster's own agent there, if it is deployed.
+	host     string
+	hostsOwn string
+
+	// guestOf returns the cluster whose agent is to run in a namespace of this one, or "".
+	guestOf func(namespace string) string
 }
 
 // decideValues returns the values of a cluster's manifests, without what identifies it:
 // those of all clusters, as its configuration and its registries change them.
 func decideValues(common common, chosen choice, at place) (Values, *refusal) {
-	values, source := common.Values, common.namespaceFrom
+	values := common.Values
 	if chosen.configuration != nil {
 		values = values.with(chosen.configuration.overrides)
-		if chosen.configuration.overrides.installNamespace != "" {
-			source = fmt.Sprintf("AddOnDeploymentConfig %s: spec.agentInstallNamespace", chosen.name)
-		}
 	}
-	if at.namespace != "" && at.namespace != values.InstallNamespace {
-		return Values{}, refuse(contract.ReasonInstallNamespaceChanged,
-			"%s is %s, but the agent runs in %s and is not moved; set it back, or disable the addon on this cluster first",
-			source, values.InstallNamespace, at.namespace)
+	namespace, refused := decideNamespace(common, chosen, at)
+	if refused != nil {
+		return Values{}, refused
+	}
+	values.InstallNamespace = namespace
+	if at.host != "" {
+		values = values.hosted()
 	}
 	if values.Image != common.Image {
 		return values, nil // the configuration's registries come before the cluster's

@@ -1,12 +1,17 @@
 package addon
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"time"
+	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -22,9 +27,9 @@ const (
 	maxNamespaceLength    = 63
 )
 
-// hostedNamespace is where an agent on a hosting cluster runs unless its configuration
-// says otherwise. Each managed cluster has its own, because the klusterlet keeps the
-// agent's kubeconfig for the hub there under a fixed name.
+// hostedNamespace is where the agent of a cluster runs on a hosting cluster. Each managed
+// cluster has its own, because the klusterlet keeps the agent's kubeconfig for the hub
+// there under a fixed name.
 func hostedNamespace(cluster string) string {
 	name := hostedNamespacePrefix + cluster
 	if len(name) <= maxNamespaceLength {
@@ -38,74 +43,134 @@ func hostedNamespace(cluster string) string {
 // judgeHost returns why an agent cannot run where it is to, or nil. runs says where it
 // does, if it is deployed.
 func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs string) *refusal {
+	const annotation = addonv1beta1.HostingClusterNameAnnotationKey
 	wanted := wantedHost(addon)
 	switch {
 	case wanted == addon.Namespace:
 		return refuse(contract.ReasonHostingRefused,
-			"The annotation %s is the cluster's own name; remove it, or name another cluster",
-			addonv1beta1.HostingClusterNameAnnotationKey)
+			"The annotation %s is the cluster's own name; remove it, or name another cluster", annotation)
 	case deployed && wanted != runs:
-		return refuse(contract.ReasonHostingRefused,
-			"The annotation %s is %q, but the agent runs on cluster %s and is not moved; "+
-				"set it back, or disable the addon on this cluster first",
-			addonv1beta1.HostingClusterNameAnnotationKey, wanted, runsOn(addon.Namespace, runs))
+		message := fmt.Sprintf("The annotation %s is %q, but the agent runs on cluster %s and is not moved; "+
+			"set it back, or disable the addon on this cluster first", annotation, wanted, cmp.Or(runs, addon.Namespace))
+		if wanted == "" || runs == "" {
+			message += ". Until then the agent has no access to the hub: " +
+				"the klusterlet has moved its kubeconfig to where the annotation says"
+		}
+		return refuse(contract.ReasonHostingRefused, "%s", message)
 	}
 	return nil
 }
 
-func runsOn(cluster, host string) string {
-	if host == "" {
-		return cluster
+// decideNamespace returns the namespace of an agent, or why it cannot run. That of a hosted
+// agent is fixed: what a configuration says may be said to several clusters, and two agents
+// in one namespace would share the Secret with their kubeconfigs for the hub. An AgentRevision
+// and the manager's flag, which all clusters share, do not count for it.
+func decideNamespace(common common, chosen choice, at place) (string, *refusal) {
+	wanted, source := common.InstallNamespace, common.namespaceFrom
+	named := chosen.configuration != nil && chosen.configuration.overrides.installNamespace != ""
+	if named {
+		wanted = chosen.configuration.overrides.installNamespace
+		source = fmt.Sprintf("AddOnDeploymentConfig %s: spec.agentInstallNamespace", chosen.name)
 	}
-	return host
-}
-
-// resident is an agent on a cluster, by the namespace that it has or is to get there.
-type resident struct {
-	cluster   string
-	namespace string
-
-	// registered: the klusterlet has been told of the namespace.
-	registered bool
-
-	// since is when the addon was enabled.
-	since time.Time
-}
-
-func residentOf(addon *addonv1beta1.ManagedClusterAddOn, wanted string) resident {
-	r := resident{cluster: addon.Namespace, namespace: wanted, since: addon.CreationTimestamp.Time}
-	if addon.Status.Namespace != "" {
-		r.namespace, r.registered = addon.Status.Namespace, true
+	if at.host != "" {
+		return at.namespaceOnHost(common, named, wanted, source)
 	}
-	return r
-}
-
-// takenBy returns the cluster whose agent has the namespace that another one's wants on
-// the same cluster, or "". Two agents in one namespace would share the Secret with their
-// kubeconfigs for the hub. Whoever is registered there keeps it, otherwise the addon that
-// was enabled first.
-func takenBy(wants resident, others []resident) string {
-	for _, other := range others {
-		if other.namespace == wants.namespace && other.precedes(wants) {
-			return other.cluster
+	if at.namespace != "" && at.namespace != wanted {
+		return "", refuse(contract.ReasonInstallNamespaceChanged,
+			"%s is %s, but the agent runs in %s and is not moved; set it back, or disable the addon on this cluster first",
+			source, wanted, at.namespace)
+	}
+	if at.namespace == "" && at.guestOf != nil {
+		if guest := at.guestOf(wanted); guest != "" {
+			return "", refuse(contract.ReasonInstallNamespaceTaken,
+				"%s is %s, which is the namespace for the agent of cluster %s on this cluster, which hosts it; name another one",
+				source, wanted, guest)
 		}
 	}
-	return ""
+	return wanted, nil
 }
 
-func (r resident) precedes(other resident) bool {
+func (at place) namespaceOnHost(common common, named bool, wanted, source string) (string, *refusal) {
+	own := hostedNamespace(at.cluster)
 	switch {
-	case r.registered != other.registered:
-		return r.registered
-	case !r.since.Equal(other.since):
-		return r.since.Before(other.since)
+	case !canBeHosted(common.Manifests):
+		return "", refuse(contract.ReasonHostingRefused,
+			"The agent's manifests are of revision %s, which cannot run on a hosting cluster; it needs an AgentRevision "+
+				"with manifests of a later revision", common.Manifests)
+	case named && wanted != own:
+		return "", refuse(contract.ReasonInstallNamespaceTaken,
+			"%s is %s, which may be the namespace of another cluster's agent: on hosting cluster %s, "+
+				"the agent runs in namespace %s; remove the field, or set it to that",
+			source, wanted, at.host, own)
+	case at.namespace == "" && at.hostsOwn == own:
+		return "", refuse(contract.ReasonInstallNamespaceTaken,
+			"Namespace %s of cluster %s, in which the agent is to run, has that cluster's own agent; "+
+				"disable the addon on cluster %s, and enable it again with another install namespace",
+			own, at.host, at.host)
+	}
+	return own, nil
+}
+
+// canBeHosted reports whether the agent of a revision of the manifests knows how to run on
+// a hosting cluster.
+func canBeHosted(manifests string) bool { return manifests != "1" }
+
+// isHosted reports whether a manifest is for the hosting cluster, as the framework does. It
+// may also say that it is for none, or something that the framework does not understand.
+func isHosted(object metav1.Object) (hosted, sound bool) {
+	location, said, err := constants.GetHostedManifestLocation(object.GetLabels(), object.GetAnnotations())
+	switch {
+	case err != nil:
+		return false, false
+	case !said || location == addonv1beta1.HostedManifestLocationManagedValue:
+		return false, true
 	default:
-		return r.cluster < other.cluster
+		return true, location == addonv1beta1.HostedManifestLocationHostingValue
 	}
 }
 
-// isHosted reports whether a manifest is for the hosting cluster.
-func isHosted(object metav1.Object) bool {
-	return object.GetAnnotations()[addonv1beta1.HostedManifestLocationAnnotationKey] ==
-		addonv1beta1.HostedManifestLocationHostingValue
+// workName says what a ManifestWork of this addon is for. Only its name says that: every
+// cluster may change the labels of those in its namespace, and their content, but create
+// none.
+type workName struct {
+	// guest is the cluster whose agent the work's cluster hosts, empty if the work is for
+	// that cluster's own.
+	guest string
+
+	// cleanup: it brings the clean-up Job.
+	cleanup bool
+}
+
+// readWorkName reports whether a ManifestWork has one of the names that addon-framework
+// gives to those of this addon.
+func readWorkName(work *workv1.ManifestWork) (workName, bool) {
+	const addon = contract.AddonName
+	if work.Name == constants.PreDeleteHookWorkName(addon) {
+		return workName{cleanup: true}, true
+	}
+	if guest, ok := strings.CutPrefix(work.Name, constants.PreDeleteHookHostingWorkName("", addon)); ok {
+		return workName{guest, true}, guest != "" && guest != work.Namespace
+	}
+	if guest, ok := strings.CutPrefix(work.Name, constants.DeployHostingWorkNamePrefix("", addon)); ok {
+		at := strings.LastIndex(guest, "-")
+		if at < 1 || !isNumber(guest[at+1:]) {
+			return workName{}, false
+		}
+		return workName{guest: guest[:at]}, guest[:at] != work.Namespace
+	}
+	number, ok := strings.CutPrefix(work.Name, constants.DeployWorkNamePrefix(addon)+"-")
+	return workName{}, ok && isNumber(number)
+}
+
+func isNumber(text string) bool {
+	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
+}
+
+// guestOf is the cluster whose agent a ManifestWork brings to a hosting cluster, or "".
+func guestOf(work *workv1.ManifestWork) string {
+	name, ok := readWorkName(work)
+	if !ok {
+		return ""
+	}
+	return name.guest
 }

@@ -1,13 +1,13 @@
 package addon
 
 import (
+	"cmp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
@@ -44,6 +44,7 @@ func TestJudgeHost(t *testing.T) {
 		"on itself as host":         {annotation: "c1", refusal: "own name"},
 		"it would move to a host":   {annotation: "h1", deployed: true, refusal: `"h1", but the agent runs on cluster c1`},
 		"it would move home":        {deployed: true, runs: "h1", refusal: `"", but the agent runs on cluster h1`},
+		"and loses its access meanwhile": {deployed: true, runs: "h1", refusal: "Until then the agent has no access to the hub"},
 		"it would move to another":  {annotation: "h2", deployed: true, runs: "h1", refusal: `"h2", but the agent runs on cluster h1`},
 		"nothing is deployed there": {annotation: "h2", runs: ""},
 	} {
@@ -61,38 +62,104 @@ func TestJudgeHost(t *testing.T) {
 	}
 }
 
-// Of two agents that want one namespace exactly one gets it, and it is always the same.
-func TestOneNamespaceHasOneAgent(t *testing.T) {
-	early, late := time.Unix(1, 0), time.Unix(2, 0)
-	for name, test := range map[string]struct{ first, second resident }{
-		"the older one":                    {resident{"b", "n", false, early}, resident{"a", "n", false, late}},
-		"the one that is registered there": {resident{"b", "n", true, late}, resident{"a", "n", false, early}},
-		"of the same age, the first name":  {resident{"a", "n", false, early}, resident{"b", "n", false, early}},
-	} {
+// Where a hosted agent runs is fixed: what one configuration says may be said to several
+// clusters, and two agents in one namespace would share their access to the hub.
+func TestDecideNamespace(t *testing.T) {
+	naming := func(namespace string) choice {
+		return choice{known: true, name: "configs/a", configuration: &configuration{overrides: overrides{installNamespace: namespace}}}
+	}
+	guests := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
+	tests := map[string]struct {
+		chosen    choice
+		at        place
+		manifests string
+		want      string
+		refused   string
+	}{
+		"the usual":                           {want: "agents"},
+		"with guests":                         {at: place{guestOf: guests}, want: "agents"},
+		"hosted":                              {at: place{host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, and deployed":                {at: place{host: "h", namespace: "cluster-inventory-c1"}, want: "cluster-inventory-c1"},
+		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"), at: place{host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, beside the host's own":       {at: place{host: "h", hostsOwn: "agents"}, want: "cluster-inventory-c1"},
+		"hosted, with manifests that can be":  {at: place{host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
+		"hosted, in a namespace that others may name, too": {
+			chosen: naming("shared"), at: place{host: "h"},
+			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is shared, which may be the " +
+				"namespace of another cluster's agent: on hosting cluster h, the agent runs in namespace cluster-inventory-c1; " +
+				"remove the field, or set it to that",
+		},
+		"hosted, with manifests that cannot be": {
+			at: place{host: "h"}, manifests: "1",
+			refused: "HostingRefused: The agent's manifests are of revision 1, which cannot run on a hosting cluster; " +
+				"it needs an AgentRevision with manifests of a later revision",
+		},
+		"hosted, but the host's own agent is there": {
+			at: place{host: "h", hostsOwn: "cluster-inventory-c1"},
+			refused: "InstallNamespaceTaken: Namespace cluster-inventory-c1 of cluster h, in which the agent is to run, has that " +
+				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
+		},
+		"hosted beside it from before": {
+			at: place{host: "h", hostsOwn: "cluster-inventory-c1", namespace: "cluster-inventory-c1"}, want: "cluster-inventory-c1",
+		},
+		"in the namespace of a guest": {
+			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests},
+			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is cluster-inventory-c2, " +
+				"which is the namespace for the agent of cluster c2 on this cluster, which hosts it; name another one",
+		},
+		"in the namespace of one that came later": {
+			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests, namespace: "cluster-inventory-c2"}, want: "cluster-inventory-c2",
+		},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := []string{
-				takenBy(test.first, []resident{test.second}), takenBy(test.second, []resident{test.first}),
-			}
-			if diff := cmp.Diff([]string{"", test.first.cluster}, got); diff != "" {
-				t.Errorf("who is in the way (-want +got):\n%s", diff)
+			common := commonValues(choice{}, values())
+			common.Manifests, test.at.cluster = test.manifests, "c1"
+			got, refused := decideNamespace(common, test.chosen, test.at)
+			checkRefusal(t, test.refused, refused)
+			if got != test.want {
+				t.Errorf("namespace %q, want %q", got, test.want)
 			}
 		})
 	}
-	if got := takenBy(resident{"a", "n", false, late}, []resident{{"b", "m", true, early}}); got != "" {
-		t.Errorf("a namespace of another name is taken by %s", got)
-	}
 }
 
-func TestAResidentIsWhereTheKlusterletWasTold(t *testing.T) {
-	addon := ocmtest.Addon("c1")
-	addon.CreationTimestamp = metav1.NewTime(time.Unix(1, 0))
-	want := resident{cluster: "c1", namespace: "wanted", since: addon.CreationTimestamp.Time}
-	if diff := cmp.Diff(want, residentOf(addon, "wanted"), cmp.AllowUnexported(resident{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	addon.Status.Namespace = "told"
-	want.namespace, want.registered = "told", true
-	if diff := cmp.Diff(want, residentOf(addon, "wanted"), cmp.AllowUnexported(resident{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// A spoke may label the ManifestWorks in its namespace as it likes, but name none.
+func TestOnlyTheNameSaysWhatAManifestWorkIsFor(t *testing.T) {
+	for name, want := range map[string]string{
+		"addon-cluster-inventory-deploy-0":                "own",
+		"addon-cluster-inventory-deploy-12":               "own",
+		"addon-cluster-inventory-pre-delete":              "own cleanup",
+		"addon-cluster-inventory-deploy-hosting-c1-0":     "c1",
+		"addon-cluster-inventory-deploy-hosting-c-1-0":    "c-1",
+		"addon-cluster-inventory-deploy-hosting-c-1-0-0":  "c-1-0",
+		"addon-cluster-inventory-pre-delete-hosting-c1":   "c1 cleanup",
+		"addon-cluster-inventory-deploy-hosting-host-0":   "", // a cluster does not host itself
+		"addon-cluster-inventory-pre-delete-hosting-host": "",
+		"addon-cluster-inventory-deploy":                  "",
+		"addon-cluster-inventory-deploy-x":                "",
+		"addon-cluster-inventory-deploy-hosting-c1":       "",
+		"addon-cluster-inventory-deploy-hosting-0":        "",
+		"addon-cluster-inventory-pre-delete-hosting-":     "",
+		"addon-cluster-inventory-pre-delete-0":            "",
+		"addon-managed-serviceaccount-deploy-0":           "",
+		"another-addon-cluster-inventory-deploy-0":        "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: name, Labels: map[string]string{
+				"open-cluster-management.io/addon-name":      "cluster-inventory",
+				"open-cluster-management.io/addon-namespace": "c9",
+			}}}
+			got := ""
+			if read, ok := readWorkName(work); ok {
+				got = cmp.Or(read.guest, "own")
+				if read.cleanup {
+					got += " cleanup"
+				}
+			}
+			if got != want {
+				t.Errorf("it is for %q, want %q", got, want)
+			}
+		})
 	}
 }

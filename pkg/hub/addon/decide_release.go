@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -155,12 +154,15 @@ func isHostedAddon(addon *addonv1beta1.ManagedClusterAddOn) bool {
 		slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 }
 
-// releasedAddon returns the addon without the framework's finalizers. Other finalizers
+// releasedAddon returns the addon without the framework's finalizers, but for that which
+// keeps it until nothing is left on its hosting cluster if something is. Other finalizers
 // stay.
-func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1beta1.ManagedClusterAddOn {
 	released := addon.DeepCopy()
 	for _, finalizer := range cleanupFinalizers {
-		released.Finalizers = without(released.Finalizers, finalizer)
+		if !left || finalizer != addonv1beta1.AddonHostingManifestFinalizer {
+			released.Finalizers = without(released.Finalizers, finalizer)
+		}
 	}
 	return released
 }
@@ -195,7 +197,7 @@ func without(finalizers []string, finalizer string) []string {
 func leftBehind(cluster string, timeout time.Duration) string {
 	return fmt.Sprintf("Cluster %s has been unreachable for %s, "+
 		"so the removal of its addon %s no longer waits for the clean-up there. %s; "+
-		"its agent stays until the klusterlet comes back and removes it",
+		"its agent stays until the klusterlet that runs it comes back and removes it",
 		cluster, timeout, contract.AddonName, claimsLeft())
 }
 
@@ -217,12 +219,16 @@ const maxReasonBytes = 300
 
 // whyNotCleanedUp says what is known of a clean-up Job that did not succeed, from this
 // addon's ManifestWorks.
-func whyNotCleanedUp(works []workv1.ManifestWork) string {
+func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 	name := constants.PreDeleteHookWorkName(contract.AddonName)
-	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool { return strings.HasPrefix(work.Name, name) })
+	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool {
+		found, ok := readWorkName(&work)
+		return ok && found.cleanup && cmp.Or(found.guest, work.Namespace) == cluster
+	})
 	if at < 0 {
 		return fmt.Sprintf("there is no ManifestWork %s that would bring it there", name)
 	}
+	name = works[at].Name
 	status := works[at].Status
 	for _, manifest := range status.ResourceStatus.Manifests {
 		if why := refusedBecause(manifest.Conditions); why != "" {

@@ -146,7 +146,7 @@ func TestTheJobsTimeIsNeverTheShorterOne(t *testing.T) {
 
 func TestWhyNotCleanedUp(t *testing.T) {
 	work := func(name string, applied metav1.ConditionStatus, message string, manifests ...string) workv1.ManifestWork {
-		w := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name}}
 		if applied != "" {
 			w.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: applied, Message: message}}
 		}
@@ -173,6 +173,21 @@ func TestWhyNotCleanedUp(t *testing.T) {
 			works: []workv1.ManifestWork{work(hook, "", "")},
 			want:  "the spoke's work agent has not applied ManifestWork addon-cluster-inventory-pre-delete",
 		},
+		"hosted, and the hosting cluster refuses it": {
+			works: []workv1.ManifestWork{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: hook}},
+				func() workv1.ManifestWork {
+					w := work(hook+"-hosting-c1", "False", "no")
+					w.Namespace = "host"
+					return w
+				}(),
+			},
+			want: "the spoke refused it: no",
+		},
+		"the cluster hosts another one's": {
+			works: []workv1.ManifestWork{work(hook+"-hosting-c2", "False", "something else")},
+			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete that would bring it there",
+		},
 		"a quota refuses the Job": {
 			works: []workv1.ManifestWork{
 				work(deploy, "True", ""), work(hook, "False", "failed to apply", "", "exceeded quota: jobs\n\x1b[31m"),
@@ -190,7 +205,7 @@ func TestWhyNotCleanedUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := whyNotCleanedUp(test.works); got != test.want {
+			if got := whyNotCleanedUp("c1", test.works); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -252,8 +267,8 @@ func TestDecideOnTheWorks(t *testing.T) {
 func TestWhatIsLeftBehindFitsAnEvent(t *testing.T) {
 	cluster := strings.Repeat("c", 63)
 	refused := metav1.Condition{Type: "Applied", Status: "False", Message: strings.Repeat("no ", 10000)}
-	why := whyNotCleanedUp([]workv1.ManifestWork{{
-		ObjectMeta: metav1.ObjectMeta{Name: "addon-cluster-inventory-pre-delete"},
+	why := whyNotCleanedUp("c1", []workv1.ManifestWork{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-cluster-inventory-pre-delete"},
 		Status:     workv1.ManifestWorkStatus{Conditions: []metav1.Condition{refused}},
 	}})
 	for _, message := range []string{leftBehind(cluster, 5*time.Minute), notCleanedUp(cluster, 5*time.Minute, why)} {

@@ -107,14 +107,18 @@ func newTemplates() (templates, error) {
 
 func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, manifests.Revision)] }
 
-// jobs are the clean-up Jobs of a revision. Those of a later manager's revision, which is on
-// the spoke after a rollback, are not known: the present ones then clean up in their place.
-func (t templates) jobs(v Values) (template, error) {
-	known, ok := t[v.Manifests]
-	if !ok {
-		known = t[manifests.Revision]
+// known is the template of a revision. That of a later manager, which is on the spoke after
+// a rollback, is not known: the present one takes its place.
+func (t templates) known(v Values) template {
+	if known, ok := t[v.Manifests]; ok {
+		return known
 	}
-	jobs := known.jobs()
+	return t[manifests.Revision]
+}
+
+// jobs are the clean-up Jobs of a revision.
+func (t templates) jobs(v Values) (template, error) {
+	jobs := t.known(v).jobs()
 	if len(jobs) == 0 {
 		return nil, fmt.Errorf("the manifests of revision %q have no clean-up Job", v.Manifests)
 	}
@@ -202,7 +206,11 @@ func (v Values) fill(object runtime.Object) error {
 func (v Values) fillAgent(agent *appsv1.Deployment) error {
 	if _, noted := agent.Annotations[contract.AnnotationContent]; noted {
 		ofAnyCluster := agent.DeepCopy()
-		v.of("", "").fillAgentPod(ofAnyCluster)
+		any := v.of("", "")
+		if v.Hosted {
+			any = any.hosted()
+		}
+		any.fillAgentPod(ofAnyCluster)
 		content, err := json.Marshal(ofAnyCluster.Spec)
 		if err != nil {
 			return err
@@ -217,9 +225,13 @@ func (v Values) fillAgent(agent *appsv1.Deployment) error {
 }
 
 func (v Values) fillAgentPod(agent *appsv1.Deployment) {
-	v.fillPod(&agent.Spec.Template.Spec, v.AgentResources,
+	pod := &agent.Spec.Template.Spec
+	v.fillPod(pod, v.AgentResources,
 		"--cluster-name="+v.ClusterName,
 		fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
+	if v.Hosted {
+		hostPod(pod, "--hosted")
+	}
 }
 
 func (v Values) fillSubjects(subjects []rbacv1.Subject) {

@@ -15,14 +15,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 // deployed are the ManifestWorks with which an agent is deployed, in the form that
-// trimWork gives them.
+// trimWork gives them. At most one of them is on a hosting cluster.
 type deployed []*workv1.ManifestWork
+
+// host is the cluster on which the agent runs if that is not its own.
+func (d deployed) host() string {
+	if at := d.onHost(); at >= 0 {
+		return d[at].Namespace
+	}
+	return ""
+}
+
+func (d deployed) onHost() int {
+	return slices.IndexFunc(d, func(work *workv1.ManifestWork) bool { return guestOf(work) != "" })
+}
 
 // namespace returns the agent's namespace, or "" if there is no agent.
 func (d deployed) namespace() string {
@@ -32,7 +45,12 @@ func (d deployed) namespace() string {
 	return ""
 }
 
+// agent returns the agent's Deployment, or nil. That of a hosted agent is on its host: what
+// a cluster puts into its own ManifestWork says nothing about another one.
 func (d deployed) agent() *workv1.Manifest {
+	if at := d.onHost(); at >= 0 {
+		d = d[at : at+1]
+	}
 	for _, work := range d {
 		for i := range work.Spec.Workload.Manifests {
 			manifest := &work.Spec.Workload.Manifests[i]
@@ -93,12 +111,20 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 	if err != nil {
 		return nil, err
 	}
+	values.Hosted = d.host() != ""
+	expected, err := t.expected(values)
+	if err != nil {
+		return nil, err
+	}
 	var held []runtime.Object
 	for _, work := range d {
 		for _, inWork := range work.Spec.Workload.Manifests {
 			object := &unstructured.Unstructured{}
 			if err := object.UnmarshalJSON(inWork.Raw); err != nil {
 				return nil, err
+			}
+			if values.Hosted && !expected[expectedOf(object, guestOf(work) != "")] {
+				continue
 			}
 			held = append(held, newManifest(object, inWork.Raw))
 		}
@@ -115,6 +141,40 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 		held = append(held, job)
 	}
 	return held, nil
+}
+
+// expectedManifest is what may be held on one of two clusters.
+type expectedManifest struct {
+	gvk             schema.GroupVersionKind
+	namespace, name string
+	onHost          bool
+}
+
+// expectedOf is what a manifest is, or nothing that is expected if it is to go to another
+// cluster than the one whose ManifestWork it is in.
+func expectedOf(object *unstructured.Unstructured, onHost bool) expectedManifest {
+	if hosted, sound := isHosted(object); !sound || hosted != onHost {
+		return expectedManifest{}
+	}
+	return expectedManifest{object.GroupVersionKind(), object.GetNamespace(), object.GetName(), onHost}
+}
+
+// expected are the manifests of a hosted agent. Each of the two clusters may change its
+// ManifestWork, and what it changes must not reach the other one.
+func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
+	if !v.Hosted {
+		return nil, nil
+	}
+	rendered, err := t.known(v).render(v)
+	if err != nil {
+		return nil, err
+	}
+	all := map[expectedManifest]bool{}
+	for _, object := range rendered {
+		hosted, _ := isHosted(object)
+		all[expectedOf(object, hosted)] = true
+	}
+	return all, nil
 }
 
 // jobs is the part of a template that runs when the addon is removed.
@@ -136,7 +196,6 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	values := Values{
 		Manifests:        revisionOf(agent),
 		InstallNamespace: agent.Namespace,
-		Hosted:           isHosted(agent),
 		Image:            container.Image,
 		PullPolicy:       string(container.ImagePullPolicy),
 		NodeSelector:     pod.NodeSelector,

@@ -21,6 +21,13 @@ const (
 	cleanupRole = "open-cluster-management:cluster-inventory:cleanup"
 )
 
+// hosted returns the values of an agent on a hosting cluster. Its namespace is its
+// cluster's own, so the renderer puts it in.
+func (v Values) hosted() Values {
+	v.Hosted, v.InstallNamespace = true, anyHostedNamespace
+	return v
+}
+
 // place returns what becomes of a manifest: itself, if the agent runs on its own cluster.
 //
 // Otherwise the agent and the clean-up Job run on the hosting cluster, without any right
@@ -33,7 +40,6 @@ func (v Values) place(object runtime.Object) []runtime.Object {
 	}
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		hostPod(&o.Spec.Template.Spec, "--hosted")
 		return []runtime.Object{onHost(o)}
 	case *batchv1.Job:
 		hostPod(&o.Spec.Template.Spec)

@@ -7,9 +7,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 const locationAnnotation = "addon.open-cluster-management.io/hosted-manifest-location"
@@ -89,11 +94,72 @@ func TestHostedPodsWorkOnTheManagedClusterOnly(t *testing.T) {
 	}
 }
 
-// What is held of a hosted agent comes with a Job that is hosted, too.
-func TestWhatIsHeldOfAHostedAgentIsHosted(t *testing.T) {
-	agent := manifesttest.Find[appsv1.Deployment](t, rendered(t, hostedValues()), "Deployment", "cluster-inventory-agent")
-	got, err := valuesOf(agent)
-	if err != nil || !got.Hosted {
-		t.Errorf("hosted is %t, %v", got.Hosted, err)
+// The hash of what an agent is says nothing of which cluster it is for, and all of what a
+// hosted one has more.
+func TestTheHashOfAHostedAgentIsOfAllThatItHas(t *testing.T) {
+	hash := func(v Values) string {
+		agent := manifesttest.Find[appsv1.Deployment](t, rendered(t, v), "Deployment", "cluster-inventory-agent")
+		return agent.Annotations["inventory.open-cluster-management.io/content"]
+	}
+	one, another := hostedValues(), hostedValues()
+	one.InstallNamespace, another.InstallNamespace = hostedNamespace("c1"), hostedNamespace("c2")
+	if hash(one) == "" || hash(one) != hash(another) {
+		t.Errorf("those of two clusters are %q and %q", hash(one), hash(another))
+	}
+	v := values()
+	v.InstallNamespace = anyHostedNamespace
+	if hash(v) == hash(one) {
+		t.Error("one that is not hosted has the same")
+	}
+}
+
+// Clusters whose agents are hosted share a renderer, although each has its own namespace.
+func TestARendererServesAllHostedAgents(t *testing.T) {
+	tmpl, err := newTemplate(manifests.Revision)
+	apitest.Must(t, err)
+	r, err := newRenderer(tmpl, values().hosted())
+	apitest.Must(t, err)
+	for _, cluster := range []string{"c1", "c2"} {
+		v := hostedValues().of(cluster, "uid-of-"+cluster)
+		v.InstallNamespace = hostedNamespace(cluster)
+		want := rendered(t, v)
+		for n, object := range mustRender(t, r, v) {
+			encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
+			apitest.Must(t, err)
+			got := &unstructured.Unstructured{}
+			apitest.Must(t, got.UnmarshalJSON(encoded))
+			if diff := cmp.Diff(normal(t, want[n].Object), normal(t, got.Object)); diff != "" {
+				t.Errorf("manifest %d of cluster %s (-want +got):\n%s", n, cluster, diff)
+			}
+			said := object.(metav1.Object)
+			if diff := cmp.Diff([]string{want[n].GetNamespace(), want[n].GetName()}, []string{said.GetNamespace(), said.GetName()}); diff != "" {
+				t.Errorf("identity of manifest %d of cluster %s (-want +got):\n%s", n, cluster, diff)
+			}
+		}
+	}
+}
+
+// What only one cluster has must not take the place of what all have.
+func TestManifestsOfHostedAgentsAreNotKept(t *testing.T) {
+	tmpl, err := newTemplate(manifests.Revision)
+	apitest.Must(t, err)
+	r, err := newRenderer(tmpl, values().hosted())
+	apitest.Must(t, err)
+	trimmer, kept := newWorkTrimmer(), 0
+	for n, cluster := range []string{"c1", "c2", "c3"} {
+		v := values().of(cluster, "uid-of-"+cluster)
+		own, onHost := cachedWork(t, r, v), cachedWork(t, r, v)
+		onHost.Namespace, onHost.Name = "host", "addon-cluster-inventory-deploy-hosting-"+cluster+"-0"
+		onHost.OwnerReferences = nil
+		trimmedWork(t, trimmer, own)
+		trimmedWork(t, trimmer, onHost)
+		if n == 0 {
+			kept = trimmer.manifests.Len()
+		} else if trimmer.manifests.Len() != kept {
+			t.Errorf("%d are kept after cluster %s, %d after the first", trimmer.manifests.Len(), cluster, kept)
+		}
+	}
+	if kept == 0 {
+		t.Error("nothing is kept that all have")
 	}
 }

@@ -120,6 +120,7 @@ type controllers struct {
 	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
 	revisions *revisionInformer
 	addons    toolscache.Indexer
+	works     toolscache.Indexer
 }
 
 // newControllers returns the controllers with informers restricted to this addon.
@@ -184,7 +185,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	}
 	revisions := newRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
-		addons: addons.Informer().GetIndexer(), places: addons.Informer().GetIndexer(),
+		addons: addons.Informer().GetIndexer(), hosting: addons.Informer().GetIndexer(),
 		works:       works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
@@ -207,14 +208,15 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		},
 		revisions: revisionInformer,
 		addons:    addons.Informer().GetIndexer(),
+		works:     works.Informer().GetIndexer(),
 	}
-	if _, err := clusters.Informer().AddEventHandler(c.onNewClusters()); err != nil {
+	if _, err := clusters.Informer().AddEventHandler(c.onClusters()); err != nil {
 		return nil, err
 	}
 	if _, err := addons.informer.AddEventHandler(f.onGoneAddons()); err != nil {
 		return nil, err
 	}
-	if _, err := addons.informer.AddEventHandler(c.onNeighbors()); err != nil {
+	if _, err := addons.informer.AddEventHandler(c.onHosting()); err != nil {
 		return nil, err
 	}
 	for _, read := range []*configurations{configs, revisions} {
@@ -351,18 +353,33 @@ func (c *controllers) enqueue(cluster string) {
 	}
 }
 
-// onNewClusters makes the framework reconcile the addon of a cluster that it did not
-// know yet, and those whose agents it hosts: the framework leaves an addon alone that it
-// sees before its cluster.
-func (c *controllers) onNewClusters() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, isInInitialList bool) {
-		if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
-			c.enqueue(cluster.Name)
-			for _, hosted := range c.agentsOn(cluster.Name) {
-				c.enqueue(hosted.Namespace)
+// onClusters makes the framework reconcile the addon of a cluster that it did not know yet,
+// and those whose agents it hosts, when it goes, too: the framework leaves an addon alone
+// that it sees before its cluster, and waits for no event of a hosting cluster.
+func (c *controllers) onClusters() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
+				c.enqueue(cluster.Name)
+				c.enqueueGuests(cluster.Name)
 			}
-		}
-	}}
+		},
+		UpdateFunc: func(before, after any) {
+			old, wasCluster := before.(*clusterv1.ManagedCluster)
+			now, isCluster := after.(*clusterv1.ManagedCluster)
+			if wasCluster && isCluster && old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() {
+				c.enqueueGuests(now.Name)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = stale.Obj
+			}
+			if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
+				c.enqueueGuests(cluster.Name)
+			}
+		},
+	}
 }
 
 // onGoneAddons forgets what became of the configurations of addons that are gone.
@@ -382,11 +399,7 @@ func queueKey(cluster string) string { return cluster + "/" + contract.AddonName
 
 // addIndexers adds the indexes that the framework's controllers and this package use.
 func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) error {
-	if err := works.AddIndexers(toolscache.Indexers{
-		index.ManifestWorkByAddon:           index.IndexManifestWorkByAddon,
-		index.ManifestWorkByHostedAddon:     index.IndexManifestWorkByHostedAddon,
-		index.ManifestWorkHookByHostedAddon: index.IndexManifestWorkHookByHostedAddon,
-	}); err != nil {
+	if err := works.AddIndexers(workIndexers()); err != nil {
 		return err
 	}
 	if err := definitions.AddIndexers(toolscache.Indexers{
@@ -394,11 +407,13 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 	}); err != nil {
 		return err
 	}
+	if err := addons.AddIndexers(hostIndexers()); err != nil {
+		return err
+	}
 	return addons.AddIndexers(toolscache.Indexers{
 		index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
 		index.AddonByConfig:                  indexOwnConfigurations,
 		indexAddonByConfiguration:            index.IndexAddonByConfig,
-		indexAddonByPlace:                    indexPlace,
 	})
 }
 

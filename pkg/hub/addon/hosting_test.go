@@ -1,45 +1,363 @@
 package addon
 
 import (
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
+
+const (
+	hostingPreDelete = "addon.open-cluster-management.io/hosting-addon-pre-delete"
+	hostingManifests = "addon.open-cluster-management.io/hosting-manifests-cleanup"
+)
+
+// seen is an agent with what its caches have.
+type seen struct {
+	*testing.T
+	*inventoryAgent
+	addonCache, workCache toolscache.Indexer
+}
+
+func newSeen(t *testing.T) *seen {
+	t.Helper()
+	renderers, err := newRenderers(values().of("", ""))
+	apitest.Must(t, err)
+	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
+	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
+	return &seen{T: t, addonCache: addons, workCache: works, inventoryAgent: &inventoryAgent{
+		renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
+			addons: addons, hosting: addons, works: works,
+			definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
+			configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+		},
+	}}
+}
+
+// addon caches the addon of a cluster, which is hosted if there is a host.
+func (s *seen) enabled(cluster, host string) *addonv1beta1.ManagedClusterAddOn {
+	s.Helper()
+	addon := ocmtest.Addon(cluster)
+	addon.UID = types.UID("uid-of-" + cluster)
+	addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Configured", "True", "R", "")}
+	if host != "" {
+		addon.Annotations = map[string]string{hostingAnnotation: host}
+	}
+	apitest.Must(s, s.addonCache.Add(addon))
+	return addon
+}
+
+// deploys caches the ManifestWorks of a cluster's agent, and returns them: its own and that
+// on the host, if there is one.
+func (s *seen) deploys(cluster, host string, change ...func(own, onHost *workv1.ManifestWork)) {
+	s.Helper()
+	v := values()
+	if host != "" {
+		v = v.hosted()
+	}
+	r, err := s.renderers.of(v.of("", ""))
+	apitest.Must(s, err)
+	full := cachedWork(s.T, r, v.of(cluster, "uid-of-"+cluster))
+	own, onHost := full.DeepCopy(), full.DeepCopy()
+	onHost.Namespace, onHost.Name = host, "addon-cluster-inventory-deploy-hosting-"+cluster+"-0"
+	onHost.OwnerReferences = nil
+	own.Spec.Workload.Manifests, onHost.Spec.Workload.Manifests = nil, nil
+	for _, manifest := range full.Spec.Workload.Manifests {
+		object := &unstructured.Unstructured{}
+		apitest.Must(s, object.UnmarshalJSON(manifest.Raw))
+		work := own
+		if object.GetAnnotations()[locationAnnotation] == "hosting" {
+			work = onHost
+		}
+		if object.GetKind() != "Job" {
+			work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, manifest)
+		}
+	}
+	for _, apply := range change {
+		apply(own, onHost)
+	}
+	works := []*workv1.ManifestWork{own}
+	if host != "" {
+		works = append(works, onHost)
+	}
+	for _, work := range works {
+		apitest.Must(s, s.workCache.Update(trimmedWork(s.T, newWorkTrimmer(), work)))
+	}
+}
+
+func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) deployed {
+	s.Helper()
+	there, err := s.deployed(addon)
+	apitest.Must(s, err)
+	return there
+}
 
 // When the framework asks for the namespace, it has put its own default into the status of
 // the addon that it passes. The hosting cluster's own agent is in just that namespace.
 func TestTheFrameworksDefaultNamespaceIsNotTaken(t *testing.T) {
 	const usual = "open-cluster-management-agent-addon"
-	renderers, err := newRenderers(values().of("", ""))
-	apitest.Must(t, err)
-	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{indexAddonByPlace: indexPlace})
-	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
-		addons: addons,
-		places: addons,
-		works: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
-			index.ManifestWorkByAddon:       index.IndexManifestWorkByAddon,
-			index.ManifestWorkByHostedAddon: index.IndexManifestWorkByHostedAddon,
-		}),
-		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
-		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
-	}}
-	host, hosted := ocmtest.Addon("host"), ocmtest.Addon("c1")
-	host.Status.Namespace = usual
-	hosted.Annotations = map[string]string{hostingAnnotation: "host"}
-	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{host, hosted} {
-		addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Configured", "True", "R", "")}
-		apitest.Must(t, addons.Add(addon))
-	}
-	passed := hosted.DeepCopy()
+	s := newSeen(t)
+	s.enabled("host", "").Status.Namespace = usual
+	passed := s.enabled("c1", "host").DeepCopy()
 	passed.Status.Namespace = usual
-	if got, err := a.namespace(t.Context(), passed); err != nil || got != "cluster-inventory-c1" {
+	if got, err := s.namespace(t.Context(), passed); err != nil || got != "cluster-inventory-c1" {
 		t.Errorf("namespace %q, %v", got, err)
 	}
+}
+
+// That a cluster is to have its agent on another one, or that it had, changes nothing about
+// the agent of that one.
+func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
+	s := newSeen(t)
+	host := s.enabled("host", "")
+	s.deploys("host", "")
+	guest := s.enabled("c1", "host")
+	s.deploys("c1", "") // and runs on its own cluster
+	guest.Status.Namespace = "agents"
+	if refused := s.refuseHost(guest, s.there(guest)); refused == nil || refused.reason != "HostingRefused" {
+		t.Errorf("the guest moves: %+v", refused)
+	}
+	if namespace, refused := s.decideNamespace(host, s.there(host)); refused != nil || namespace != "agents" {
+		t.Errorf("the host's own agent is to run in %q: %+v", namespace, refused)
+	}
+}
+
+// Of a cluster's own agent and that of its guest, the one that is not deployed yields.
+func TestOneNamespaceHasOneAgent(t *testing.T) {
+	const shared = "cluster-inventory-c1"
+	s := newSeen(t)
+	s.renderers.flags.InstallNamespace = shared
+	host, guest := s.enabled("host", ""), s.enabled("c1", "host")
+	check := func(addon *addonv1beta1.ManagedClusterAddOn, want string) {
+		t.Helper()
+		_, refused := s.decideNamespace(addon, s.there(addon))
+		reason := ""
+		if refused != nil {
+			reason = refused.reason
+		}
+		if reason != want {
+			t.Errorf("cluster %s: %q, want %q", addon.Namespace, reason, want)
+		}
+	}
+	check(host, "InstallNamespaceTaken")
+	check(guest, "")
+
+	v := values()
+	v.InstallNamespace = shared
+	r, err := s.renderers.of(v.of("", ""))
+	apitest.Must(t, err)
+	own := trimmedWork(t, newWorkTrimmer(), cachedWork(t, r, v.of("host", "uid-of-host")))
+	apitest.Must(t, s.workCache.Add(own))
+	check(host, "")
+	check(guest, "InstallNamespaceTaken")
+	apitest.Must(t, s.workCache.Delete(own))
+	s.deploys("c1", "host")
+	check(host, "InstallNamespaceTaken")
+	check(guest, "")
+}
+
+// Whoever runs a spoke can change the labels, annotations and content of all ManifestWorks
+// in its namespace. None of that makes one of them a ManifestWork of another cluster.
+func TestASpokeCannotForgeAManifestWorkOfAnotherCluster(t *testing.T) {
+	s := newSeen(t)
+	victim := s.enabled("victim", "")
+	s.deploys("victim", "")
+	for _, name := range []string{
+		"addon-cluster-inventory-deploy-0", "addon-managed-serviceaccount-deploy-0", "addon-cluster-inventory-pre-delete",
+		"addon-cluster-inventory-deploy-hosting-another-0",
+	} {
+		s.deploys("victim", "attacker", func(_, forged *workv1.ManifestWork) {
+			forged.Name = name
+			forged.Labels = map[string]string{
+				"open-cluster-management.io/addon-name":      "cluster-inventory",
+				"open-cluster-management.io/addon-namespace": "victim",
+			}
+		})
+	}
+	for _, by := range []string{index.ManifestWorkByHostedAddon, index.ManifestWorkHookByHostedAddon, indexWorkByGuest} {
+		if found := worksBy(s.workCache, by, "victim"); len(found) > 0 {
+			t.Errorf("%s: the framework takes %s/%s for one", by, found[0].Namespace, found[0].Name)
+		}
+	}
+	if there := s.there(victim); len(there) != 1 || there.host() != "" {
+		t.Errorf("%d ManifestWorks count, host %q", len(there), there.host())
+	}
+	if own := worksBy(s.workCache, index.ManifestWorkByAddon, "attacker"); len(own) != 1 {
+		t.Errorf("%d ManifestWorks are the spoke's own", len(own)) // the first name is one
+	}
+}
+
+// A ManifestWork on a hosting cluster counts only with the agent of this installation, in
+// the agent's namespace.
+func TestWhatAHostingClusterChangesIsNotDeployed(t *testing.T) {
+	replace := func(old, by string) func(_, onHost *workv1.ManifestWork) {
+		return func(_, onHost *workv1.ManifestWork) {
+			for i, manifest := range onHost.Spec.Workload.Manifests {
+				onHost.Spec.Workload.Manifests[i].Raw = []byte(strings.ReplaceAll(string(manifest.Raw), old, by))
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(own, onHost *workv1.ManifestWork)
+		host   string
+	}{
+		"nothing":              {change: func(_, _ *workv1.ManifestWork) {}, host: "h"},
+		"another installation": {change: replace("uid-of-c1", "another")},
+		"another namespace":    {change: replace("cluster-inventory-c1", "elsewhere")},
+		"no agent": {change: func(_, onHost *workv1.ManifestWork) {
+			onHost.Spec.Workload.Manifests = onHost.Spec.Workload.Manifests[:1]
+		}},
+		"being deleted": {change: func(_, onHost *workv1.ManifestWork) {
+			onHost.DeletionTimestamp = ptr.To(metav1.Now())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeen(t)
+			addon := s.enabled("c1", "h")
+			s.deploys("c1", "h", test.change)
+			there := s.there(addon)
+			if got := there.host(); got != test.host || (there.agent() != nil) != (test.host != "") {
+				t.Errorf("the agent runs on %q: %t", got, there.agent() != nil)
+			}
+		})
+	}
+}
+
+// A cluster that hosted an agent once may have put another into what is left there.
+func TestTheHostOfTheAnnotationCounts(t *testing.T) {
+	s := newSeen(t)
+	addon := s.enabled("c1", "h2")
+	for _, host := range []string{"h1", "h2", "h3"} {
+		s.deploys("c1", host)
+	}
+	if got := s.there(addon).host(); got != "h2" {
+		t.Errorf("host %q", got)
+	}
+}
+
+// What is held goes to where it is. Each of the two clusters may change its ManifestWork,
+// and what it puts there must not reach the other one.
+func TestWhatIsHeldOfAHostedAgentStaysOnItsSide(t *testing.T) {
+	manifest := func(kind, namespace, name, location string) workv1.Manifest {
+		raw, err := json.Marshal(map[string]any{
+			"apiVersion": map[string]string{"Deployment": "apps/v1"}[kind] + map[bool]string{true: "v1"}[kind != "Deployment"],
+			"kind":       kind,
+			"metadata": map[string]any{
+				"namespace": namespace, "name": name,
+				"annotations": map[string]string{locationAnnotation: location},
+				"labels":      map[string]string{locationAnnotation: location},
+			},
+		})
+		apitest.Must(t, err)
+		return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}
+	}
+	s := newSeen(t)
+	addon := s.enabled("c1", "h")
+	s.deploys("c1", "h")
+	sound, err := s.there(addon).manifests(s.renderers.templates, string(addon.UID))
+	apitest.Must(t, err)
+	s.deploys("c1", "h", func(own, onHost *workv1.ManifestWork) {
+		for _, work := range []*workv1.ManifestWork{own, onHost} {
+			for _, location := range []string{"hosting", "managed", "", "none", "nonsense"} {
+				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+					manifest("Secret", "kube-system", "evil", location),
+					manifest("Deployment", "cluster-inventory-c1", "evil", location))
+			}
+		}
+		// Each has what only the other is to have.
+		own.Spec.Workload.Manifests = append(own.Spec.Workload.Manifests,
+			manifest("ServiceAccount", "cluster-inventory-c1", agentName, "hosting"))
+		onHost.Spec.Workload.Manifests = append(onHost.Spec.Workload.Manifests,
+			manifest("ConfigMap", "cluster-inventory-c1", "cluster-inventory-cleanup", ""))
+	})
+	held, err := s.there(addon).manifests(s.renderers.templates, string(addon.UID))
+	apitest.Must(t, err)
+	if diff := cmp.Diff(identities(sound), identities(held)); diff != "" {
+		t.Errorf("held (-sound +changed):\n%s", diff)
+	}
+	if len(held) != 12 {
+		t.Errorf("%d manifests are held: %v", len(held), identities(held))
+	}
+	job, ok := held[len(held)-1].(*unstructured.Unstructured)
+	if !ok || job.GetAnnotations()[locationAnnotation] != "hosting" {
+		t.Fatalf("the last is %+v", held[len(held)-1])
+	}
+	typed := manifesttest.Find[batchv1.Job](t, []*unstructured.Unstructured{job}, "Job", "cluster-inventory-cleanup")
+	if !slices.Contains(typed.Spec.Template.Spec.Containers[0].Args, "--kubeconfig=/var/run/managed/kubeconfig") {
+		t.Errorf("the Job does not work on the managed cluster: %v", typed.Spec.Template.Spec.Containers[0].Args)
+	}
+}
+
+func identities(objects []runtime.Object) []string {
+	var all []string
+	for _, object := range objects {
+		o := object.(metav1.Object)
+		all = append(all, strings.Join([]string{
+			o.GetAnnotations()[locationAnnotation], object.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName(),
+		}, " "))
+	}
+	return all
+}
+
+// An agent stays hosted for as long as anything of it is on the host, and then its addon
+// waits for no clean-up there.
+func TestAHostedAgentStaysHostedUntilItIsGone(t *testing.T) {
+	s := newSeen(t)
+	addon := s.enabled("c1", "h")
+	addon.Finalizers = []string{hostingPreDelete, hostingManifests, foreignFinalizer}
+	check := func(what, mode, host string, finalizers ...string) {
+		t.Helper()
+		passed := addon.DeepCopy()
+		gotMode, gotHost := s.frameworkMode(passed, nil)
+		if gotMode != mode || gotHost != host {
+			t.Errorf("%s: mode %s, host %q", what, gotMode, gotHost)
+		}
+		if diff := cmp.Diff(finalizers, passed.Finalizers); diff != "" {
+			t.Errorf("%s: finalizers (-want +got):\n%s", what, diff)
+		}
+	}
+	s.deploys("c1", "h")
+	check("deployed", "Hosted", "h", addon.Finalizers...)
+	addon.Annotations = nil
+	check("without the annotation", "Hosted", "h", addon.Finalizers...)
+	s.deploys("c1", "h", func(_, onHost *workv1.ManifestWork) { onHost.DeletionTimestamp = ptr.To(metav1.Now()) })
+	check("being deleted", "Hosted", "h", addon.Finalizers...)
+	for _, work := range s.worksFor("c1") {
+		apitest.Must(t, s.workCache.Delete(work))
+	}
+	check("gone", "Default", "", hostingManifests, foreignFinalizer) // the framework removes that one
+
+	// By now the framework could not add the finalizer of the default mode.
+	addon.Finalizers, addon.DeletionTimestamp = []string{foreignFinalizer}, ptr.To(metav1.Now())
+	if got, err := s.Manifests(t.Context(), nil, addon); err != nil || got != nil {
+		t.Errorf("%d manifests of an addon that has been cleaned up, %v", len(got), err)
+	}
+}
+
+// A cluster that does not run its own agent is not asked to run another one's.
+func TestAHostedClusterDoesNotHost(t *testing.T) {
+	s := newSeen(t)
+	s.enabled("h1", "h2")
+	addon := s.enabled("c1", "h1")
+	_, refused := s.decideNamespace(addon, nil)
+	checkRefusal(t, "HostingRefused: Cluster h1 cannot host the agent: its own runs on cluster h2; name another one in the "+
+		"annotation addon.open-cluster-management.io/hosting-cluster-name", refused)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,10 @@ const reasonCleanupAbandoned = "CleanupAbandoned"
 // worksRetry is how soon to check again for ManifestWorks that are not deleted yet.
 // They are polled because the manager's cache does not contain them.
 const worksRetry = 5 * time.Second
+
+// maxReleases is how many times what is on a hosting cluster is deleted before an error says
+// that it comes back.
+const maxReleases = 3
 
 // Reconciler releases addons and clusters whose deletion waits for a spoke that does
 // not come back, or for a clean-up Job that does not succeed. Its requests are names of
@@ -82,8 +87,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
-// releaseAddon removes the framework's finalizer from the addon and emits events. It
-// leaves a later addon of the same name alone, and one without the finalizer. stuck says
+// releaseAddon removes the framework's finalizers from the addon and emits events. It
+// leaves a later addon of the same name alone, and one without a finalizer. stuck says
 // that the clean-up Job took too long.
 func (r *Reconciler) releaseAddon(
 	ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, stuck bool,
@@ -93,10 +98,6 @@ func (r *Reconciler) releaseAddon(
 	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
 		return client.IgnoreNotFound(err)
 	}
-	hosted, err := r.hostedWorks(ctx, addon)
-	if err != nil {
-		return err
-	}
 	message := leftBehind(addon.Namespace, r.limits.unreachable)
 	if stuck {
 		// Read first: the works go with the addon.
@@ -104,24 +105,54 @@ func (r *Reconciler) releaseAddon(
 		if err != nil {
 			return err
 		}
+		hosted, err := r.hostedWorks(ctx, addon)
+		if err != nil {
+			return err
+		}
 		works = append(works, hosted...)
-		message = notCleanedUp(addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(works))
+		message = notCleanedUp(
+			addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(addon.Namespace, works))
 	}
-	// Those in the namespace of a hosting cluster do not go with the addon.
-	for i := range hosted {
-		if err := r.Client.Delete(ctx, &hosted[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ManifestWork %s/%s: %w", hosted[i].Namespace, hosted[i].Name, err)
+	left := isHostedAddon(addon)
+	released := releasedAddon(addon, left)
+	abandoned := !slices.Equal(released.Finalizers, addon.Finalizers)
+	if abandoned {
+		if err := r.patch(ctx, released, addon); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		log.FromContext(ctx).Info(message)
+		r.Recorder.Eventf(addon, nil, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
+		if cluster != nil {
+			r.Recorder.Eventf(cluster, addon, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
 		}
 	}
-	if err := r.patch(ctx, releasedAddon(addon), addon); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	log.FromContext(ctx).Info(message)
-	r.Recorder.Eventf(addon, nil, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
-	if cluster != nil {
-		r.Recorder.Eventf(cluster, addon, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
+	if left {
+		return r.releaseHost(ctx, released)
 	}
 	return nil
+}
+
+// releaseHost deletes what an addon has on its hosting cluster, which does not go with it,
+// and removes the finalizer that is for this once a list shows nothing that is not being
+// deleted. Without the finalizers that wait for the clean-up, the framework creates it again
+// only if it was about to.
+func (r *Reconciler) releaseHost(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
+	for range maxReleases {
+		works, err := r.hostedWorks(ctx, addon)
+		if err != nil {
+			return err
+		}
+		works = slices.DeleteFunc(works, func(work workv1.ManifestWork) bool { return !work.DeletionTimestamp.IsZero() })
+		if len(works) == 0 {
+			return client.IgnoreNotFound(r.patch(ctx, releasedAddon(addon, false), addon))
+		}
+		for i := range works {
+			if err := r.Client.Delete(ctx, &works[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting ManifestWork %s/%s: %w", works[i].Namespace, works[i].Name, err)
+			}
+		}
+	}
+	return fmt.Errorf("the ManifestWorks for cluster %s on its hosting cluster come back", addon.Namespace)
 }
 
 // releaseWorks removes the work agent's finalizer from this addon's deleted
@@ -168,7 +199,9 @@ func (r *Reconciler) hostedWorks(
 	if err := r.Live.List(ctx, works, ours); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks for cluster %s on its hosting cluster: %w", addon.Namespace, err)
 	}
-	return works.Items, nil
+	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
+		return guestOf(&work) != addon.Namespace
+	}), nil
 }
 
 func (r *Reconciler) patch(ctx context.Context, changed, before client.Object) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,9 @@ import (
 const (
 	anyCluster  = "{any cluster}"
 	anyAddonUID = "{any addon UID}"
+
+	// anyHostedNamespace is that of an agent on a hosting cluster.
+	anyHostedNamespace = "{any hosted namespace}"
 )
 
 // renderer renders and encodes the manifests once and, for a cluster, only puts in
@@ -24,6 +28,7 @@ const (
 // event, and encodes them each time.
 type renderer struct {
 	manifests []*manifest
+	hosted    bool
 }
 
 // newRenderer returns a renderer of manifests whose values differ from the given ones
@@ -33,7 +38,7 @@ func newRenderer(t template, common Values) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{}
+	r := &renderer{hosted: common.Hosted}
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
 		if err != nil {
@@ -49,6 +54,9 @@ func newRenderer(t template, common Values) (*renderer, error) {
 func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
 	rendered := make([]runtime.Object, 0, len(r.manifests))
 	for _, m := range r.manifests {
+		if r.hosted {
+			m = m.in(hostedNamespace(cluster))
+		}
 		if m.differs() {
 			var err error
 			if m, err = m.of(cluster, addonUID); err != nil {
@@ -93,6 +101,21 @@ func (m *manifest) of(cluster, addonUID string) (*manifest, error) {
 		encoded = bytes.ReplaceAll(encoded, []byte(placeholder), quoted[1:len(quoted)-1]) // without the quotes
 	}
 	return &manifest{PartialObjectMetadata: m.PartialObjectMetadata, encoded: encoded}, nil
+}
+
+// in returns the manifest of a hosted agent for a namespace.
+func (m *manifest) in(namespace string) *manifest {
+	if !bytes.Contains(m.encoded, []byte(anyHostedNamespace)) {
+		return m
+	}
+	changed := &manifest{
+		PartialObjectMetadata: m.PartialObjectMetadata,
+		encoded:               bytes.ReplaceAll(m.encoded, []byte(anyHostedNamespace), []byte(namespace)),
+	}
+	for _, field := range []*string{&changed.Name, &changed.Namespace} {
+		*field = strings.ReplaceAll(*field, anyHostedNamespace, namespace)
+	}
+	return changed
 }
 
 // inWork returns the manifest as part of a ManifestWork. Beside the JSON it has an

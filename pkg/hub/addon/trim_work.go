@@ -2,6 +2,7 @@ package addon
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -65,7 +66,8 @@ func (t *workTrimmer) trim(obj any) (any, error) {
 
 // manifest returns a manifest of a ManifestWork in the form in which the framework reads
 // it most cheaply, with its identity decoded. If all clusters have the same, it is one for
-// all of them. The others contain the UID of the cluster's addon, which owns the work.
+// all of them. The others contain the UID of the cluster's addon, which owns the work, or
+// the namespace that only its hosted agent has.
 func (t *workTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Manifest, error) {
 	for _, owner := range work.OwnerReferences {
 		if bytes.Contains(raw, []byte(owner.UID)) {
@@ -77,7 +79,7 @@ func (t *workTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Ma
 		return known.(workv1.Manifest), nil
 	}
 	manifest, err := decodedInWork(raw)
-	if err == nil {
+	if err == nil && !bytes.Contains(raw, []byte(hostedNamespace(cmp.Or(guestOf(work), work.Namespace)))) {
 		t.manifests.Add(key, manifest)
 	}
 	return manifest, err
