@@ -1,6 +1,7 @@
 package spoke
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,18 +36,25 @@ const looksPerProbe = 6
 // worked on.
 const probeTimeout = 10 * time.Second
 
+// endPatience is how long publishing may take to end. The manager's own limit for that does
+// not count while it waits for a cache that does not fill: it cannot be stopped then, and
+// keeps a CPU busy (controller-runtime, pkg/manager, runnableGroup.Start).
+const endPatience = 40 * time.Second
+
+// errEndless ends the process, because publishing cannot be ended otherwise.
+var errEndless = errors.New("cannot stop publishing with a kubeconfig of the managed cluster that no longer works")
+
 // runHosted publishes from a cluster that the agent does not run on, as long as it has a
 // kubeconfig for it that works. The administrator provides it, and may replace it.
 func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
-	managed := &clusterAccess{path: opts.Kubeconfig}
+	managed := &managedAccess{clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts)}
 	for ctx.Err() == nil {
 		cfg, err := awaitManaged(ctx, managed, hub, opts)
 		if cfg == nil || err != nil {
 			return err // ctx has ended, or an address cannot be bound
 		}
-		err = whileUsable(ctx, managed, cfg, opts, func(ctx context.Context) error {
-			return run(ctx, rest.CopyConfig(cfg), hub, opts)
-		})
+		err = while(ctx, endPatience, func(ctx context.Context) { follow(ctx, managed, cfg) },
+			func(ctx context.Context) error { return run(ctx, rest.CopyConfig(cfg), hub, opts) })
 		if err != nil {
 			return err
 		}
@@ -54,13 +62,13 @@ func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
 	return nil
 }
 
-// whileUsable runs until ctx ends, the kubeconfig is another one, or it does not work any
-// more.
-func whileUsable(
-	ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts Options, publish func(context.Context) error,
+// while publishes until ctx ends or usable returns. It is an error if publishing then does
+// not end in time.
+func while(
+	ctx context.Context, patience time.Duration, usable func(context.Context), publish func(context.Context) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
-	followed := make(chan struct{})
+	followed, ended := make(chan struct{}), make(chan error, 1)
 	defer func() {
 		cancel()
 		<-followed
@@ -68,14 +76,25 @@ func whileUsable(
 	go func() {
 		defer close(followed)
 		defer cancel()
-		follow(ctx, managed, cfg, opts)
+		usable(ctx)
 	}()
-	return publish(ctx)
+	go func() { ended <- publish(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		return errEndless
+	}
 }
 
 // follow returns when ctx ends, the kubeconfig is another one, or it does not work at two
 // looks in a row.
-func follow(ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts Options) {
+func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 	logger := log.FromContext(ctx)
 	lacking := 0
 	for look := 1; lacking < 2; look++ {
@@ -84,14 +103,13 @@ func follow(ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts 
 			return
 		case <-time.After(slowPoll):
 		}
-		now, err := managed.current()
-		lack := problem(err)
+		now, lack := managed.read()
 		switch {
-		case err == nil && now != cfg:
+		case lack == "" && now != cfg:
 			logger.Info("Starting again with another kubeconfig of the managed cluster")
 			return
-		case err == nil && (lacking > 0 || look%looksPerProbe == 0):
-			_, lack = usable(ctx, managed, opts)
+		case lack == "" && (lacking > 0 || look%looksPerProbe == 0):
+			lack = managed.probe(ctx)
 		}
 		if lack == "" {
 			lacking = 0
@@ -104,19 +122,25 @@ func follow(ctx context.Context, managed *clusterAccess, cfg *rest.Config, opts 
 
 // awaitManaged waits for a kubeconfig of the managed cluster that works, and reports on the
 // hub what it lacks. It returns nil when ctx ends.
-func awaitManaged(ctx context.Context, managed, hub *clusterAccess, opts Options) (*rest.Config, error) {
+func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAccess, opts Options) (*rest.Config, error) {
 	stop, err := serveUnready(ctx, opts.HealthProbeBindAddress)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	logger, before := log.FromContext(ctx), ""
 	for {
-		cfg, lack := usable(ctx, managed, opts)
+		cfg, lack := managed.read()
+		if lack == "" {
+			lack = managed.probe(ctx)
+		}
 		if lack == "" {
 			return cfg, nil
 		}
-		logger := log.FromContext(ctx)
-		logger.Info("Waiting for a kubeconfig of the managed cluster", "problem", lack)
+		if lack != before {
+			logger.Info("Waiting for a kubeconfig of the managed cluster", "problem", lack)
+			before = lack
+		}
 		if err := reportManaged(ctx, hub, opts, lack); err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot report that on the hub")
 		}
@@ -128,47 +152,76 @@ func awaitManaged(ctx context.Context, managed, hub *clusterAccess, opts Options
 	}
 }
 
-// usable returns the configuration for the managed cluster, or what is wrong with it.
-func usable(ctx context.Context, managed *clusterAccess, opts Options) (*rest.Config, string) {
-	cfg, err := managed.current()
+// managedAccess is the access to the managed cluster, and finds out whether it works.
+type managedAccess struct {
+	clusterAccess
+	needed []authorizationv1.ResourceAttributes
+
+	// reviews is the client for that, of the configuration reviewed.
+	reviewed *rest.Config
+	reviews  authorizationclient.AuthorizationV1Interface
+}
+
+// read returns the configuration for the managed cluster, or what is wrong with it.
+func (m *managedAccess) read() (*rest.Config, string) {
+	cfg, err := m.current()
+	if err == nil && m.reviewed != cfg {
+		var reviews authorizationclient.AuthorizationV1Interface
+		if reviews, err = authorizationclient.NewForConfig(withoutProxy(rest.CopyConfig(cfg))); err == nil {
+			m.reviewed, m.reviews = cfg, reviews
+		}
+	}
 	switch {
+	case err == nil:
+		return cfg, ""
 	case errors.Is(err, fs.ErrNotExist) && problem(err) == wrongKubeconfig:
 		return nil, "it does not exist, or has no key kubeconfig"
-	case err != nil:
-		return nil, problem(err)
+	default:
+		return nil, cmp.Or(problem(err), wrongKubeconfig)
 	}
-	reviews, err := authorizationclient.NewForConfig(withoutProxy(rest.CopyConfig(cfg)))
-	if err != nil {
-		return nil, wrongKubeconfig
-	}
-	for _, needed := range neededOnManaged(opts) {
+}
+
+// probe asks the managed cluster whether it can be worked on, and returns why not, or "".
+func (m *managedAccess) probe(ctx context.Context) string {
+	for _, needed := range m.needed {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-		review, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		review, err := m.reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needed},
 		}, metav1.CreateOptions{})
 		cancel()
 		switch {
 		case apierrors.IsUnauthorized(err):
-			return nil, "the managed cluster refuses its credentials"
+			return "the managed cluster refuses its credentials"
 		case err != nil:
 			log.FromContext(ctx).Info("The managed cluster does not answer", "reason", err.Error())
-			return nil, "the managed cluster cannot be reached with it; the agent's log says why"
+			return "the managed cluster cannot be reached with it; the agent's log says why"
 		case !review.Status.Allowed:
-			return nil, fmt.Sprintf("its user may not %s %s", needed.Verb, needed.Resource)
+			return fmt.Sprintf("its user may not %s %s", needed.Verb, needed.Resource)
 		}
 	}
-	return cfg, ""
+	return ""
 }
 
-// neededOnManaged are the rights without which nothing works on the managed cluster, one
-// for each of the agent's rules.
+// neededOnManaged are the rights without which the agent does not work on the managed
+// cluster. A cache does not fill without list and watch.
 func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
-	return []authorizationv1.ResourceAttributes{
-		{Group: property.Group, Resource: "clusterproperties", Verb: "list"},
-		{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims", Verb: "create"},
-		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verb: "watch", Name: property.CRDName},
-		{Resource: "configmaps", Verb: "patch", Namespace: opts.InstallNamespace, Name: contract.CleanupMarkerName},
+	var all []authorizationv1.ResourceAttributes
+	add := func(of authorizationv1.ResourceAttributes, verbs ...string) {
+		for _, verb := range verbs {
+			of.Verb = verb
+			all = append(all, of)
+		}
 	}
+	add(authorizationv1.ResourceAttributes{Group: property.Group, Resource: "clusterproperties"}, "list", "watch")
+	add(authorizationv1.ResourceAttributes{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims"},
+		"list", "watch", "create", "patch", "delete")
+	add(authorizationv1.ResourceAttributes{
+		Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: property.CRDName,
+	}, "get", "list", "watch")
+	add(authorizationv1.ResourceAttributes{
+		Resource: "configmaps", Namespace: opts.InstallNamespace, Name: contract.CleanupMarkerName,
+	}, "list", "watch", "patch")
+	return all
 }
 
 // reportManaged writes the condition that says what is wrong with the kubeconfig.

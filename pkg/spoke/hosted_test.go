@@ -2,9 +2,14 @@ package spoke
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
@@ -36,6 +41,9 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	lacks("its kubeconfig cannot be read")
 	write(w.kubeconfig(spokeServer.User(t, "nobody")))
 	lacks("its user may not list clusterproperties")
+	w.mayNotWatch("half")
+	write(w.kubeconfig(spokeServer.User(t, "half")))
+	lacks("its user may not watch configmaps")
 	nowhere := spokeServer.Config(t)
 	nowhere.Host = "https://" + freeAddress(t)
 	write(apitest.Kubeconfig(t, nowhere, ""))
@@ -58,4 +66,63 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w.claimsStay(map[string]string{"location*": "us"})
 	write(good)
 	w.eventuallyCondition("True Published 1 property published.")
+}
+
+// mayNotWatch gives a user all of the agent's rights but that to watch the marker, without
+// which the agent would wait for ever.
+func (w *world) mayNotWatch(user string) {
+	w.t.Helper()
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}
+	name := metav1.ObjectMeta{Namespace: w.opts.InstallNamespace, Name: user}
+	cluster := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.opts.InstallNamespace + "-" + user}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:cluster-inventory:agent:" + w.opts.InstallNamespace,
+		},
+	}
+	w.spoke.MustCreate(cluster,
+		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "patch"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: name, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		})
+	w.spoke.CleanUp(cluster)
+}
+
+// A manager whose cache has not filled cannot be stopped. The process then ends, and is
+// started again.
+func TestAHostedAgentEndsEvenIfPublishingDoesNot(t *testing.T) {
+	release, ended := make(chan struct{}), make(chan error, 1)
+	t.Cleanup(func() { close(release) })
+	stuck := func(context.Context) error {
+		<-release
+		return nil
+	}
+	go func() { ended <- while(t.Context(), time.Millisecond, func(context.Context) {}, stuck) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errEndless) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(apitest.Patience):
+		t.Error("it hangs")
+	}
+}
+
+// Publishing that ends by itself is waited for, and says why.
+func TestAHostedAgentEndsAsPublishingDoes(t *testing.T) {
+	failed := errors.New("an address cannot be bound")
+	forever := func(ctx context.Context) { <-ctx.Done() }
+	if err := while(t.Context(), 0, forever, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("it ended with %v", err)
+	}
+	clean := func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	}
+	if err := while(t.Context(), apitest.Patience, func(context.Context) {}, clean); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
 }

@@ -266,6 +266,8 @@ func TestConfigurations(t *testing.T) {
 	t.Run("removal without it", func(t *testing.T) { removedWithout(r.in(t)) })
 	t.Run("hosted", func(t *testing.T) { hosted(r.in(t)) })
 	t.Run("two in one namespace", func(t *testing.T) { twoInOneNamespace(r.in(t)) })
+	t.Run("a hosting cluster that goes", func(t *testing.T) { hostGone(r.in(t)) })
+	t.Run("a clean-up on a host that fails", func(t *testing.T) { letGo(r.in(t)) })
 	t.Run("for all clusters", func(t *testing.T) { forAllClusters(r.in(t)) })
 }
 

@@ -3,6 +3,7 @@ package addon
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,7 +11,10 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -41,6 +45,18 @@ func hostedAgent(r *rollout, addon *addonv1beta1.ManagedClusterAddOn, host strin
 	return inWork[appsv1.Deployment](r, work, "Deployment")
 }
 
+// hosts waits until a cluster hosts the agent of another one.
+func (r *rollout) hosts(host string, addon *addonv1beta1.ManagedClusterAddOn) {
+	r.T.Helper()
+	r.Eventually("the agent of cluster "+addon.Namespace+" is hosted", func() string {
+		agent := hostedAgent(r, addon, host)
+		if agent == nil {
+			return "there is none"
+		}
+		return cmp.Diff("cluster-inventory-"+addon.Namespace, agent.Namespace)
+	})
+}
+
 // hosted: another cluster hosts the agent, which has its own namespace there and does not
 // move. It is removed with a Job on the hosting cluster.
 func hosted(r *rollout) {
@@ -50,13 +66,7 @@ func hosted(r *rollout) {
 	addon := r.join(on(host.Namespace))
 	r.refer(addon)
 	namespace := "cluster-inventory-" + addon.Namespace
-	r.Eventually("the agent is hosted", func() string {
-		agent := hostedAgent(r, addon, host.Namespace)
-		if agent == nil {
-			return "there is none"
-		}
-		return cmp.Diff(namespace, agent.Namespace)
-	})
+	r.hosts(host.Namespace, addon)
 	r.Eventually("it is registered", func() string {
 		r.MustGet(addon)
 		if !apimeta.IsStatusConditionTrue(addon.Status.Conditions, "RegistrationApplied") ||
@@ -70,8 +80,9 @@ func hosted(r *rollout) {
 	if got := kindsIn(r, managed); slices.Contains(got, "Deployment") || !slices.Contains(got, "ClusterRole") {
 		r.T.Errorf("the managed cluster has %v", got)
 	}
-	if host.Status.Namespace == namespace {
-		r.T.Errorf("the hosting cluster's own agent is in %s, too", namespace)
+	r.MustGet(host)
+	if host.Status.Namespace != "agents" || r.agent(host).Namespace != "agents" {
+		r.T.Errorf("the hosting cluster's own agent is in %s", host.Status.Namespace)
 	}
 
 	for _, elsewhere := range []string{"", "another"} {
@@ -94,7 +105,7 @@ func hosted(r *rollout) {
 
 	r.Eventually("the addon waits for its clean-up", func() string {
 		r.MustGet(addon)
-		if !slices.Contains(addon.Finalizers, "addon.open-cluster-management.io/hosting-addon-pre-delete") {
+		if !slices.Contains(addon.Finalizers, hostingPreDelete) {
 			return fmt.Sprintf("finalizers %v", addon.Finalizers)
 		}
 		return ""
@@ -125,46 +136,140 @@ func hosted(r *rollout) {
 	r.runsAnywhere(host)
 }
 
-// twoInOneNamespace: two hosted agents are to run in one namespace. The second gets nothing
-// there, in particular no kubeconfig for the hub, until the first has gone.
+// twoInOneNamespace: one configuration asks for one namespace for two hosted agents. Neither
+// gets anything there, in particular no kubeconfig for the hub, until it no longer does.
+// Other clusters notice nothing.
 func twoInOneNamespace(r *rollout) {
 	host := r.join()
 	r.refer(host)
 	r.runsAnywhere(host)
+	third := r.join(on(host.Namespace))
+	r.refer(third)
+	r.hosts(host.Namespace, third)
+	r.wire.Settle(r.T, apitest.Patience, unwritten)
+
 	r.config("shared", "agentInstallNamespace: hosted-agents")
-	first := r.join(on(host.Namespace), r.names("shared"))
-	r.refer(first, "shared")
-	r.Eventually("the first is hosted", func() string {
-		if hostedAgent(r, first, host.Namespace) == nil {
-			return "it is not"
+	both := []*addonv1beta1.ManagedClusterAddOn{
+		r.join(on(host.Namespace), r.names("shared")), r.join(on(host.Namespace), r.names("shared")),
+	}
+	for _, addon := range both {
+		r.refer(addon, "shared")
+		r.says(addon, "InstallNamespaceTaken", "AddOnDeploymentConfig "+r.configs+"/shared", "spec.agentInstallNamespace is hosted-agents",
+			"namespace cluster-inventory-"+addon.Namespace)
+	}
+	r.Stays(unwritten, "neither is registered", func() string {
+		for _, addon := range both {
+			r.MustGet(addon)
+			if addon.Status.Namespace != "" || hostedAgent(r, addon, host.Namespace) != nil {
+				return fmt.Sprintf("cluster %s is: %+v", addon.Namespace, addon.Status)
+			}
 		}
 		return ""
 	})
-	second := r.join(on(host.Namespace), r.names("shared"))
-	r.refer(second, "shared")
-	r.says(second, "InstallNamespaceTaken", "namespace hosted-agents of cluster "+host.Namespace, "cluster "+first.Namespace)
-	r.Stays(unwritten, "the second", func() string {
-		r.MustGet(second)
-		if second.Status.Namespace != "" || hostedAgent(r, second, host.Namespace) != nil {
-			return fmt.Sprintf("it is registered: %+v", second.Status)
+	for _, others := range []*addonv1beta1.ManagedClusterAddOn{host, third} {
+		before := others.DeepCopy()
+		r.MustGet(others)
+		if others.Status.Namespace == "hosted-agents" || before.UID != others.UID {
+			r.T.Errorf("cluster %s is in %s", others.Namespace, others.Status.Namespace)
 		}
-		return ""
-	})
-	if hostedAgent(r, first, host.Namespace) == nil {
-		r.T.Error("the first is gone")
 	}
 
-	r.MustDelete(first)
-	apitest.Edit(r, first, func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil })
-	r.EventuallyGone(first)
-	r.Eventually("the second is hosted", func() string {
-		r.MustGet(second)
-		if second.Status.Namespace != "hosted-agents" || hostedAgent(r, second, host.Namespace) == nil {
-			return fmt.Sprintf("%+v", second.Status)
+	r.config("shared", zoneA)
+	for _, addon := range both {
+		r.refer(addon, "shared")
+		r.hosts(host.Namespace, addon)
+		r.says(addon, "Applied")
+	}
+	r.runsAnywhere(host)
+}
+
+// hostGone: the hosting cluster leaves the hub. That is said at once, and the guest's addon
+// can be removed.
+func hostGone(r *rollout) {
+	host := r.join()
+	r.refer(host)
+	addon := r.join(on(host.Namespace))
+	r.refer(addon)
+	r.hosts(host.Namespace, addon)
+	finalizers := func(want bool) func() string {
+		return func() string {
+			r.MustGet(addon)
+			for _, finalizer := range []string{hostingPreDelete, hostingManifests} {
+				if slices.Contains(addon.Finalizers, finalizer) != want {
+					return fmt.Sprintf("finalizers %v", addon.Finalizers)
+				}
+			}
+			return ""
+		}
+	}
+	r.Eventually("the addon waits for its clean-up", finalizers(true))
+	r.wire.Settle(r.T, apitest.Patience, unwritten)
+
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: host.Namespace}}
+	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{foreignFinalizer} })
+	r.MustDelete(cluster)
+	r.Eventually("nothing waits for the host", finalizers(false))
+	deploy := hostedWork(addon, host.Namespace, hostedDeploy)
+	deploy.Name += "-0"
+	r.EventuallyGone(deploy)
+	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
+	r.EventuallyGone(cluster)
+	r.Eventually("it is said that the host is gone", func() string {
+		r.MustGet(addon)
+		if !apimeta.IsStatusConditionFalse(addon.Status.Conditions, "HostingClusterValidity") {
+			return fmt.Sprintf("%+v", addon.Status.Conditions)
 		}
 		return ""
 	})
-	r.says(second, "Applied")
+	r.MustDelete(addon)
+	r.EventuallyGone(addon)
+}
+
+// letGo: a clean-up on the hosting cluster that does not succeed is not waited for any more.
+// The framework, which runs all the time, leaves nothing there.
+func letGo(r *rollout) {
+	host := r.join()
+	r.refer(host)
+	addon := r.join(on(host.Namespace))
+	r.refer(addon)
+	r.hosts(host.Namespace, addon)
+	r.Eventually("the addon waits for its clean-up", func() string {
+		r.MustGet(addon)
+		if !slices.Contains(addon.Finalizers, hostingPreDelete) {
+			return fmt.Sprintf("finalizers %v", addon.Finalizers)
+		}
+		return ""
+	})
+	r.MustDelete(addon)
+	cleanup, deploy := hostedWork(addon, host.Namespace, hostedCleanup), hostedWork(addon, host.Namespace, hostedDeploy)
+	deploy.Name += "-0"
+	r.EventuallyExists(cleanup)
+
+	limit, _ := newReconciler(r.world, time.Now().Add(24*time.Hour))
+	r.Eventually("it is let go", func() string {
+		_, err := limit.Reconcile(r.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: addon.Namespace}})
+		if err != nil {
+			return err.Error() // the framework has written, too
+		}
+		if r.Find(addon.DeepCopy()) {
+			return "the addon is still there"
+		}
+		return ""
+	})
+	r.Eventually("nothing is left on the host", func() string { return r.leftOn(host.Namespace, cleanup, deploy) })
+	r.Stays(unwritten, "nothing comes back", func() string { return r.leftOn(host.Namespace, cleanup, deploy) })
+	r.runsAnywhere(host)
+}
+
+// leftOn returns which of some ManifestWorks are there.
+func (r *rollout) leftOn(host string, works ...*workv1.ManifestWork) string {
+	r.T.Helper()
+	for _, work := range works {
+		if r.Find(work.DeepCopy()) {
+			return fmt.Sprintf("ManifestWork %s/%s", host, work.Name)
+		}
+	}
+	return ""
 }
 
 func kindsIn(r *rollout, work *workv1.ManifestWork) []string {
