@@ -312,7 +312,7 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if err != nil {
 		return "", err
 	}
-	if namespace := there.namespace(); namespace != "" {
+	if namespace := there.namespace(); namespace != "" && there.host() == a.host(addon) {
 		return namespace, nil
 	}
 	wanted, refused := a.decideNamespace(addon, there)

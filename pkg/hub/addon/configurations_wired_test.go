@@ -265,6 +265,7 @@ func TestConfigurations(t *testing.T) {
 	t.Run("a spoke that refuses", func(t *testing.T) { refusingSpoke(r.in(t)) })
 	t.Run("removal without it", func(t *testing.T) { removedWithout(r.in(t)) })
 	t.Run("hosted", func(t *testing.T) { hosted(r.in(t)) })
+	t.Run("hosted later", func(t *testing.T) { annotatedLater(r.in(t)) })
 	t.Run("two in one namespace", func(t *testing.T) { twoInOneNamespace(r.in(t)) })
 	t.Run("a hosting cluster that goes", func(t *testing.T) { hostGone(r.in(t)) })
 	t.Run("a clean-up on a host that fails", func(t *testing.T) { letGo(r.in(t)) })

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -40,6 +41,15 @@ func hostedNamespace(cluster string) string {
 	return name[:maxNamespaceLength-len(suffix)] + suffix
 }
 
+// mayMove reports whether an agent may leave the cluster that it runs on for a hosting one:
+// as long as it is not available. An addon that is installed by a Placement is created
+// without the annotation, and on a cluster without nodes its agent never runs.
+func mayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
+	wanted := wantedHost(addon)
+	return runs == "" && wanted != "" && wanted != addon.Namespace && addon.DeletionTimestamp.IsZero() &&
+		!apimeta.IsStatusConditionTrue(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+}
+
 // judgeHost returns why an agent cannot run where it is to, or nil. runs says where it
 // does, if it is deployed.
 func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs string) *refusal {
@@ -49,7 +59,7 @@ func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs stri
 	case wanted == addon.Namespace:
 		return refuse(contract.ReasonHostingRefused,
 			"The annotation %s is the cluster's own name; remove it, or name another cluster", annotation)
-	case deployed && wanted != runs:
+	case deployed && wanted != runs && !mayMove(addon, runs):
 		message := fmt.Sprintf("The annotation %s is %q, but the agent runs on cluster %s and is not moved; "+
 			"set it back, or disable the addon on this cluster first", annotation, wanted, cmp.Or(runs, addon.Namespace))
 		if wanted == "" || runs == "" {

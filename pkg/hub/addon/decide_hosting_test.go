@@ -35,22 +35,30 @@ func TestJudgeHost(t *testing.T) {
 		annotation string
 		deployed   bool
 		runs       string
+		down       bool   // the agent is not available
 		refusal    string // part of the message; empty means none
 	}{
-		"on its own cluster":             {},
-		"and it does":                    {deployed: true},
-		"on a host":                      {annotation: "h1"},
-		"and it does run there":          {annotation: "h1", deployed: true, runs: "h1"},
-		"on itself as host":              {annotation: "c1", refusal: "own name"},
-		"it would move to a host":        {annotation: "h1", deployed: true, refusal: `"h1", but the agent runs on cluster c1`},
-		"it would move home":             {deployed: true, runs: "h1", refusal: `"", but the agent runs on cluster h1`},
-		"and loses its access meanwhile": {deployed: true, runs: "h1", refusal: "Until then the agent has no access to the hub"},
-		"it would move to another":       {annotation: "h2", deployed: true, runs: "h1", refusal: `"h2", but the agent runs on cluster h1`},
-		"nothing is deployed there":      {annotation: "h2", runs: ""},
+		"on its own cluster":              {},
+		"and it does":                     {deployed: true},
+		"on a host":                       {annotation: "h1"},
+		"and it does run there":           {annotation: "h1", deployed: true, runs: "h1"},
+		"on itself as host":               {annotation: "c1", refusal: "own name"},
+		"it would move to a host":         {annotation: "h1", deployed: true, refusal: `"h1", but the agent runs on cluster c1`},
+		"it would move home":              {deployed: true, runs: "h1", refusal: `"", but the agent runs on cluster h1`},
+		"and loses its access meanwhile":  {deployed: true, runs: "h1", refusal: "Until then the agent has no access to the hub"},
+		"it would move to another":        {annotation: "h2", deployed: true, runs: "h1", refusal: `"h2", but the agent runs on cluster h1`},
+		"it moves before it is available": {annotation: "h1", deployed: true, down: true},
+		"but not to itself":               {annotation: "c1", deployed: true, down: true, refusal: "own name"},
+		"nor from a host to another":      {annotation: "h2", deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
+		"nor home":                        {deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
+		"nothing is deployed there":       {annotation: "h2", runs: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addon := ocmtest.Addon("c1")
 			addon.Annotations = map[string]string{hostingAnnotation: test.annotation}
+			if !test.down {
+				addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Available", "True", "R", "")}
+			}
 			refused := judgeHost(addon, test.deployed, test.runs)
 			switch {
 			case test.refusal == "" && refused != nil:

@@ -120,7 +120,7 @@ func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
 	if wanted == "" && len(works) == 0 {
 		return ""
 	}
-	if there, err := a.deployed(addon); err == nil && there.agent() != nil {
+	if there, err := a.deployed(addon); err == nil && there.agent() != nil && !mayMove(addon, there.host()) {
 		return there.host()
 	}
 	for _, work := range works {
@@ -181,7 +181,10 @@ func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedCluster
 
 // place says where a cluster's agent is to run.
 func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there deployed) place {
-	at := place{cluster: addon.Namespace, namespace: there.namespace(), host: a.host(addon)}
+	at := place{cluster: addon.Namespace, host: a.host(addon)}
+	if at.host == there.host() {
+		at.namespace = there.namespace()
+	}
 	if at.host == "" {
 		at.guestOf = func(namespace string) string { return a.guestIn(addon.Namespace, namespace) }
 	} else if own := a.addon(at.host); own != nil {
@@ -222,7 +225,7 @@ func (a *inventoryAgent) addon(cluster string) *addonv1beta1.ManagedClusterAddOn
 // refuseHost returns why a cluster's agent cannot run where it is to, or nil.
 func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, there deployed) *refusal {
 	deployed := there.agent() != nil
-	if refused := judgeHost(addon, deployed, there.host()); refused != nil || deployed {
+	if refused := judgeHost(addon, deployed, there.host()); refused != nil || deployed && !mayMove(addon, there.host()) {
 		return refused
 	}
 	if host := wantedHost(addon); host != "" {

@@ -132,6 +132,7 @@ func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
 	guest := s.enabled("c1", "host")
 	s.deploys("c1", "") // and runs on its own cluster
 	guest.Status.Namespace = "agents"
+	guest.Status.Conditions = append(guest.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
 	if refused := s.refuseHost(guest, s.there(guest)); refused == nil || refused.reason != "HostingRefused" {
 		t.Errorf("the guest moves: %+v", refused)
 	}

@@ -136,6 +136,36 @@ func hosted(r *rollout) {
 	r.runsAnywhere(host)
 }
 
+// annotatedLater: a Placement installs the addon without the annotation. The agent, which does
+// not become available, is then moved; one that is available is not.
+func annotatedLater(r *rollout) {
+	host, addon, running := r.join(), r.join(), r.join()
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{host, addon, running} {
+		r.refer(each)
+		r.runsAnywhere(each)
+	}
+	apitest.EditStatus(r, running, func(a *addonv1beta1.ManagedClusterAddOn) {
+		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
+	})
+	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, running} {
+		apitest.Edit(r, each, on(host.Namespace))
+	}
+	r.hosts(host.Namespace, addon)
+	r.Eventually("nothing runs on the managed cluster", func() string {
+		work := r.deployWork(addon)
+		r.MustGet(work)
+		if kinds := kindsIn(r, work); slices.Contains(kinds, "Deployment") {
+			return fmt.Sprintf("it has %v", kinds)
+		}
+		r.MustGet(addon)
+		return cmp.Diff("cluster-inventory-"+addon.Namespace, addon.Status.Namespace)
+	})
+	r.says(running, "HostingRefused", "runs on cluster "+running.Namespace)
+	r.runsAnywhere(running)
+	r.runsAnywhere(host)
+}
+
 // twoInOneNamespace: one configuration asks for one namespace for two hosted agents. Neither
 // gets anything there, in particular no kubeconfig for the hub, until it no longer does.
 // Other clusters notice nothing.
