@@ -46,8 +46,8 @@ var errEndless = errors.New("cannot stop publishing with a kubeconfig of the man
 
 // runHosted publishes from a cluster that the agent does not run on, as long as it has a
 // kubeconfig for it that works. The administrator provides it, and may replace it.
-func runHosted(ctx context.Context, hub *clusterAccess, opts Options) error {
-	managed := &managedAccess{clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts)}
+func runHosted(ctx context.Context, hub *clusterAccess, opts Options, pause time.Duration) error {
+	managed := &managedAccess{clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts), pause: pause}
 	for ctx.Err() == nil {
 		cfg, err := awaitManaged(ctx, managed, hub, opts)
 		if cfg == nil || err != nil {
@@ -101,7 +101,7 @@ func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(slowPoll):
+		case <-time.After(managed.pause):
 		}
 		now, lack := managed.read()
 		switch {
@@ -147,7 +147,7 @@ func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAcces
 		select {
 		case <-ctx.Done():
 			return nil, nil
-		case <-time.After(slowPoll):
+		case <-time.After(managed.pause):
 		}
 	}
 }
@@ -156,6 +156,7 @@ func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAcces
 type managedAccess struct {
 	clusterAccess
 	needed []authorizationv1.ResourceAttributes
+	pause  time.Duration // between two looks
 
 	// reviews is the client for that, of the configuration reviewed.
 	reviewed *rest.Config

@@ -25,7 +25,9 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w.opts.Hosted, w.opts.Kubeconfig = true, filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(content []byte) { apitest.Must(t, os.WriteFile(w.opts.Kubeconfig, content, 0o600)) }
 	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
-	apitest.Run(t, func(ctx context.Context) error { return Run(ctx, w.opts) })
+	apitest.Run(t, func(ctx context.Context) error {
+		return runHosted(ctx, &clusterAccess{path: w.opts.HubKubeconfig}, w.opts, time.Second)
+	})
 
 	lacks := func(what string) {
 		t.Helper()

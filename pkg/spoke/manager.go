@@ -33,7 +33,7 @@ const userAgent = contract.AddonName + "-agent"
 func Run(ctx context.Context, opts Options) error {
 	hub := &clusterAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
 	if opts.Hosted {
-		return runHosted(ctx, hub, opts)
+		return runHosted(ctx, hub, opts, slowPoll)
 	}
 	cfg, err := kube.Config(opts.Kubeconfig)
 	if err != nil {

@@ -144,8 +144,23 @@ func annotatedLater(r *rollout) {
 		r.refer(each)
 		r.runsAnywhere(each)
 	}
-	apitest.EditStatus(r, running, func(a *addonv1beta1.ManagedClusterAddOn) {
-		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
+	apitest.EditStatus(r, r.deployWork(running), func(w *workv1.ManifestWork) {
+		ready := int64(1)
+		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""), ocmtest.Condition("Available", "True", "R", "")}
+		w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
+			ResourceMeta: workv1.ManifestResourceMeta{Group: "apps", Resource: "deployments", Namespace: "agents", Name: agentName},
+			Conditions:   []metav1.Condition{},
+			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{
+				Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &ready},
+			}}},
+		}}
+	})
+	r.Eventually("one is available", func() string {
+		r.MustGet(running)
+		if !apimeta.IsStatusConditionTrue(running.Status.Conditions, "Available") {
+			return fmt.Sprintf("%+v", running.Status.Conditions)
+		}
+		return ""
 	})
 	r.wire.Settle(r.T, apitest.Patience, unwritten)
 	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, running} {
