@@ -206,11 +206,11 @@ func (v Values) fill(object runtime.Object) error {
 func (v Values) fillAgent(agent *appsv1.Deployment) error {
 	if _, noted := agent.Annotations[contract.AnnotationContent]; noted {
 		ofAnyCluster := agent.DeepCopy()
-		any := v.of("", "")
+		common := v.of("", "")
 		if v.Hosted {
-			any = any.hosted()
+			common = common.hosted()
 		}
-		any.fillAgentPod(ofAnyCluster)
+		common.fillAgentPod(ofAnyCluster)
 		content, err := json.Marshal(ofAnyCluster.Spec)
 		if err != nil {
 			return err
