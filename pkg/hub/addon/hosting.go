@@ -94,10 +94,10 @@ func workIndexers() toolscache.Indexers {
 	}
 }
 
-// frameworkMode tells the framework where a cluster's agent runs. It leaves one finalizer
-// of a hosted agent alone once that is not hosted any more, and would wait for its clean-up
-// when the addon is removed; frameworkMode drops it from the copy of the addon that the
-// framework is about to write.
+// frameworkMode tells the framework where a cluster's agent runs. Once an agent is not
+// hosted any more, the framework leaves one of the finalizers that it added for that, and
+// would wait for a clean-up on the host when the addon is removed. So frameworkMode drops
+// it from the copy of the addon that the framework is about to write.
 func (a *inventoryAgent) frameworkMode(
 	addon *addonv1beta1.ManagedClusterAddOn, _ *clusterv1.ManagedCluster,
 ) (string, string) {

@@ -53,8 +53,6 @@ func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 	}
 	journeys.Says(t, managed, "HostingClusterValidity", metav1.ConditionTrue, "HostingClusterValid")
 	lacks("it does not exist")
-	provides(t, []byte("no kubeconfig"))
-	lacks("its kubeconfig cannot be read")
 	provides(t, kubeconfig(t, "a.wrong.token"))
 	lacks("the managed cluster refuses its credentials")
 	provides(t, kubeconfig(t, token(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})))
