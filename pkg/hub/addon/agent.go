@@ -297,7 +297,11 @@ func (a *inventoryAgent) permit(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
 	if addon.Status.Namespace == "" {
-		if _, refused := a.decideNamespace(addon, nil); refused != nil {
+		there, err := a.deployed(addon)
+		if err != nil {
+			return err
+		}
+		if _, refused := a.decideNamespace(addon, there); refused != nil {
 			return refused
 		}
 	}

@@ -30,7 +30,8 @@ const (
 
 // hostedNamespace is where the agent of a cluster runs on a hosting cluster. Each managed
 // cluster has its own, because the klusterlet keeps the agent's kubeconfig for the hub
-// there under a fixed name.
+// there under a fixed name. A shortened name has two hyphens where others have one and a
+// cluster's name, which begins with none.
 func hostedNamespace(cluster string) string {
 	name := hostedNamespacePrefix + cluster
 	if len(name) <= maxNamespaceLength {
@@ -38,16 +39,18 @@ func hostedNamespace(cluster string) string {
 	}
 	hash := sha256.Sum256([]byte(cluster))
 	suffix := "-" + hex.EncodeToString(hash[:4])
-	return name[:maxNamespaceLength-len(suffix)] + suffix
+	return hostedNamespacePrefix + "-" + cluster[:maxNamespaceLength-len(hostedNamespacePrefix)-1-len(suffix)] + suffix
 }
 
 // mayMove reports whether an agent may leave the cluster that it runs on for a hosting one:
-// as long as it is not available. An addon that is installed by a Placement is created
-// without the annotation, and on a cluster without nodes its agent never runs.
+// as long as it has never been available, or reported anything. An addon that is installed
+// by a Placement is created without the annotation, and on a cluster without nodes its
+// agent never runs. That one is not available now means nothing: it may be unreachable.
 func mayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
 	wanted := wantedHost(addon)
 	return runs == "" && wanted != "" && wanted != addon.Namespace && addon.DeletionTimestamp.IsZero() &&
-		!apimeta.IsStatusConditionTrue(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+		!apimeta.IsStatusConditionTrue(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable) &&
+		apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionPropertiesPublished) == nil
 }
 
 // judgeHost returns why an agent cannot run where it is to, or nil. runs says where it

@@ -23,6 +23,11 @@ func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	if one == another {
 		t.Errorf("two clusters share the namespace %s", one)
 	}
+	// Somebody names a cluster so that its namespace might be that of another one.
+	name := strings.TrimPrefix(one, "cluster-inventory-")
+	if len(validation.IsDNS1123Label(name)) == 0 && hostedNamespace(name) == one {
+		t.Errorf("the cluster %s shares the namespace %s", name, one)
+	}
 	for _, name := range []string{one, another} {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Errorf("%s: %v", name, problems)
@@ -36,6 +41,7 @@ func TestJudgeHost(t *testing.T) {
 		deployed   bool
 		runs       string
 		down       bool   // the agent is not available
+		reported   bool   // it has been
 		refusal    string // part of the message; empty means none
 	}{
 		"on its own cluster":              {},
@@ -48,6 +54,7 @@ func TestJudgeHost(t *testing.T) {
 		"and loses its access meanwhile":  {deployed: true, runs: "h1", refusal: "Until then the agent has no access to the hub"},
 		"it would move to another":        {annotation: "h2", deployed: true, runs: "h1", refusal: `"h2", but the agent runs on cluster h1`},
 		"it moves before it is available": {annotation: "h1", deployed: true, down: true},
+		"nor when it is unreachable":      {annotation: "h1", deployed: true, down: true, reported: true, refusal: "runs on cluster c1"},
 		"but not to itself":               {annotation: "c1", deployed: true, down: true, refusal: "own name"},
 		"nor from a host to another":      {annotation: "h2", deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
 		"nor home":                        {deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
@@ -58,6 +65,9 @@ func TestJudgeHost(t *testing.T) {
 			addon.Annotations = map[string]string{hostingAnnotation: test.annotation}
 			if !test.down {
 				addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Available", "True", "R", "")}
+			}
+			if test.reported {
+				addon.Status.Conditions = append(addon.Status.Conditions, ocmtest.Condition("PropertiesPublished", "False", "R", ""))
 			}
 			refused := judgeHost(addon, test.deployed, test.runs)
 			switch {

@@ -194,7 +194,8 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
 		deploy: agentdeploy.NewAddonDeployController(
-			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, works, agents, utils.AllowAllAddOns),
+			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, worksOnHost{works, addonAgent}, agents,
+			utils.AllowAllAddOns),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(
 				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),

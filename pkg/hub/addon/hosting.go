@@ -10,6 +10,7 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -94,6 +95,60 @@ func workIndexers() toolscache.Indexers {
 	}
 }
 
+// worksOnHost gives the framework, of an addon's ManifestWorks on hosting clusters, only
+// those on the one that hosts its agent. One that is left on another cluster has the same
+// name: the framework would delete what it has just written to the right one, and write it
+// again, without end.
+type worksOnHost struct {
+	workinformers.ManifestWorkInformer
+	agent *inventoryAgent
+}
+
+// Informer returns the ManifestWorks' informer.
+func (w worksOnHost) Informer() toolscache.SharedIndexInformer {
+	return informerOnHost{w.ManifestWorkInformer.Informer(), w.agent}
+}
+
+type informerOnHost struct {
+	toolscache.SharedIndexInformer
+	agent *inventoryAgent
+}
+
+// GetIndexer returns the ManifestWorks that count.
+func (i informerOnHost) GetIndexer() toolscache.Indexer {
+	return indexerOnHost{i.SharedIndexInformer.GetIndexer(), i.agent}
+}
+
+type indexerOnHost struct {
+	toolscache.Indexer
+	agent *inventoryAgent
+}
+
+// ByIndex implements toolscache.Indexer. Of an agent that no cluster hosts, all are left to
+// be deleted.
+func (i indexerOnHost) ByIndex(name, key string) ([]any, error) {
+	found, err := i.Indexer.ByIndex(name, key)
+	if err != nil || len(found) == 0 || name != index.ManifestWorkByHostedAddon && name != index.ManifestWorkHookByHostedAddon {
+		return found, err
+	}
+	cluster, _, err := toolscache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	addon := i.agent.addon(cluster)
+	if addon == nil {
+		return found, nil
+	}
+	host := i.agent.host(addon)
+	if host == "" {
+		return found, nil
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(obj any) bool {
+		work, ok := obj.(*workv1.ManifestWork)
+		return ok && work.Namespace != host
+	}), nil
+}
+
 // frameworkMode tells the framework where a cluster's agent runs. Once an agent is not
 // hosted any more, the framework leaves one of the finalizers that it added for that, and
 // would wait for a clean-up on the host when the addon is removed. So frameworkMode drops
@@ -105,7 +160,9 @@ func (a *inventoryAgent) frameworkMode(
 	if host != "" {
 		return constants.InstallModeHosted, host
 	}
-	if isHostedAddon(addon) && len(a.worksFor(addon.Namespace)) == 0 {
+	if isHostedAddon(addon) && !slices.ContainsFunc(a.worksFor(addon.Namespace), func(work *workv1.ManifestWork) bool {
+		return isDeployedFor(work, addon)
+	}) {
 		addon.Finalizers = without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 	}
 	return constants.InstallModeDefault, ""

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -361,4 +362,50 @@ func TestAHostedClusterDoesNotHost(t *testing.T) {
 	_, refused := s.decideNamespace(addon, nil)
 	checkRefusal(t, "HostingRefused: Cluster h1 cannot host the agent: its own runs on cluster h2; name another one in the "+
 		"annotation addon.open-cluster-management.io/hosting-cluster-name", refused)
+}
+
+// What is left on a cluster that hosted the agent once has the same name as what is on the
+// one that hosts it now. The framework does not see it, or it would delete the one for the
+// other, again and again. An addon whose agent is not hosted has all of it deleted.
+func TestWhatIsLeftOnAFormerHostDoesNotCount(t *testing.T) {
+	s := newSeen(t)
+	addon := s.enabled("c1", "former")
+	s.deploys("c1", "former")
+	addon.UID = "uid-of-a-later-installation"
+	addon.Annotations[hostingAnnotation] = "host"
+	framework := indexerOnHost{s.workCache, s.inventoryAgent}
+	hosts := func() []string {
+		t.Helper()
+		found, err := framework.ByIndex(index.ManifestWorkByHostedAddon, "c1/cluster-inventory")
+		apitest.Must(t, err)
+		var namespaces []string
+		for _, obj := range found {
+			namespaces = append(namespaces, obj.(*workv1.ManifestWork).Namespace)
+		}
+		slices.Sort(namespaces)
+		return namespaces
+	}
+	if got := hosts(); len(got) != 0 {
+		t.Errorf("before the agent is deployed, ManifestWorks on %v count", got)
+	}
+	s.deploys("c1", "host", func(_, onHost *workv1.ManifestWork) {
+		for i, manifest := range onHost.Spec.Workload.Manifests {
+			onHost.Spec.Workload.Manifests[i].Raw = bytes.ReplaceAll(manifest.Raw, []byte("uid-of-c1"), []byte(addon.UID))
+		}
+	})
+	if diff := cmp.Diff([]string{"host"}, hosts()); diff != "" {
+		t.Errorf("clusters whose ManifestWorks count (-want +got):\n%s", diff)
+	}
+	all, err := s.workCache.ByIndex(index.ManifestWorkByHostedAddon, "c1/cluster-inventory")
+	apitest.Must(t, err)
+	if len(all) != 2 {
+		t.Errorf("%d ManifestWorks are there", len(all))
+	}
+	apitest.Must(t, s.workCache.Delete(all[0]))
+	apitest.Must(t, s.workCache.Delete(all[1]))
+	addon.Annotations = nil
+	s.deploys("c1", "former")
+	if diff := cmp.Diff([]string{"former"}, hosts()); diff != "" {
+		t.Errorf("of an agent that is not hosted (-want +got):\n%s", diff)
+	}
 }

@@ -137,10 +137,10 @@ func hosted(r *rollout) {
 }
 
 // annotatedLater: a Placement installs the addon without the annotation. The agent, which does
-// not become available, is then moved; one that is available is not.
+// not become available, is then moved; one that is available, or was, is not.
 func annotatedLater(r *rollout) {
-	host, addon, running := r.join(), r.join(), r.join()
-	for _, each := range []*addonv1beta1.ManagedClusterAddOn{host, addon, running} {
+	host, addon, running, silent := r.join(), r.join(), r.join(), r.join()
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{host, addon, running, silent} {
 		r.refer(each)
 		r.runsAnywhere(each)
 	}
@@ -162,8 +162,11 @@ func annotatedLater(r *rollout) {
 		}
 		return ""
 	})
+	apitest.EditStatus(r, silent, func(a *addonv1beta1.ManagedClusterAddOn) {
+		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("PropertiesPublished", "True", "Published", ""))
+	})
 	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, running} {
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, running, silent} {
 		apitest.Edit(r, each, on(host.Namespace))
 	}
 	r.hosts(host.Namespace, addon)
@@ -176,8 +179,10 @@ func annotatedLater(r *rollout) {
 		r.MustGet(addon)
 		return cmp.Diff("cluster-inventory-"+addon.Namespace, addon.Status.Namespace)
 	})
-	r.says(running, "HostingRefused", "runs on cluster "+running.Namespace)
-	r.runsAnywhere(running)
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{running, silent} {
+		r.says(each, "HostingRefused", "runs on cluster "+each.Namespace)
+		r.runsAnywhere(each)
+	}
 	r.runsAnywhere(host)
 }
 
