@@ -40,6 +40,17 @@ func Run(tb testing.TB, start func(context.Context) error) (stop func()) {
 	return stop
 }
 
+// RunCache runs a cache with an informer of a kind, and waits until that has synced.
+func RunCache(tb testing.TB, cached cache.Cache, kind client.Object) {
+	tb.Helper()
+	_, err := cached.GetInformer(tb.Context(), kind, cache.BlockUntilSynced(false))
+	Must(tb, err)
+	Run(tb, cached.Start)
+	if !cached.WaitForCacheSync(tb.Context()) {
+		tb.Fatalf("the cache of %T has not synced", kind)
+	}
+}
+
 // NewManager returns a manager like the one on the hub: reading what is not
 // cached is an error. Its controllers' names may repeat within a test binary, and
 // what it logs is shown if the test fails. adjust may change its options.

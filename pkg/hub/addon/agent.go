@@ -88,8 +88,7 @@ func (r *refusal) Is(target error) bool { return target == errHeld }
 
 // observed are the framework's caches.
 type observed struct {
-	addons      toolscache.KeyGetter
-	hosting     toolscache.Indexer // of addons, with hostIndexers
+	addons      toolscache.Indexer // with hostIndexers
 	works       toolscache.Indexer
 	definitions addonlisters.ClusterManagementAddOnLister
 	configs     *configurations
@@ -123,9 +122,9 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 // a ManifestWork that is written would say that the configuration was applied. While
 // it is not known which one counts, or that one does not exist because Helm replaces it,
 // it returns what is there, if that was written for the configuration to which the addon
-// refers, and otherwise an error, too. It returns nothing for an addon only that has been
-// cleaned up: the framework takes no manifests for that. The removal of an addon never waits for
-// a configuration: the clean-up Job then has what the agent has.
+// refers, and otherwise an error, too. Only for an addon that has been cleaned up does it
+// return nothing, which is what the framework takes that for. The removal of an addon never
+// waits for a configuration: the clean-up Job then has what the agent has.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {

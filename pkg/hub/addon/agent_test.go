@@ -42,7 +42,7 @@ func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 // What became of a cluster whose addon is gone is not remembered, even if the framework
 // was at work on it when it went.
 func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
-	addons := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
 	a := &inventoryAgent{observed: observed{addons: addons}, outcomes: newOutcomes(nil)}
 	addon := ocmtest.Addon("c1")
 	apitest.Must(t, addons.Add(addon))
@@ -64,7 +64,7 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	renderers, err := newRenderers(values().of("", ""))
 	apitest.Must(t, err)
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
-		addons:      toolscache.NewStore(toolscache.MetaNamespaceKeyFunc),
+		addons:      toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
 		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
 		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
 		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),

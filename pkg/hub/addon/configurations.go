@@ -227,10 +227,7 @@ func (c *configurations) onConfigurations(
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = stale.Obj
-			}
-			if config, ok := obj.(*unstructured.Unstructured); ok {
+			if config, ok := inEvent[*unstructured.Unstructured](obj); ok {
 				enqueue(config, func(*addonv1beta1.ManagedClusterAddOn) bool { return true })
 			}
 		},

@@ -185,8 +185,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	}
 	revisions := newRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
-		addons: addons.Informer().GetIndexer(), hosting: addons.Informer().GetIndexer(),
-		works:       works.Informer().GetIndexer(),
+		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
@@ -373,10 +372,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = stale.Obj
-			}
-			if cluster, ok := obj.(*clusterv1.ManagedCluster); ok {
+			if cluster, ok := inEvent[*clusterv1.ManagedCluster](obj); ok {
 				c.enqueueGuests(cluster.Name)
 			}
 		},
@@ -386,10 +382,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 // onGoneAddons forgets what became of the configurations of addons that are gone.
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = stale.Obj
-		}
-		if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok {
+		if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
 			f.outcomes.forget(addon.Namespace)
 		}
 	}}
@@ -438,10 +431,7 @@ func triggerOnGrantChanges(
 	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
 ) error {
 	trigger := func(obj any) {
-		if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = stale.Obj
-		}
-		if object, ok := obj.(client.Object); ok {
+		if object, ok := inEvent[client.Object](obj); ok {
 			queue.Add(queueKey(object.GetNamespace()))
 		}
 	}

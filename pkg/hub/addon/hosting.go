@@ -254,10 +254,7 @@ func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there de
 
 // guestIn is the cluster whose agent is to run in a namespace of a hosting cluster, or "".
 func (a *inventoryAgent) guestIn(host, namespace string) string {
-	if a.hosting == nil {
-		return ""
-	}
-	found, err := a.hosting.ByIndex(indexAddonByHostedNamespace, namespace)
+	found, err := a.addons.ByIndex(indexAddonByHostedNamespace, namespace)
 	if err != nil {
 		return ""
 	}
@@ -352,10 +349,7 @@ func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 
 // addonIn returns the addon of this kind that an event is about, or nil.
 func addonIn(obj any) *addonv1beta1.ManagedClusterAddOn {
-	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = stale.Obj
-	}
-	if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok && addon.Name == contract.AddonName {
+	if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
 		return addon
 	}
 	return nil

@@ -45,7 +45,7 @@ func newSeen(t *testing.T) *seen {
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
 	return &seen{T: t, addonCache: addons, workCache: works, inventoryAgent: &inventoryAgent{
 		renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
-			addons: addons, hosting: addons, works: works,
+			addons: addons, works: works,
 			definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
 			configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
 			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),

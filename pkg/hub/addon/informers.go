@@ -71,6 +71,16 @@ func passOn(keys workqueue.TypedInterface[string], objects toolscache.Indexer, h
 	}
 }
 
+// inEvent returns the object that an event is about; of one whose deletion was missed, what
+// was last known.
+func inEvent[T any](obj any) (T, bool) {
+	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = stale.Obj
+	}
+	typed, ok := obj.(T)
+	return typed, ok
+}
+
 type changeHandler[T any] struct {
 	toolscache.ResourceEventHandler
 	changed func(before, after T) bool

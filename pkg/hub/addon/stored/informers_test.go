@@ -134,12 +134,7 @@ func addonCache(w *apitest.World, server *apitest.Server) (cache.Cache, *apitest
 		Scheme: w.Scheme(), NewInformer: informers,
 	})
 	apitest.Must(t, err)
-	_, err = cached.GetInformer(t.Context(), &addonv1beta1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
-	apitest.Must(t, err)
-	apitest.Run(t, cached.Start)
-	if !cached.WaitForCacheSync(t.Context()) {
-		t.Fatal("the cache has not synced")
-	}
+	apitest.RunCache(t, cached, &addonv1beta1.ManagedClusterAddOn{})
 	return cached, wire
 }
 

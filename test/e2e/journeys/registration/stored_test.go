@@ -29,12 +29,7 @@ func TestTheManagerConvertsAddonsAsTheHubDoes(t *testing.T) {
 	apitest.Must(t, err)
 	cached, err := cache.New(cfg, cache.Options{Scheme: journeys.Hub(t).Scheme(), NewInformer: informers})
 	apitest.Must(t, err)
-	_, err = cached.GetInformer(t.Context(), &addonv1beta1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
-	apitest.Must(t, err)
-	apitest.Run(t, cached.Start)
-	if !cached.WaitForCacheSync(t.Context()) {
-		t.Fatal("the cache has not synced")
-	}
+	apitest.RunCache(t, cached, &addonv1beta1.ManagedClusterAddOn{})
 	for _, call := range wire.Calls() {
 		if call.Resource == "managedclusteraddons" && !strings.Contains(call.Path, "/v1alpha1/") {
 			t.Errorf("%s: not the version in which Open Cluster Management 1.2 stores addons", call)
