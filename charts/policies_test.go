@@ -102,6 +102,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		policy = "may bind only its agents"
 		source = "cluster-inventory-token-source"
 		target = "cluster-inventory-token-target"
+		either = "cluster inventory" // several policies refuse it
 	)
 	for by, binding := range map[string]*rbacv1.RoleBinding{
 		policy: changed(own(tokenTarget), rename("other")), source: own(tokenSource), target: own(tokenTarget),
@@ -145,40 +146,40 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		by      string
 	}{
 		"copies where no set is bound":                {plain, own(tokenTarget), target},
-		"copies in kube-system":                       {"kube-system", own(tokenTarget), target},
+		"copies in kube-system":                       {"kube-system", own(tokenTarget), either},
 		"copies in a cluster's namespace":             {cluster, own(tokenTarget), target},
-		"copies in its own namespace":                 {hubtest.Namespace, own(tokenTarget), target},
+		"copies in its own namespace":                 {hubtest.Namespace, own(tokenTarget), either},
 		"copies where the bound set is not published": {unpublished, own(tokenTarget), target},
 		"tokens where there is no cluster":            {plain, own(tokenSource), source},
-		"tokens in kube-system":                       {"kube-system", own(tokenSource), source},
+		"tokens in kube-system":                       {"kube-system", own(tokenSource), either},
 		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
 		"tokens where there is another addon":         {foreign, own(tokenSource), source},
 		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
-		// Each is where the other policy finds its parameter, so that this one refuses.
-		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), policy},
-		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), policy},
+		// Each is where the other policy finds its parameter, so that it refuses the content.
+		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), either},
+		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), either},
 		"somebody else": {
 			team,
 			changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")),
-			policy,
+			either,
 		},
 		"another account of its namespace": {
 			team,
 			changed(own(tokenTarget), subject("ServiceAccount", hubtest.Namespace, "default")),
-			policy,
+			either,
 		},
 		"everybody": {
 			team,
 			changed(own(tokenTarget), subject("Group", "", "system:authenticated")),
-			policy,
+			either,
 		},
 		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
-		}), policy},
+		}), either},
 		"a Role that gives nothing": {
 			team,
 			changed(own(tokenTarget), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "Role", "empty" }),
-			policy,
+			either,
 		},
 		"an agent of another cluster": {cluster, changed(agents, func(b *rbacv1.RoleBinding) {
 			b.Subjects[0].Name = strings.ReplaceAll(b.Subjects[0].Name, cluster, "cluster2")
@@ -192,7 +193,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		"an agent's user, to read tokens": {
 			cluster,
 			changed(own(tokenSource), func(b *rbacv1.RoleBinding) { b.Subjects = agents.Subjects }),
-			policy,
+			either,
 		},
 		"the agent's name, for the role that copies": {
 			team,
@@ -220,7 +221,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 			types.MergePatchType, []byte(`{"subjects":[{"kind":"ServiceAccount","namespace":"team","name":"a"}]}`),
 		)
 		err := p.manager.Patch(t.Context(), made, patch)
-		if !isRefused(err, policy) {
+		if !isRefused(err, either) {
 			t.Errorf("the manager is told %v", err)
 		}
 	})

@@ -110,6 +110,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
 		AgentPullSecrets:     opts.AgentImagePullSecrets,
+		AllowedRegistries:    opts.AgentAllowedRegistries,
 		InstallNamespace:     opts.AgentInstallNamespace,
 		ClaimLimit:           opts.AgentClaimLimit,
 		AgentLogLevel:        opts.AgentLogLevel,

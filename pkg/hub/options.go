@@ -3,6 +3,7 @@ package hub
 import (
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ type Options struct {
 
 	// AgentImagePullPolicy is that image's pull policy.
 	AgentImagePullPolicy string
+
+	// AgentAllowedRegistries are the registries, or parts of them, from which configurations
+	// may have the agent's image pulled.
+	AgentAllowedRegistries []string
 
 	// AgentImagePullSecrets are the Secrets, in the agent's namespace on the spokes, with
 	// which that image is pulled. They need not exist.
@@ -152,6 +157,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"image the agent runs from on spokes without an AgentRevision; without it, each needs one")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
 		"pull policy of the agent's image: "+pullPolicies)
+	flags.StringSliceVar(&o.AgentAllowedRegistries, "agent-allowed-registry", o.AgentAllowedRegistries,
+		"a registry, or part of one, from which configurations may have the agent's image pulled; may be repeated")
 	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
 		"Secret in the agent's namespace on the spokes with which the agent's image is pulled; may be repeated")
 	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace,
@@ -209,6 +216,9 @@ func (o *Options) complete() {
 }
 
 // validate returns all mistakes in one error; each names its flag.
+// isRegistry matches a registry, a part of one, or a repository, without scheme, tag and digest.
+var isRegistry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[A-Za-z0-9._-]+)*$`)
+
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
 	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
@@ -217,6 +227,11 @@ func (o *Options) validate() error {
 	for _, secret := range o.AgentImagePullSecrets {
 		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
 			mistakes.Add("agent-image-pull-secret", "%q is not the name of a Secret: %s", secret, problems[0])
+		}
+	}
+	for _, registry := range o.AgentAllowedRegistries {
+		if !isRegistry.MatchString(registry) {
+			mistakes.Add("agent-allowed-registry", "%q is not a registry or a part of one", registry)
 		}
 	}
 	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {

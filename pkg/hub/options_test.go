@@ -57,6 +57,10 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.CredentialsMode = "on" },
 			want:   `--credentials-mode: "on" is not one of enabled, draining, disabled`,
 		},
+		"a registry that is a URL": {
+			change: func(o *Options) { o.AgentAllowedRegistries = []string{"m:5000/ocm", "https://m.example.com/"} },
+			want:   `--agent-allowed-registry: "https://m.example.com/" is not a registry or a part of one`,
+		},
 		"a syncer that is neither": {
 			change: func(o *Options) { o.CredentialsUpstreamSyncer = "on" },
 			want:   `--credentials-upstream-syncer: "on" is neither "auto" nor "off"`,

@@ -35,6 +35,27 @@ app.kubernetes.io/component: manager
 {{- end -}}
 {{- end }}
 
+{{/* The repositories that agents' images are from, as JSON: those of the values and of the
+AgentRevisions that there are, to which clusters may still refer. */}}
+{{- define "cluster-inventory.agentRepositories" -}}
+{{- $own := .Values.agent.image | default dict -}}
+{{- $all := list .Values.image.repository ($own.repository | default .Values.image.repository) -}}
+{{- $revisions := lookup "inventory.open-cluster-management.io/v1alpha1" "AgentRevision" "" "" | default dict -}}
+{{- range $revisions.items | default list -}}
+{{- $all = append $all (regexReplaceAll "(:[^/:@]*)?(@.*)?$" .spec.image "") -}}
+{{- end -}}
+{{ $all | uniq | toJson }}
+{{- end }}
+
+{{/* Where else configurations may have images pulled from, as JSON. */}}
+{{- define "cluster-inventory.allowedRegistries" -}}
+{{- $all := .Values.agent.allowedRegistries | default list -}}
+{{- range (.Values.agent.config | default dict).registries | default list -}}
+{{- $all = append $all (trimSuffix "/" (.mirror | default "")) -}}
+{{- end -}}
+{{ without ($all | uniq) "" | toJson }}
+{{- end }}
+
 {{- define "cluster-inventory.placementNamespace" -}}
 {{ .Values.installStrategy.placement.namespace | default .Release.Namespace }}
 {{- end }}

@@ -45,6 +45,10 @@ type Options struct {
 	// with which its image is pulled.
 	AgentPullSecrets []string
 
+	// AllowedRegistries are the registries, or parts of them, from which configurations and
+	// the annotations of clusters may have the agent's image pulled.
+	AllowedRegistries []string
+
 	// InstallNamespace is the agent's namespace on the spokes.
 	InstallNamespace string
 
@@ -106,6 +110,8 @@ type inventoryAgent struct {
 	grants    *grants
 	outcomes  *outcomes
 	options   agent.AgentAddonOptions
+
+	allowedRegistries []string
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}

@@ -251,6 +251,7 @@ func TestConfigurations(t *testing.T) {
 		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: r.outcomes,
 		opts: Options{
 			AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents", ClaimLimit: 20,
+			AllowedRegistries: []string{"mirror.example.com"},
 		},
 	}
 	apitest.Run(t, shell.Start)
@@ -502,6 +503,9 @@ func registries(r *rollout) {
 		})
 	}
 	annotate(`{"registries":[{"source":"example.com","mirror":"mirror.example.com"}]}`)
+	image("mirror.example.com/inventory:v1")
+	annotate(`{"registries":[{"source":"example.com","mirror":"evil.example.com"}]}`)
+	r.says(addon, "InvalidConfiguration", "evil.example.com/inventory:v1", "agent.allowedRegistries")
 	image("mirror.example.com/inventory:v1")
 	annotate("mirror.example.com")
 	r.says(addon, "InvalidConfiguration", "ManagedCluster "+addon.Namespace, "open-cluster-management.io/image-registries")

@@ -94,6 +94,10 @@ type place struct {
 	cluster    string
 	registries string
 
+	// allowed are the registries, and repositories, from which a configuration or that
+	// annotation may have the image pulled.
+	allowed []string
+
 	// namespace is that of the agent that is deployed, empty if there is none.
 	namespace string
 
@@ -121,14 +125,17 @@ func decideValues(common common, chosen choice, at place) (Values, *refusal) {
 	if at.host != "" {
 		values = values.hosted()
 	}
-	if values.Image != common.Image {
-		return values, nil // the configuration's registries come before the cluster's
+	if values.Image == common.Image { // the configuration's registries come before the cluster's
+		registries, wrong := judgeAnnotation(at.registries)
+		if len(wrong) > 0 {
+			return Values{}, refuse(contract.ReasonInvalidConfiguration,
+				"ManagedCluster %s: %s", at.cluster, strings.Join(wrong, "; "))
+		}
+		values.Image = mirrored(common.Image, registries)
 	}
-	registries, wrong := judgeAnnotation(at.registries)
-	if len(wrong) > 0 {
-		return Values{}, refuse(contract.ReasonInvalidConfiguration,
-			"ManagedCluster %s: %s", at.cluster, strings.Join(wrong, "; "))
+	if values.Image != common.Image && !isFrom(values.Image, at.allowed) {
+		return Values{}, refuse(contract.ReasonInvalidConfiguration, "The registries of cluster %s make the agent's image %s, "+
+			"which is from none of the registries that the chart allows (agent.allowedRegistries)", at.cluster, values.Image)
 	}
-	values.Image = mirrored(common.Image, registries)
 	return values, nil
 }

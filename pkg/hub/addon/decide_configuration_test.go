@@ -180,6 +180,19 @@ func TestDecideValues(t *testing.T) {
 			at:     place{registries: annotation("example.com", "second")},
 			change: func(v *Values) { v.Image = "second/inventory:v1" },
 		},
+		"registries of the cluster that are not allowed": {
+			at: place{cluster: "c1", registries: annotation("example.com", "evil.example.com")},
+			refused: "InvalidConfiguration: The registries of cluster c1 make the agent's image " +
+				"evil.example.com/inventory:v1, which is from none of the registries that the chart allows " +
+				"(agent.allowedRegistries)",
+		},
+		"the configuration's registries that are not allowed": {
+			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first.evil"}}}),
+			at:     place{cluster: "c1"},
+			refused: "InvalidConfiguration: The registries of cluster c1 make the agent's image " +
+				"first.evil/inventory:v1, which is from none of the registries that the chart allows " +
+				"(agent.allowedRegistries)",
+		},
 		"registries that are none": {
 			at: place{cluster: "c1", registries: "mirror.example.com"},
 			refused: "InvalidConfiguration: ManagedCluster c1: annotation open-cluster-management.io/image-registries: " +
@@ -188,6 +201,7 @@ func TestDecideValues(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			test.at.allowed = []string{"mirror.example.com", "first", "second"}
 			got, refused := decideValues(commonValues(choice{}, common), test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if test.change == nil {

@@ -188,6 +188,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
+	addonAgent.allowedRegistries = f.opts.AllowedRegistries
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
 	c := &controllers{
 		registration: registration.NewAddonRegistrationController(

@@ -238,7 +238,7 @@ func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedCluster
 
 // place says where a cluster's agent is to run.
 func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there deployed) place {
-	at := place{cluster: addon.Namespace, host: a.host(addon)}
+	at := place{cluster: addon.Namespace, host: a.host(addon), allowed: a.allowedRegistries}
 	if at.host == there.host() {
 		at.namespace = there.namespace()
 	}

@@ -365,6 +365,31 @@ func TestJudgeAnnotation(t *testing.T) {
 	}
 }
 
+func TestIsFrom(t *testing.T) {
+	tests := map[string]struct {
+		image, registry string
+		want            bool
+	}{
+		"a registry":             {"m.example.com/ocm/a:v1", "m.example.com", true},
+		"another port of it":     {"m.example.com:5000/ocm/a:v1", "m.example.com", false},
+		"a part of a registry":   {"m.example.com:5000/ocm/a:v1", "m.example.com:5000/ocm", true},
+		"a part of a name":       {"m.example.com/ocm-tools/a:v1", "m.example.com/ocm", false},
+		"a repository":           {"m.example.com/ocm/a:v1", "m.example.com/ocm/a", true},
+		"another repository":     {"m.example.com/ocm/ab:v1", "m.example.com/ocm/a", false},
+		"a registry of its name": {"m.example.com.evil/a:v1", "m.example.com", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := isFrom(test.image, []string{"other", test.registry}); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	if isFrom("m/a", nil) {
+		t.Error("without any registry")
+	}
+}
+
 func TestMirrored(t *testing.T) {
 	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	entry := func(source, mirror string) addonv1beta1.ImageMirror {

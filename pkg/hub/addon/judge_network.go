@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -210,6 +211,16 @@ func mirrored(image string, registries []addonv1beta1.ImageMirror) string {
 		}
 	}
 	return result + version
+}
+
+// isFrom reports whether an image is from one of the registries. Like a source, each is whole
+// parts of a name: a registry, a part of one, or a repository.
+func isFrom(image string, registries []string) bool {
+	name, _ := splitImage(image)
+	return slices.ContainsFunc(registries, func(registry string) bool {
+		rest, ok := strings.CutPrefix(name, registry)
+		return ok && (rest == "" || rest[0] == '/')
+	})
 }
 
 // splitImage separates the name of an image from its tag and digest. A colon before a

@@ -1,0 +1,599 @@
+package charts
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// honestWork is a ManifestWork as the manager writes it, with one manifest of each kind that
+// a policy looks into.
+const honestWork = `
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata:
+  name: addon-cluster-inventory-deploy-0
+  ownerReferences:
+  - {apiVersion: addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn, name: cluster-inventory, uid: u}
+spec:
+  manifestConfigs:
+  - resourceIdentifier:
+      {group: apps, resource: deployments, namespace: agents, name: cluster-inventory-agent}
+    feedbackRules: [{type: WellKnownStatus}]
+  workload:
+    manifests:
+    - {apiVersion: v1, kind: Namespace, metadata: {name: agents}}
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      metadata: {name: "open-cluster-management:cluster-inventory:agent"}
+      rules:
+      - {apiGroups: [about.k8s.io], resources: [clusterproperties], verbs: [get, list, watch]}
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRoleBinding
+      metadata: {name: "open-cluster-management:cluster-inventory:agent"}
+      roleRef:
+        apiGroup: rbac.authorization.k8s.io
+        kind: ClusterRole
+        name: open-cluster-management:cluster-inventory:agent
+      subjects: [{kind: ServiceAccount, name: cluster-inventory-agent, namespace: agents}]
+    - apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: cluster-inventory-agent, namespace: agents}
+      spec:
+        template:
+          spec:
+            serviceAccountName: cluster-inventory-agent
+            securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+            containers:
+            - name: agent
+              image: quay.io/open-cluster-management/cluster-inventory-addon:v1
+              command: [/agent]
+              securityContext:
+                {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+            volumes: [{name: hub-kubeconfig, secret: {secretName: cluster-inventory-hub-kubeconfig}}]
+`
+
+// Where the manifests are in honestWork.
+const (
+	workNamespace = iota
+	workRole
+	workBinding
+	workAgent
+)
+
+// workOf decodes honestWork.
+func workOf(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	work := &unstructured.Unstructured{}
+	apitest.Must(t, yaml.Unmarshal([]byte(honestWork), &work.Object))
+	return work
+}
+
+// set puts a value, given as YAML, at a path.
+func set(t *testing.T, in map[string]any, value string, path ...string) {
+	t.Helper()
+	var decoded any
+	apitest.Must(t, yaml.Unmarshal([]byte(value), &decoded))
+	apitest.Must(t, unstructured.SetNestedField(in, decoded, path...))
+}
+
+// change returns a change of one manifest of honestWork.
+func change(t *testing.T, manifest int, value string, path ...string) func(*unstructured.Unstructured) {
+	t.Helper()
+	return func(work *unstructured.Unstructured) {
+		manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		apitest.Must(t, err)
+		set(t, manifests[manifest].(map[string]any), value, path...)
+		apitest.Must(t, unstructured.SetNestedSlice(work.Object, manifests, "spec", "workload", "manifests"))
+	}
+}
+
+// changeContainer returns a change of the agent's container in honestWork.
+func changeContainer(t *testing.T, value string, path ...string) func(*unstructured.Unstructured) {
+	t.Helper()
+	return func(work *unstructured.Unstructured) {
+		manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		apitest.Must(t, err)
+		pod := []string{"spec", "template", "spec", "containers"}
+		containers, _, err := unstructured.NestedSlice(manifests[workAgent].(map[string]any), pod...)
+		apitest.Must(t, err)
+		set(t, containers[0].(map[string]any), value, path...)
+		apitest.Must(t, unstructured.SetNestedSlice(manifests[workAgent].(map[string]any), containers, pod...))
+		apitest.Must(t, unstructured.SetNestedSlice(work.Object, manifests, "spec", "workload", "manifests"))
+	}
+}
+
+// add returns a change of honestWork that adds a manifest.
+func add(t *testing.T, manifest string) func(*unstructured.Unstructured) {
+	t.Helper()
+	return func(work *unstructured.Unstructured) {
+		manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		apitest.Must(t, err)
+		var decoded map[string]any
+		apitest.Must(t, yaml.Unmarshal([]byte(manifest), &decoded))
+		apitest.Must(t, unstructured.SetNestedSlice(work.Object, append(manifests, decoded), "spec", "workload", "manifests"))
+	}
+}
+
+// Whoever writes ManifestWorks has all rights of the klusterlet's work agent on every
+// spoke, also that of reading its Secrets to the hub.
+func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
+	p := install(t)
+	cluster := p.namespace("cluster1", ocmtest.Addon(""))
+	spec := func(value string, path ...string) func(*unstructured.Unstructured) {
+		return func(work *unstructured.Unstructured) {
+			set(t, work.Object, value, append([]string{"spec"}, path...)...)
+		}
+	}
+	pod := func(value string, field string) func(*unstructured.Unstructured) {
+		return change(t, workAgent, value, "spec", "template", "spec", field)
+	}
+	named := func(name string) func(*unstructured.Unstructured) {
+		return func(work *unstructured.Unstructured) { work.SetName(name) }
+	}
+	const key = `{apiVersion: v1, kind: Secret, metadata: {name: hub-kubeconfig-secret, namespace: agents}}`
+	attempts := map[string]struct {
+		change  func(*unstructured.Unstructured)
+		message string // empty if it is allowed
+	}{
+		"its agent":    {change: func(*unstructured.Unstructured) {}},
+		"another work": {change: named("another"), message: "only the ManifestWorks of its own agents"},
+		"a work whose name the API server makes": {change: func(work *unstructured.Unstructured) {
+			work.SetName("")
+			work.SetGenerateName("addon-cluster-inventory-deploy-0")
+		}, message: "cluster-inventory-manifestworks"},
+		"a work that nothing removes": {change: func(work *unstructured.Unstructured) {
+			work.SetOwnerReferences(nil)
+		}, message: "that belong to its addon"},
+		"a Secret that the spoke only reads": {change: func(work *unstructured.Unstructured) {
+			add(t, key)(work)
+			spec(`[{resourceIdentifier: {group: "", resource: secrets, namespace: agents, name: hub-kubeconfig-secret},
+				updateStrategy: {type: ReadOnly},
+				feedbackRules: [{type: JSONPaths, jsonPaths: [{name: key, path: .data}]}]}]`, "manifestConfigs")(work)
+		}, message: "cluster-inventory"},
+		"a Secret": {change: add(t, key), message: "only the manifests of its agents"},
+		"feedback from anything": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
+			namespace: agents, name: cluster-inventory-agent},
+			feedbackRules: [{type: JSONPaths, jsonPaths: [{name: spec, path: .spec}]}]}]`, "manifestConfigs"),
+			message: "the status of its agents alone"},
+		"an object that is only read": {change: spec(`[{resourceIdentifier: {group: "", resource: namespaces,
+			namespace: "", name: agents}, updateStrategy: {type: ReadOnly}}]`, "manifestConfigs"),
+			message: "may not have clusters read objects"},
+		"another executor": {change: spec(`{subject: {type: ServiceAccount,
+			serviceAccount: {namespace: kube-system, name: admin}}}`, "executor"), message: "who applies a ManifestWork"},
+		"a Pod": {change: add(t, `{apiVersion: v1, kind: Pod, metadata: {name: cluster-inventory-agent, namespace: agents}}`),
+			message: "only the manifests of its agents"},
+		"another Deployment": {change: change(t, workAgent, "another", "metadata", "name"),
+			message: "only the manifests of its agents"},
+		"a namespace of Kubernetes": {change: change(t, workAgent, "kube-system", "metadata", "namespace"),
+			message: "to the namespaces of Kubernetes"},
+		"labels for a namespace": {
+			change:  change(t, workNamespace, `{pod-security.kubernetes.io/enforce: privileged}`, "metadata", "labels"),
+			message: "to the namespaces of Kubernetes",
+		},
+		"the right to read Secrets": {
+			change:  change(t, workRole, `[{apiGroups: [""], resources: [secrets], verbs: [get]}]`, "rules"),
+			message: "no rights but those that they need",
+		},
+		"more rights on what it needs": {
+			change:  change(t, workRole, `[{apiGroups: [about.k8s.io], resources: [clusterproperties], verbs: ["*"]}]`, "rules"),
+			message: "no rights but those that they need",
+		},
+		"rights of other roles": {
+			change: change(t, workRole, `{clusterRoleSelectors: [{}]}`, "aggregationRule"), message: "no rights but those",
+		},
+		"the role cluster-admin": {
+			change: change(t, workBinding, "cluster-admin", "roleRef", "name"), message: "to its agents alone",
+		},
+		"its rights for somebody else": {
+			change: change(t, workBinding, `[{kind: Group, apiGroup: rbac.authorization.k8s.io, name: "system:authenticated"}]`,
+				"subjects"),
+			message: "to its agents alone",
+		},
+		"another image": {
+			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon-x:v1", "image"),
+			message: "must be from a repository of the chart",
+		},
+		"its image from another registry": {
+			change:  changeContainer(t, "evil.example.com/open-cluster-management/cluster-inventory-addon:v1", "image"),
+			message: "must be from a repository of the chart",
+		},
+		"its image by digest": {change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon@sha256:"+
+			"0000000000000000000000000000000000000000000000000000000000000000", "image")},
+		"another program":  {change: changeContainer(t, "[/cp-creds]", "command"), message: "only its agents' program"},
+		"another volume":   {change: pod(`[{name: host, hostPath: {path: /}}]`, "volumes"), message: "as restricted pods"},
+		"another Secret":   {change: pod(`[{name: s, secret: {secretName: other}}]`, "volumes"), message: "as restricted pods"},
+		"the host network": {change: pod("true", "hostNetwork"), message: "as restricted pods"},
+		"another account":  {change: pod("default", "serviceAccountName"), message: "as restricted pods"},
+		"one more container": {
+			change:  pod(`[{name: a, image: example.com/a, command: [/agent]}]`, "initContainers"),
+			message: "as restricted pods",
+		},
+		"privileges": {
+			change: changeContainer(t, "true", "securityContext", "privileged"), message: "without privileges",
+		},
+		"variables from a Secret": {
+			change:  changeContainer(t, `[{name: POD_IP, valueFrom: {secretKeyRef: {name: s, key: k}}}]`, "env"),
+			message: "only its agents' program",
+		},
+		"a command when it starts": {
+			change:  changeContainer(t, `{postStart: {exec: {command: [/agent, cleanup]}}}`, "lifecycle"),
+			message: "only its agents' program",
+		},
+		"rights for a hosted agent": {
+			change: named("addon-cluster-inventory-deploy-hosting-guest-0"), message: "may give hosted agents no rights",
+		},
+	}
+	other := workOf(t)
+	other.SetNamespace(cluster)
+	other.SetName("another")
+	p.eventuallyRefused(other, "only the ManifestWorks of its own agents")
+	for name, attempt := range attempts {
+		t.Run(name, func(t *testing.T) {
+			work := workOf(t)
+			attempt.change(work)
+			work.SetNamespace(cluster)
+			err := p.manager.Create(t.Context(), work, client.DryRunAll)
+			checkAttempt(t, err, attempt.message)
+		})
+	}
+
+	t.Run("a hosted agent without rights", func(t *testing.T) {
+		for guest, message := range map[string]string{"guest": "", "another": "only their own namespace"} {
+			work := workOf(t)
+			work.SetName("addon-cluster-inventory-deploy-hosting-" + guest + "-0")
+			work.SetOwnerReferences(nil)
+			manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+			apitest.Must(t, err)
+			kept := []any{manifests[workNamespace], manifests[workAgent]}
+			apitest.Must(t, unstructured.SetNestedSlice(work.Object, kept, "spec", "workload", "manifests"))
+			change(t, 0, "cluster-inventory-guest", "metadata", "name")(work)
+			change(t, 1, "cluster-inventory-guest", "metadata", "namespace")(work)
+			work.SetNamespace(cluster)
+			checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), message)
+		}
+	})
+	t.Run("another's work", func(t *testing.T) {
+		theirs := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "theirs"}}
+		p.MustCreate(theirs)
+		const message = "only the ManifestWorks of its own agents"
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+		checkAttempt(t, p.manager.Patch(t.Context(), theirs.DeepCopy(), patch), message)
+		checkAttempt(t, p.manager.Delete(t.Context(), theirs), message)
+		apply := &unstructured.Unstructured{}
+		apply.SetAPIVersion("work.open-cluster-management.io/v1")
+		apply.SetKind("ManifestWork")
+		apply.SetNamespace(cluster)
+		apply.SetName("applied")
+		err := p.manager.Patch(t.Context(), apply, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck
+		checkAttempt(t, err, message)
+	})
+	t.Run("as somebody else", func(t *testing.T) {
+		user := rest.CopyConfig(server.User(t, hubtest.User))
+		user.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
+		other := workOf(t)
+		other.SetNamespace(cluster)
+		other.SetName("another")
+		if err := apitest.NewClient(t, user, ocmtest.Scheme()).Create(t.Context(), other); !apierrors.IsForbidden(err) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("nobody else is restricted", func(*testing.T) {
+		other.SetResourceVersion("")
+		p.MustCreate(other)
+	})
+}
+
+// checkAttempt checks that something was refused in these words, or allowed if there are none.
+func checkAttempt(t *testing.T, err error, message string) {
+	t.Helper()
+	switch {
+	case message == "" && err != nil:
+		t.Errorf("the manager is told %v", err)
+	case message != "" && !isRefused(err, message):
+		t.Errorf("the manager is told %v, want a refusal with %q", err, message)
+	}
+}
+
+// A Secret of another type would make Kubernetes put any service account's token into it.
+func testTheManagerMayWriteOnlyCopies(t *testing.T) {
+	p := install(t)
+	team := p.namespace("team", binding())
+	p.eventuallyBinds(team, own(tokenTarget))
+	p.EventuallyAllowed(server.User(t, hubtest.User), true, authorizationv1.ResourceAttributes{
+		Namespace: team, Verb: "create", Resource: "secrets",
+	})
+
+	copied := func(change func(*corev1.Secret)) *corev1.Secret {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: team, Name: "c1-reader",
+				Labels: map[string]string{
+					"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
+					"inventory.open-cluster-management.io/credential": "true",
+				},
+				Annotations: map[string]string{
+					"inventory.open-cluster-management.io/source-cluster": "c1",
+					"inventory.open-cluster-management.io/source-account": "reader",
+				},
+			},
+			Type: corev1.SecretTypeOpaque,
+			Data: map[string][]byte{"token": []byte("t"), "ca.crt": []byte("c")},
+		}
+		change(secret)
+		return secret
+	}
+	const onlyCopies = "may write only Secrets that are copies of tokens"
+	p.eventuallyRefused(copied(func(s *corev1.Secret) { s.Labels = nil }), onlyCopies)
+	for name, attempt := range map[string]struct {
+		change  func(*corev1.Secret)
+		message string
+	}{
+		"a copy": {func(*corev1.Secret) {}, ""},
+		"the token of a service account of the namespace": {func(s *corev1.Secret) {
+			s.Type, s.Data = corev1.SecretTypeServiceAccountToken, nil
+			s.Annotations["kubernetes.io/service-account.name"] = "default"
+		}, onlyCopies},
+		"a Secret that is no copy":            {func(s *corev1.Secret) { s.Labels = nil }, onlyCopies},
+		"a copy without an account":           {func(s *corev1.Secret) { s.Annotations = nil }, onlyCopies},
+		"a copy under another's name":         {func(s *corev1.Secret) { s.Name = "passwords" }, onlyCopies},
+		"a copy whose name the server makes":  {func(s *corev1.Secret) { s.Name, s.GenerateName = "", "c1-reader" }, "cluster-inventory-secrets"},
+		"a copy with something else":          {func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("k") }, "only a token and a CA"},
+		"a copy with something else, as text": {func(s *corev1.Secret) { s.StringData = map[string]string{"a": "b"} }, "only a token and a CA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkAttempt(t, p.manager.Create(t.Context(), copied(attempt.change), client.DryRunAll), attempt.message)
+		})
+	}
+
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "theirs"}, Data: map[string][]byte{"password": []byte("p")},
+	}
+	upstreams := theirs.DeepCopy()
+	upstreams.Name, upstreams.Labels = "c2-reader", map[string]string{
+		"authentication.open-cluster-management.io/synced-from": "c2-reader",
+	}
+	upstreams.Data = map[string][]byte{"token": []byte("t")}
+	p.MustCreate(theirs, upstreams)
+	const onlyOurs = "may change and delete only Secrets that are copies of tokens"
+	asCopy := func(name string) client.Patch {
+		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{
+			"labels":{"app.kubernetes.io/managed-by":"cluster-inventory-addon",
+				"inventory.open-cluster-management.io/credential":"true"},
+			"annotations":{"inventory.open-cluster-management.io/source-cluster":"`+name+`",
+				"inventory.open-cluster-management.io/source-account":"reader"}}}`))
+	}
+	t.Run("marking another's Secret", func(t *testing.T) {
+		checkAttempt(t, p.manager.Patch(t.Context(), theirs.DeepCopy(), asCopy("c1")), "copies of tokens")
+	})
+	t.Run("deleting another's Secret", func(t *testing.T) {
+		checkAttempt(t, p.manager.Delete(t.Context(), theirs), onlyOurs)
+	})
+	t.Run("deleting what upstream's syncer made", func(t *testing.T) {
+		checkAttempt(t, p.manager.Delete(t.Context(), upstreams), onlyOurs)
+	})
+	t.Run("taking over what upstream's syncer made", func(t *testing.T) {
+		checkAttempt(t, p.manager.Patch(t.Context(), upstreams, asCopy("c2")), "")
+	})
+	// What tenants do to a copy does not keep the manager from withdrawing it.
+	for name, change := range map[string]string{
+		"its labels are gone":      `{"metadata":{"labels":null}}`,
+		"its annotations are gone": `{"metadata":{"annotations":null}}`,
+		"all of it is gone":        `{"metadata":{"labels":null,"annotations":null}}`,
+		"it is held":               `{"metadata":{"finalizers":["example.com/hold"],"labels":null,"annotations":null}}`,
+	} {
+		t.Run("a copy is withdrawn when "+name, func(t *testing.T) {
+			secret := copied(func(*corev1.Secret) {})
+			apitest.Must(t, p.manager.Create(t.Context(), secret, client.FieldOwner("hub.credentials")))
+			p.MustMerge(secret, change)
+			if len(secret.Finalizers) > 0 {
+				release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				checkAttempt(t, p.manager.Patch(t.Context(), secret, release), "")
+			}
+			checkAttempt(t, p.manager.Delete(t.Context(), secret), "")
+			p.EventuallyGone(secret)
+		})
+	}
+}
+
+// Consumers send their tokens to the server that a profile names.
+func testTheManagerMaySendConsumersOnlyToClusterProxy(t *testing.T) {
+	p := install(t)
+	team := p.namespace("team", binding())
+	foreign := ocmtest.OurProfile(team, "foreign")
+	foreign.Spec.ClusterManager.Name = "another-manager"
+	const onlyOurs = "only ClusterProfiles of Open Cluster Management"
+	p.eventuallyRefused(foreign, onlyOurs)
+	p.MustCreate(foreign)
+	checkAttempt(t, p.manager.Delete(t.Context(), foreign), onlyOurs)
+	status := func(server string) client.Patch {
+		return client.RawPatch(types.MergePatchType, []byte(`{"status":{"accessProviders":[
+			{"name":"open-cluster-management","cluster":{"server":"`+server+`"}}]}}`))
+	}
+	checkAttempt(t, p.manager.Status().Patch(t.Context(), foreign.DeepCopy(), status("https://a/foreign")), onlyOurs)
+
+	profile := ocmtest.OurProfile(team, "c1")
+	apitest.Must(t, p.manager.Create(t.Context(), profile))
+	p.CleanUp(profile)
+	const onlyProxy = "only to cluster-proxy's user server"
+	proxy := "https://cluster-proxy-addon-user.open-cluster-management-addon"
+	for server, message := range map[string]string{
+		proxy + ":9092/c1":                         "",
+		proxy + ":9092/c2":                         onlyProxy,
+		proxy + ".evil:9092/c1":                    onlyProxy,
+		proxy + ":9092@evil/c1":                    onlyProxy,
+		"https://evil.example.com/c1":              onlyProxy,
+		"http" + proxy[len("https"):] + ":9092/c1": onlyProxy,
+	} {
+		t.Run(server, func(t *testing.T) {
+			err := p.manager.Status().Patch(t.Context(), profile.DeepCopy(), status(server), client.DryRunAll)
+			checkAttempt(t, err, message)
+		})
+	}
+	t.Run("a server that is there already stays", func(t *testing.T) {
+		p.MustMerge(profile, `{"metadata":{"labels":{"a":"b"}}}`)
+		apitest.EditStatus(p, profile, func(c *inventoryv1alpha1.ClusterProfile) {
+			c.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}}
+			c.Status.AccessProviders[0].Cluster.Server = "https://proxy.example.com/c1"
+		})
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v1.36.0"}}}`))
+		checkAttempt(t, p.manager.Status().Patch(t.Context(), profile.DeepCopy(), patch), "")
+	})
+}
+
+// What an administrator wants of an addon is in its spec.
+func testTheManagerMayChangeNoSpecOfAnAddon(t *testing.T) {
+	p := install(t)
+	addon := ocmtest.Addon("")
+	p.namespace("cluster1", addon)
+	patch := func(body string) error {
+		raw := client.RawPatch(types.MergePatchType, []byte(body))
+		return p.manager.Patch(t.Context(), addon.DeepCopy(), raw, client.DryRunAll)
+	}
+	const configs = `{"spec":{"configs":[{"group":"inventory.open-cluster-management.io","resource":"agentrevisions","name":"x"}]}}`
+	p.Eventually("the policy refuses", func() string {
+		err := patch(configs)
+		if isRefused(err, "may not change the spec of an addon") {
+			return ""
+		}
+		return "the answer: " + errorText(err)
+	})
+	for body, message := range map[string]string{
+		`{"metadata":{"finalizers":["addon.open-cluster-management.io/addon-pre-delete"]}}`:           "",
+		`{"metadata":{"annotations":{"a":"b"}}}`:                                                      "",
+		`{"metadata":{"annotations":{"addon.open-cluster-management.io/hosting-cluster-name":"c2"}}}`: "which cluster hosts",
+	} {
+		checkAttempt(t, patch(body), message)
+	}
+	update := addon.DeepCopy()
+	update.Spec.Configs = []addonv1beta1.AddOnConfig{{
+		ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs"},
+		ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: "a", Name: "b"},
+	}}
+	checkAttempt(t, p.manager.Update(t.Context(), update, client.DryRunAll), "may not change the spec of an addon")
+}
+
+// The manager may approve requests of the signer of all clients.
+func testTheManagerMayApproveOnlyAgents(t *testing.T) {
+	p := install(t)
+	const cluster = "cluster1"
+	request := func(user string, labels map[string]string) *certificatesv1.CertificateSigningRequest {
+		requester := apitest.NewClient(t, server.User(t, user, "system:masters"), ocmtest.Scheme())
+		csr := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "fence-", Labels: labels},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: anyRequest(t), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			},
+		}
+		apitest.Must(t, requester.Create(t.Context(), csr))
+		p.CleanUp(csr)
+		return csr
+	}
+	labels := func(cluster, addon string) map[string]string {
+		return map[string]string{
+			"open-cluster-management.io/cluster-name": cluster, "open-cluster-management.io/addon-name": addon,
+		}
+	}
+	approve := func(csr *certificatesv1.CertificateSigningRequest) error {
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "R",
+		}}
+		return p.manager.SubResource("approval").Update(t.Context(), csr)
+	}
+	const message = "may approve only requests of a cluster's klusterlet"
+	klusterlet := "system:open-cluster-management:" + cluster + ":agent1"
+	p.Eventually("the policy refuses", func() string {
+		err := approve(request("admin", nil))
+		if isRefused(err, message) {
+			return ""
+		}
+		return "the answer: " + errorText(err)
+	})
+	for name, attempt := range map[string]struct {
+		user    string
+		labels  map[string]string
+		message string
+	}{
+		"its agent's":            {klusterlet, labels(cluster, "cluster-inventory"), ""},
+		"another addon's":        {klusterlet, labels(cluster, "cluster-proxy"), message},
+		"another cluster's":      {klusterlet, labels("cluster2", "cluster-inventory"), message},
+		"one without labels":     {klusterlet, nil, message},
+		"somebody's":             {"somebody", labels(cluster, "cluster-inventory"), message},
+		"an addon's of its name": {klusterlet + ":addon", labels(cluster, "cluster-inventory"), message},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkAttempt(t, approve(request(attempt.user, attempt.labels)), attempt.message)
+		})
+	}
+}
+
+// A tenant that may write RoleBindings must not keep the manager from its own.
+func testNobodyMaySquatGrants(t *testing.T) {
+	p := install(t)
+	team := p.namespace("team", binding())
+	for name, attempt := range map[string]struct {
+		change  func(*rbacv1.RoleBinding)
+		message string
+	}{
+		"the manager's own": {func(*rbacv1.RoleBinding) {}, ""},
+		"for somebody else": {func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own"},
+		"of another role":   {func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
+		"held by a finalizer": {
+			func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} }, "nobody may hold",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := own(tokenTarget)
+			made.Namespace = team
+			attempt.change(made)
+			p.Eventually("the answer is as expected", func() string {
+				err := p.Create(t.Context(), made.DeepCopy(), client.DryRunAll)
+				if attempt.message == "" && err == nil || attempt.message != "" && isRefused(err, attempt.message) {
+					return ""
+				}
+				return "the answer: " + errorText(err)
+			})
+		})
+	}
+}
+
+// anyRequest is a request for a certificate. What is in it the policy cannot see.
+func anyRequest(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	apitest.Must(t, err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	apitest.Must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "it is allowed"
+	}
+	return err.Error()
+}
