@@ -427,14 +427,13 @@ func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
 // checkRepair removes the agent's rights behind the manager's back.
 func (s *shell) checkRepair(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "cluster-inventory-agent"}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: agentRole}}
 	s.MustDelete(binding)
 	s.EventuallyExists(binding)
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "cluster-inventory-agent"}}
-	apitest.Edit(s, role, func(role *rbacv1.Role) { role.Rules = nil })
-	s.Eventually("the role is complete again", func() string {
-		if s.MustGet(role); len(role.Rules) != 2 {
-			return fmt.Sprintf("rules %v", role.Rules)
+	apitest.Edit(s, binding, func(binding *rbacv1.RoleBinding) { binding.Subjects = nil })
+	s.Eventually("the RoleBinding is complete again", func() string {
+		if s.MustGet(binding); len(binding.Subjects) != 1 {
+			return fmt.Sprintf("subjects %v", binding.Subjects)
 		}
 		return ""
 	})

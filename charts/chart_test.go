@@ -55,6 +55,7 @@ func TestWhatIsInstalled(t *testing.T) {
 	always := []string{
 		"ClusterManagementAddOn /cluster-inventory",
 		"ClusterRole /open-cluster-management:cluster-inventory:access",
+		"ClusterRole /open-cluster-management:cluster-inventory:agent-on-hub",
 		"ClusterRole /open-cluster-management:cluster-inventory:credentials",
 		"ClusterRole /open-cluster-management:cluster-inventory:manager",
 		"ClusterRole /open-cluster-management:cluster-inventory:token-source",
@@ -81,7 +82,6 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicy /cluster-inventory-clusterprofiles",
 		"ValidatingAdmissionPolicy /cluster-inventory-manifestworks",
 		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
-		"ValidatingAdmissionPolicy /cluster-inventory-roles",
 		"ValidatingAdmissionPolicy /cluster-inventory-secrets",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-target",
@@ -90,7 +90,6 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-clusterprofiles",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-manifestworks",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
-		"ValidatingAdmissionPolicyBinding /cluster-inventory-roles",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-secrets",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-target",

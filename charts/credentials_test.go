@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 )
 
 const (
+	agentRole   = "open-cluster-management:cluster-inventory:agent-on-hub"
 	tokenSource = "open-cluster-management:cluster-inventory:token-source"
 	tokenTarget = "open-cluster-management:cluster-inventory:token-target"
 )
@@ -63,13 +65,16 @@ func TestRightsOnSecrets(t *testing.T) {
 	}
 }
 
-// TestDisabledHasNoRights: with credentials off, none of their rights remain.
+// TestDisabledHasNoRights: with credentials off, none of their rights remain, and the
+// policies allow none.
 func TestDisabledHasNoRights(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, "credentials: {mode: disabled}") {
 		name := object.GetName()
-		if strings.Contains(name, "token") || strings.HasSuffix(name, ":credentials") ||
-			strings.HasPrefix(object.GetKind(), "ValidatingAdmission") {
+		if strings.Contains(name, "token") || strings.HasSuffix(name, ":credentials") {
 			t.Errorf("%s is rendered", manifesttest.Identify(object))
+		}
+		if text := fmt.Sprint(object.Object); strings.Contains(text, tokenSource) || strings.Contains(text, tokenTarget) {
+			t.Errorf("%s names a ClusterRole for tokens", manifesttest.Identify(object))
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager finds cluster-proxy", testTheManagerFindsClusterProxy)
 	t.Run("installing before cluster-proxy", testInstallingBeforeClusterProxy)
 	t.Run("the manager may bind nothing else", testTheManagerMayBindNothingElse)
-	t.Run("the manager may write no Role but its agents'", testTheManagerMayWriteNoRoleButItsAgents)
+	t.Run("the manager may write no Role", testTheManagerMayWriteNoRole)
 	t.Run("the manager may send clusters nothing but its agents", testTheManagerMaySendClustersOnlyItsAgents)
 	t.Run("the manager may write no Secret but copies", testTheManagerMayWriteOnlyCopies)
 	t.Run("the manager may send consumers only to cluster-proxy", testTheManagerMaySendConsumersOnlyToClusterProxy)

@@ -171,6 +171,10 @@ const (
 
 // Agreed between chart, uninstall hook and manager, on the hub.
 const (
+	// AgentRole is the ClusterRole with the rights of an agent on the hub, and the name of the
+	// RoleBinding to it in the cluster's namespace.
+	AgentRole = "open-cluster-management:cluster-inventory:agent-on-hub"
+
 	// LeaseName is the Lease for leader election, in the manager's namespace.
 	LeaseName = "cluster-inventory-manager"
 

@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// agentName is the agent's Deployment on the spoke, and its Role and
-	// RoleBinding in the cluster namespace on the hub.
+	// agentName is the agent's Deployment, Role and RoleBinding on the spoke.
 	agentName = "cluster-inventory-agent"
 
 	// propertyCRD is created on spokes that lack it, and never changed afterwards.

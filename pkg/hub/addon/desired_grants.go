@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -12,30 +11,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-func desiredRole(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.Role {
-	return &rbacv1.Role{ObjectMeta: grantMeta(addon), Rules: agentRules()}
-}
-
-func agentRules() []rbacv1.PolicyRule {
-	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{
-			APIGroups:     []string{addonv1beta1.GroupName},
-			Resources:     []string{resource},
-			ResourceNames: []string{contract.AddonName},
-			Verbs:         verbs,
-		}
-	}
-	return []rbacv1.PolicyRule{
-		rule("managedclusteraddons", "get", "list", "watch"),
-		rule("managedclusteraddons/status", "patch"),
-	}
-}
-
-// desiredBinding names the one user of the cluster's agent.
+// desiredBinding gives the one user of the cluster's agent its rights in the cluster's
+// namespace. A Role there would cost one more write for each cluster, and the API server
+// looks through all ClusterRoleBindings of the hub before it lets anybody write one.
 func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: grantMeta(addon),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: agentName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contract.AgentRole},
 		Subjects: []rbacv1.Subject{{
 			APIGroup: rbacv1.GroupName,
 			Kind:     rbacv1.UserKind,
@@ -63,10 +45,10 @@ func agentUser(cluster string, addon *addonv1beta1.ManagedClusterAddOn) string {
 	return agent.DefaultUser(cluster, contract.AddonName, contract.AddonName)
 }
 
-// grantMeta lets the garbage collector delete the grants with the addon.
+// grantMeta lets the garbage collector delete the RoleBinding with the addon.
 func grantMeta(addon *addonv1beta1.ManagedClusterAddOn) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name:      agentName,
+		Name:      contract.AgentRole,
 		Namespace: addon.Namespace,
 		Labels:    grantLabels(),
 		OwnerReferences: []metav1.OwnerReference{{
@@ -82,10 +64,10 @@ func grantLabels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-// trimGrants returns a transform that keeps of a Role or RoleBinding one copy of what
-// it has in common with those of all clusters.
+// trimGrants returns a transform that keeps of RoleBindings one copy of the labels that
+// those of all clusters have.
 func trimGrants() func(any) (any, error) {
-	labels, rules := grantLabels(), agentRules()
+	labels := grantLabels()
 	return func(obj any) (any, error) {
 		object, ok := obj.(metav1.Object)
 		if !ok {
@@ -94,9 +76,6 @@ func trimGrants() func(any) (any, error) {
 		object.SetManagedFields(nil)
 		if maps.Equal(object.GetLabels(), labels) {
 			object.SetLabels(labels)
-		}
-		if role, ok := obj.(*rbacv1.Role); ok && equality.Semantic.DeepEqual(role.Rules, rules) {
-			role.Rules = rules
 		}
 		return obj, nil
 	}

@@ -41,7 +41,7 @@
 //   - the hashes of configurations in the status of the ClusterManagementAddOn
 //     cluster-inventory (framework);
 //   - the approval of CertificateSigningRequests of this addon;
-//   - Role and RoleBinding cluster-inventory-agent in the cluster namespaces;
+//   - the agents' RoleBindings in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
 // Requeue: nothing is done without an event; what fails is tried again at least every
@@ -50,15 +50,14 @@
 // yet.
 //
 // RBAC:
-//   - managedclusteraddons named cluster-inventory: list, watch, update, patch, and get,
-//     which the manager only passes on to agents; status: patch; finalizers: update;
+//   - managedclusteraddons named cluster-inventory: list, watch, update, patch; status: patch;
+//     finalizers: update;
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
 //   - addondeploymentconfigs, agentrevisions: list, watch;
 //   - managedclusters: list, watch;
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer
 //     kubernetes.io/kube-apiserver-client: approve;
-//   - roles, rolebindings: get, list, watch, create, patch; a role can grant
-//     only what the manager may do itself;
+//   - rolebindings: get, list, watch, create, patch; clusterroles: bind of the agents' one;
 //   - events: create, patch.
 package addon

@@ -412,17 +412,17 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 	})
 }
 
-// newGrantCache returns a cache of the Roles and RoleBindings of the agents.
+// newGrantCache returns a cache of the RoleBindings of the agents.
 func (f *framework) newGrantCache() (cache.Cache, error) {
 	ours := cache.ByObject{
 		Label:     labels.SelectorFromSet(grantLabels()),
-		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, agentName),
+		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AgentRole),
 		Transform: trimGrants(),
 	}
 	return cache.New(f.cfg, cache.Options{
 		Scheme:   f.client.Scheme(),
 		Mapper:   f.client.RESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{&rbacv1.Role{}: ours, &rbacv1.RoleBinding{}: ours},
+		ByObject: map[client.Object]cache.ByObject{&rbacv1.RoleBinding{}: ours},
 	})
 }
 
@@ -436,17 +436,13 @@ func triggerOnGrantChanges(
 			queue.Add(queueKey(object.GetNamespace()))
 		}
 	}
-	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		informer, err := cached.GetInformer(ctx, kind) // waits until it has synced
-		if err != nil {
-			return err
-		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			UpdateFunc: func(_, updated any) { trigger(updated) },
-			DeleteFunc: trigger,
-		}); err != nil {
-			return err
-		}
+	informer, err := cached.GetInformer(ctx, &rbacv1.RoleBinding{}) // waits until it has synced
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, updated any) { trigger(updated) },
+		DeleteFunc: trigger,
+	})
+	return err
 }

@@ -15,36 +15,29 @@ import (
 )
 
 // grants gives each agent its rights on the hub: read its own ManagedClusterAddOn and
-// patch its status.
+// patch its status. They are in a ClusterRole of the chart, to which a RoleBinding in the
+// cluster's namespace binds the agent.
 type grants struct {
-	// reader reads this addon's Roles and RoleBindings from a cache.
+	// reader reads this addon's RoleBindings from a cache.
 	reader client.Reader
 
-	// live reads what the cache does not contain: objects without this addon's label,
+	// live reads what the cache does not contain: RoleBindings without this addon's label,
 	// and those that were created a moment ago.
 	live client.Reader
 
 	writer client.Writer
 }
 
-// apply creates or repairs the Role and RoleBinding of one cluster. An error
-// becomes the addon's condition RegistrationApplied.
+// apply creates the RoleBinding of one cluster, or patches it if it differs. One of that name
+// without this addon's label belongs to somebody else and is left alone. An error becomes the
+// addon's condition RegistrationApplied.
 func (g *grants) apply(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
-	if err := g.applyOne(ctx, desiredRole(addon)); err != nil {
-		return err
-	}
-	return g.applyOne(ctx, desiredBinding(cluster.Name, addon))
-}
-
-// applyOne creates the object, or patches it if it differs. An object of that name
-// without this addon's label belongs to somebody else and is left alone.
-func (g *grants) applyOne(ctx context.Context, desired client.Object) error {
-	current := desired.DeepCopyObject().(client.Object)
+	desired, current := desiredBinding(cluster.Name, addon), &rbacv1.RoleBinding{}
 	err := g.reader.Get(ctx, client.ObjectKeyFromObject(desired), current)
 	if apierrors.IsNotFound(err) {
-		err = g.writer.Create(ctx, desired.DeepCopyObject().(client.Object))
+		err = g.writer.Create(ctx, desired.DeepCopy())
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -66,7 +59,7 @@ func (g *grants) applyOne(ctx context.Context, desired client.Object) error {
 }
 
 // repair patches current if it differs from desired.
-func (g *grants) repair(ctx context.Context, current, desired client.Object) error {
+func (g *grants) repair(ctx context.Context, current, desired *rbacv1.RoleBinding) error {
 	changed, err := merge(current, desired)
 	if err != nil || equality.Semantic.DeepEqual(current, changed) {
 		return err
@@ -74,25 +67,19 @@ func (g *grants) repair(ctx context.Context, current, desired client.Object) err
 	return g.writer.Patch(ctx, changed, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
 }
 
-// merge returns the current object with this addon's fields as desired.
-func merge(current, desired client.Object) (client.Object, error) {
-	kind := fmt.Sprintf("%T %s/%s", current, current.GetNamespace(), current.GetName())
-	if current.GetLabels()[contract.LabelManagedBy] != contract.ManagedBy {
-		return nil, fmt.Errorf("%s is not labelled %s=%s, so it is not this addon's; delete or rename it",
-			kind, contract.LabelManagedBy, contract.ManagedBy)
+// merge returns the current RoleBinding with this addon's fields as desired.
+func merge(current, desired *rbacv1.RoleBinding) (*rbacv1.RoleBinding, error) {
+	name := current.Namespace + "/" + current.Name
+	switch {
+	case current.Labels[contract.LabelManagedBy] != contract.ManagedBy:
+		return nil, fmt.Errorf("RoleBinding %s is not labelled %s=%s, so it is not this addon's; delete or rename it",
+			name, contract.LabelManagedBy, contract.ManagedBy)
+	case current.RoleRef != desired.RoleRef:
+		return nil, fmt.Errorf("RoleBinding %s refers to %s %q, which cannot be changed; delete it",
+			name, current.RoleRef.Kind, current.RoleRef.Name)
 	}
-	changed := current.DeepCopyObject().(client.Object)
-	changed.SetOwnerReferences(desired.GetOwnerReferences())
-	switch d := desired.(type) {
-	case *rbacv1.Role:
-		changed.(*rbacv1.Role).Rules = d.Rules
-	case *rbacv1.RoleBinding:
-		binding := changed.(*rbacv1.RoleBinding)
-		if binding.RoleRef != d.RoleRef {
-			return nil, fmt.Errorf("%s refers to %s %q, which cannot be changed; delete it",
-				kind, binding.RoleRef.Kind, binding.RoleRef.Name)
-		}
-		binding.Subjects = d.Subjects
-	}
+	changed := current.DeepCopy()
+	changed.OwnerReferences = desired.OwnerReferences
+	changed.Subjects = desired.Subjects
 	return changed, nil
 }

@@ -76,6 +76,13 @@ func TestASpokeThatLiesInItsStatusGainsNothing(t *testing.T) {
 	}
 }
 
+// grantOf is the RoleBinding of a cluster's agent, not yet read.
+func grantOf(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: addon.Namespace, Name: "open-cluster-management:cluster-inventory:agent-on-hub",
+	}}
+}
+
 func TestGrants(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
@@ -88,33 +95,11 @@ func TestGrants(t *testing.T) {
 	}
 	w.wire.Reset()
 	grant()
-	if writes := w.wire.Writes(); len(writes) != 2 {
-		t.Errorf("%d writes at first, want one Role and one RoleBinding: %v", len(writes), writes)
+	if writes := w.wire.Writes(); len(writes) != 1 {
+		t.Errorf("%d writes at first, want one RoleBinding: %v", len(writes), writes)
 	}
 
-	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	read := func() {
-		t.Helper()
-		for _, object := range []client.Object{role, binding} {
-			object.SetNamespace(addon.Namespace)
-			object.SetName("cluster-inventory-agent")
-			w.MustGet(object)
-		}
-	}
-	wantRules := []rbacv1.PolicyRule{
-		{
-			APIGroups:     []string{"addon.open-cluster-management.io"},
-			Resources:     []string{"managedclusteraddons"},
-			ResourceNames: []string{"cluster-inventory"},
-			Verbs:         []string{"get", "list", "watch"},
-		},
-		{
-			APIGroups:     []string{"addon.open-cluster-management.io"},
-			Resources:     []string{"managedclusteraddons/status"},
-			ResourceNames: []string{"cluster-inventory"},
-			Verbs:         []string{"patch"},
-		},
-	}
+	binding := grantOf(addon)
 	wantSubjects := []rbacv1.Subject{
 		{
 			APIGroup: "rbac.authorization.k8s.io",
@@ -122,7 +107,7 @@ func TestGrants(t *testing.T) {
 			Name:     "system:open-cluster-management:cluster:" + addon.Namespace + ":addon:cluster-inventory:agent:cluster-inventory",
 		},
 	}
-	wantRole := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cluster-inventory-agent"}
+	wantRole := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: binding.Name}
 	wantOwners := []metav1.OwnerReference{
 		{
 			APIVersion: "addon.open-cluster-management.io/v1beta1",
@@ -133,13 +118,11 @@ func TestGrants(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		read()
+		w.MustGet(binding)
 		for what, diff := range map[string]string{
-			"rules":             cmp.Diff(wantRules, role.Rules),
-			"subjects":          cmp.Diff(wantSubjects, binding.Subjects),
-			"role":              cmp.Diff(wantRole, binding.RoleRef),
-			"the role's owners": cmp.Diff(wantOwners, role.OwnerReferences),
-			"binding's owners":  cmp.Diff(wantOwners, binding.OwnerReferences),
+			"subjects": cmp.Diff(wantSubjects, binding.Subjects),
+			"role":     cmp.Diff(wantRole, binding.RoleRef),
+			"owners":   cmp.Diff(wantOwners, binding.OwnerReferences),
 		} {
 			if diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -154,24 +137,18 @@ func TestGrants(t *testing.T) {
 		t.Errorf("writes although nothing changed: %v", writes)
 	}
 
-	role.Rules = append(
-		role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
-	)
 	binding.Subjects = append(
 		binding.Subjects, rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "mallory"},
 	)
-	for _, object := range []client.Object{role, binding} {
-		object.GetLabels()["example.com/theirs"] = "stays"
-		apitest.Must(t, w.Update(t.Context(), object))
-	}
+	binding.Labels["example.com/theirs"] = "stays"
+	apitest.Must(t, w.Update(t.Context(), binding))
 	w.wire.Reset()
 	grant()
 	check()
-	if writes := w.wire.Writes(); len(writes) != 2 || writes[0].Method != http.MethodPatch ||
-		writes[1].Method != http.MethodPatch {
-		t.Errorf("writes to repair both: %v", writes)
+	if writes := w.wire.Writes(); len(writes) != 1 || writes[0].Method != http.MethodPatch {
+		t.Errorf("writes to repair it: %v", writes)
 	}
-	if role.Labels["example.com/theirs"] != "stays" {
+	if binding.Labels["example.com/theirs"] != "stays" {
 		t.Error("a label of somebody else was removed")
 	}
 
@@ -197,7 +174,7 @@ func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 	for range 2 {
 		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
-	for _, call := range w.wire.Writes("roles", "rolebindings") {
+	for _, call := range w.wire.Writes("rolebindings") {
 		if call.Method != http.MethodPost {
 			t.Errorf("%s although nothing changed", call.Method)
 		}
@@ -211,21 +188,17 @@ func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 	if err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon); err != nil {
 		t.Fatal(err)
 	}
-	before := older{Reader: w}
-	for _, object := range []client.Object{&before.role, &before.binding} {
-		object.SetNamespace(addon.Namespace)
-		object.SetName("cluster-inventory-agent")
-		w.MustGet(object)
-	}
+	before := older{Reader: w, binding: *grantOf(addon)}
+	w.MustGet(&before.binding)
 	addon.UID = "another-installation"
 	g := &grants{reader: before, live: w, writer: w}
-	for n := range 2 { // the second time, both are refused
+	for n := range 2 { // the second time, it is refused
 		w.wire.Reset()
 		if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
 			t.Errorf("grant %d: %v", n+1, err)
 		}
-		if writes := w.wire.Writes(); len(writes) != 2 {
-			t.Errorf("grant %d: writes %v, want 2", n+1, writes)
+		if writes := w.wire.Writes(); len(writes) != 1 {
+			t.Errorf("grant %d: writes %v, want 1", n+1, writes)
 		}
 	}
 }
@@ -233,17 +206,11 @@ func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 // older is a cache that stays behind.
 type older struct {
 	client.Reader
-	role    rbacv1.Role
 	binding rbacv1.RoleBinding
 }
 
 func (o older) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	switch into := object.(type) {
-	case *rbacv1.Role:
-		o.role.DeepCopyInto(into)
-	case *rbacv1.RoleBinding:
-		o.binding.DeepCopyInto(into)
-	}
+	o.binding.DeepCopyInto(object.(*rbacv1.RoleBinding))
 	return nil
 }
 
@@ -251,17 +218,14 @@ func (o older) Get(_ context.Context, _ client.ObjectKey, object client.Object, 
 type empty struct{ client.Reader }
 
 func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(rbacv1.Resource("roles"), key.Name)
+	return apierrors.NewNotFound(rbacv1.Resource("rolebindings"), key.Name)
 }
 
 func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 	tests := map[string]struct {
-		existing client.Object
+		existing *rbacv1.RoleBinding
 		problem  string
 	}{
-		"a role somebody else made": {
-			existing: &rbacv1.Role{}, problem: "is not this addon's",
-		},
 		"a binding somebody else made": {
 			existing: &rbacv1.RoleBinding{
 				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"},
@@ -280,8 +244,7 @@ func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			addon := w.addon()
-			test.existing.SetNamespace(addon.Namespace)
-			test.existing.SetName("cluster-inventory-agent")
+			test.existing.Namespace, test.existing.Name = addon.Namespace, grantOf(addon).Name
 			w.MustCreate(test.existing)
 			w.wire.Reset()
 			err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon)
@@ -301,47 +264,35 @@ func TestGrantsReturnErrorsAndConverge(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	g := &grants{reader: w, live: w, writer: w}
-	for n := 1; n <= 2; n++ {
-		w.wire.FailNthWrite(n, apitest.Fault{Status: 500, Reason: "InternalError"})
-		if err := g.apply(t.Context(), clusterOf(addon), addon); err == nil {
-			t.Errorf("write %d failed unnoticed", n)
-		}
-		w.wire.Fail(nil)
-		if n == 1 {
-			continue
-		}
-		if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
-			t.Errorf("after write %d failed: %v", n, err)
-		}
+	w.wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
+	if err := g.apply(t.Context(), clusterOf(addon), addon); err == nil {
+		t.Error("a write failed unnoticed")
+	}
+	w.wire.Fail(nil)
+	if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
+		t.Errorf("after a write failed: %v", err)
 	}
 }
 
 func TestTrimGrantsSharesWhatAllClustersHave(t *testing.T) {
 	trim := trimGrants()
-	role := func(cluster string) *rbacv1.Role {
-		role := desiredRole(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster}})
-		role.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-		got, err := trim(role)
+	trimmed := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		binding := desiredBinding("c1", &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}})
+		change(binding)
+		want := binding.DeepCopy()
+		binding.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		got, err := trim(binding)
 		apitest.Must(t, err)
-		return got.(*rbacv1.Role)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		return got.(*rbacv1.RoleBinding)
 	}
-	one, another := role("c1"), role("c2")
-	if &one.Rules[0] != &another.Rules[0] {
-		t.Error("the rules of two clusters are two copies")
+	one, another := trimmed(func(*rbacv1.RoleBinding) {}), trimmed(func(*rbacv1.RoleBinding) {})
+	one.Labels["shared"] = "yes"
+	if another.Labels["shared"] != "yes" {
+		t.Error("the labels of two clusters are two copies")
 	}
-	if len(one.ManagedFields) > 0 {
-		t.Errorf("managed fields %v", one.ManagedFields)
-	}
-	want := desiredRole(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}})
-	if diff := cmp.Diff(want, one); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	altered := desiredRole(&addonv1beta1.ManagedClusterAddOn{})
-	altered.Rules[0].Verbs = []string{"*"}
-	altered.Labels["example.com/theirs"] = "stays"
-	wantAltered := altered.DeepCopy()
-	got, err := trim(altered)
-	if diff := cmp.Diff(wantAltered, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	delete(one.Labels, "shared")
+	trimmed(func(b *rbacv1.RoleBinding) { b.Labels["example.com/theirs"] = "stays" })
 }

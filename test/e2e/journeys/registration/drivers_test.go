@@ -26,7 +26,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-const agentAccount = "cluster-inventory-agent"
+const (
+	agentAccount = "cluster-inventory-agent"
+	agentRole    = "open-cluster-management:cluster-inventory:agent-on-hub"
+)
 
 // users are whom the agents' rights are granted to.
 var users = map[string]string{
@@ -155,7 +158,7 @@ func registeredAs(ctx context.Context, t *testing.T, cluster, user string) error
 func grantedTo(ctx context.Context, t *testing.T, cluster, user string) error {
 	t.Helper()
 	binding := &rbacv1.RoleBinding{}
-	if err := journeys.Hub(t).Get(ctx, types.NamespacedName{Namespace: cluster, Name: "cluster-inventory-agent"}, binding); err != nil {
+	if err := journeys.Hub(t).Get(ctx, types.NamespacedName{Namespace: cluster, Name: agentRole}, binding); err != nil {
 		return err
 	}
 	if !cmp.Equal(binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}) {
@@ -204,9 +207,11 @@ func TestDisablingEndsTheTokenFirst(t *testing.T) {
 	if !strings.Contains(log.String(), "The agent has stopped publishing") {
 		t.Errorf("the agent did not acknowledge that it stopped:\n%s", log.String())
 	}
-	for _, object := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}} {
+	for name, object := range map[string]client.Object{
+		agentAccount: &corev1.ServiceAccount{}, agentRole: &rbacv1.RoleBinding{},
+	} {
 		object.SetNamespace(byToken)
-		object.SetName(agentAccount)
+		object.SetName(name)
 		apitest.Within(t, journeys.Soon, "the hub is clean", func(ctx context.Context) error {
 			return journeys.Gone(ctx, journeys.Hub(t), object)
 		})
