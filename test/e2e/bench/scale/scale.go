@@ -138,7 +138,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		return fmt.Errorf("create the clusters: %w", err)
 	}
 	b.say("created")
-	return b.rest(ctx)
+	return b.rest(ctx, bound(b.o.Clusters))
 }
 
 // observe follows every kind that is waited for.
