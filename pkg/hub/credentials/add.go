@@ -240,13 +240,14 @@ func CacheOptions() map[client.Object]cache.ByObject {
 // checkNoCopies fails while RoleBindings say that there are copies, which nobody
 // would withdraw.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
-	bindings := kube.PartialList(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	bindings := &rbacv1.RoleBindingList{}
 	if err := live.List(ctx, bindings, client.MatchingLabels(grants.Labels())); err != nil {
 		return fmt.Errorf("looking for RoleBindings that tell of copies: %w", err)
 	}
 	var namespaces []string
 	for i := range bindings.Items {
-		if bindings.Items[i].Name == contract.TokenTargetRole {
+		// A tenant may label what it likes, but the manager has no copies without its rights.
+		if grants.IsTargetGrant(&bindings.Items[i]) {
 			namespaces = append(namespaces, bindings.Items[i].Namespace)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -230,5 +231,14 @@ func TestADraining(t *testing.T) {
 	s.stop()
 	if _, err := Add(t.Context(), s.mgr, disabled); err != nil {
 		t.Errorf("disabled with nothing about: %v", err)
+	}
+	// A tenant's RoleBinding that only looks like the manager's gives the manager nothing.
+	s.MustCreate(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole, Labels: target.Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+	})
+	if _, err := Add(t.Context(), s.mgr, disabled); err != nil {
+		t.Errorf("disabled with a tenant's RoleBinding: %v", err)
 	}
 }

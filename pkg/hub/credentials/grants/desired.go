@@ -3,6 +3,7 @@ package grants
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +36,16 @@ func (g Grant) Key() types.NamespacedName {
 
 // IsTarget reports whether the grant is for copies.
 func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
+
+// IsTargetGrant reports whether a RoleBinding gives a manager the right to keep copies,
+// whichever namespace that manager is in.
+func IsTargetGrant(binding *rbacv1.RoleBinding) bool {
+	return binding.Name == contract.TokenTargetRole &&
+		binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == contract.TokenTargetRole &&
+		slices.ContainsFunc(binding.Subjects, func(subject rbacv1.Subject) bool {
+			return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == contract.ManagerServiceAccount
+		})
+}
 
 // Labels are on every RoleBinding of the manager, and select them.
 func Labels() map[string]string {
