@@ -51,7 +51,7 @@ type shell struct {
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{installed: install(t)}
-	s.revision = s.agents("example.com/inventory:v1")
+	s.revision = s.agents("quay.io/open-cluster-management/cluster-inventory-addon:v1")
 	s.start()
 	return s
 }
@@ -407,7 +407,7 @@ func (s *shell) request(
 // checkUpgrade makes another revision, which the agent gets when it is the cluster's turn.
 func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
-	const image = "example.com/inventory:v2"
+	const image = "quay.io/open-cluster-management/cluster-inventory-addon:v2"
 	next := s.agents(image)
 	s.wire.Quiet(s.T, settled, "before it is the cluster's turn")
 	s.refer(a, next)

@@ -50,7 +50,7 @@
 // yet.
 //
 // RBAC:
-//   - managedclusteraddons named cluster-inventory: list, watch, update, patch; status: patch;
+//   - managedclusteraddons named cluster-inventory: get, list, watch, update, patch; status: patch;
 //     finalizers: update;
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
 //   - addondeploymentconfigs, agentrevisions: list, watch;
