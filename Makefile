@@ -56,6 +56,10 @@ e2e: ## Run only the journeys (RUN=regexp selects some)
 conformance: ## Check ClusterProfiles: this addon's, or with CONFORMANCE_ARGS those of any hub (see docs/compatibility.md)
 	hack/conformance.sh
 
+.PHONY: conformance-consumers
+conformance-consumers: ## Run Kueue and the Knative operator with this addon (builds both, which takes half an hour once)
+	hack/conformance-consumers.sh
+
 .PHONY: bench-latency
 bench-latency: ## Measure the time from a property edit to the profile, and of a bare watch-and-patch loop
 	hack/bench.sh latency

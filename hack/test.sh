@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests: all, unit (those that need no fleet), race (those of this module under
-# the race detector) or e2e (the journeys).
+# the race detector), e2e (the journeys) or consumers (the journeys of Kueue and Knative).
 # RUN selects tests, as go test's -run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mode=${1:?"usage: hack/test.sh all|unit|race|e2e"}
+mode=${1:?"usage: hack/test.sh all|unit|race|e2e|consumers"}
 
 if [ -n "${TEST_RUNNER:-}" ]; then
 	# Called by gotestsum below: prints the test events of all modules as one stream.

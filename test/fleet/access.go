@@ -132,17 +132,25 @@ func (f *Fleet) installAccess(ctx context.Context, report *progress.Report) erro
 		}
 		all = append(all, rendered...)
 	}
-	// Kinds first, then objects of these kinds.
-	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
-	kinds := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return order(o) > 0 })
-	if err := objects.Apply(ctx, c, all[:kinds]...); err != nil {
-		return err
-	}
-	if err := objects.Apply(ctx, c, all[kinds:]...); err != nil {
+	if err := applyInOrder(ctx, c, all); err != nil {
 		return err
 	}
 	report.Line("hub: cluster-proxy and managed-serviceaccount installed in %s", AccessNamespace)
 	return nil
+}
+
+// applyInOrder applies kinds and namespaces first, then objects of these kinds.
+func applyInOrder(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
+	kinds := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return order(o) > 0 })
+	if kinds < 0 {
+		kinds = len(all)
+	}
+	if err := objects.Apply(ctx, c, all[:kinds]...); err != nil {
+		return err
+	}
+	return objects.Apply(ctx, c, all[kinds:]...)
 }
 
 func order(o *unstructured.Unstructured) int {
@@ -154,20 +162,32 @@ func order(o *unstructured.Unstructured) int {
 	}
 }
 
-func (f *Fleet) renderChart(ctx context.Context, chart chart) ([]*unstructured.Unstructured, error) {
-	args := []string{"template", chart.name, chart.dir, "--namespace", AccessNamespace, "--include-crds"}
-	for _, value := range f.accessValues(chart.name) {
-		args = append(args, "--set", value)
-	}
+// template renders a chart in a directory.
+func (f *Fleet) template(
+	ctx context.Context, release, dir, namespace string, more ...string,
+) ([]*unstructured.Unstructured, error) {
+	args := append([]string{"template", release, dir, "--namespace", namespace, "--include-crds"}, more...)
 	var rendered, stderr bytes.Buffer
 	cmd := f.helmCommand(ctx, f.access.helm, args...)
 	cmd.Stdout, cmd.Stderr = &rendered, &stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("render the chart of %s: %w: %s", chart.name, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("render the chart of %s: %w: %s", release, err, strings.TrimSpace(stderr.String()))
 	}
 	all, err := objects.Decode(&rendered)
 	if err != nil {
-		return nil, fmt.Errorf("chart of %s: %w", chart.name, err)
+		return nil, fmt.Errorf("chart of %s: %w", release, err)
+	}
+	return all, nil
+}
+
+func (f *Fleet) renderChart(ctx context.Context, chart chart) ([]*unstructured.Unstructured, error) {
+	var values []string
+	for _, value := range f.accessValues(chart.name) {
+		values = append(values, "--set", value)
+	}
+	all, err := f.template(ctx, chart.name, chart.dir, AccessNamespace, values...)
+	if err != nil {
+		return nil, err
 	}
 	for _, o := range all {
 		if o.GetKind() == "ManagedClusterSetBinding" {

@@ -169,6 +169,20 @@ func TestAccessOnlyAddsToWhatANodeDoes(t *testing.T) {
 	}
 }
 
+// Consumers, too, are only added.
+func TestConsumersOnlyAddToWhatANodeDoes(t *testing.T) {
+	plain, with := accessFleet(t, 1), accessFleet(t, 1)
+	with.consumers = map[string]string{KueueImage: "/cache/kueue", KnativeOperatorImage: "/cache/knative"}
+	for _, name := range plain.Clusters() {
+		want := append(slices.Clone(plain.nodeProcess(name).Args),
+			"--image="+KnativeOperatorImage+"=/cache/knative", "--own-network="+KnativeOperatorImage,
+			"--image="+KueueImage+"=/cache/kueue", "--own-network="+KueueImage)
+		if diff := cmp.Diff(want, with.nodeProcess(name).Args); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // OCM's stock intervals decide how fast a property travels: a fleet that
 // shortens them would measure something no user has.
 func TestAgentsRunAsStockButForWhatTestsNeed(t *testing.T) {

@@ -38,6 +38,8 @@ type Fleet struct {
 	state state
 	// access is set by Up when the fleet has it.
 	access access
+	// consumers is set by Up when the fleet has them: the directory for each image.
+	consumers map[string]string
 	// credentialLifetime is set by Up.
 	credentialLifetime time.Duration
 	// imageTag is set by the first Deploy: one process deploys one tree.
@@ -50,6 +52,8 @@ type state struct {
 	Spokes int `json:"spokes"`
 	// Access is true when cluster-proxy and managed-serviceaccount run.
 	Access bool `json:"access,omitempty"`
+	// Consumers is true when the nodes have the images of consumers that others make.
+	Consumers bool `json:"consumers,omitempty"`
 	// Token is true when addons of TokenSpoke register by token.
 	Token bool `json:"token,omitempty"`
 	// Hosted is true when HostingSpoke hosts the klusterlet of HostedSpoke.

@@ -18,6 +18,9 @@ type Options struct {
 	// Access also runs cluster-proxy and managed-serviceaccount, with a tunnel
 	// from the hub to every spoke. A fleet that has them keeps them.
 	Access bool
+	// Consumers also gives the nodes the images of consumers that others make: KueueImage
+	// and KnativeOperatorImage. It implies Access. A fleet that has them keeps them.
+	Consumers bool
 	// Token makes the klusterlet of TokenSpoke register addons by token, in place of
 	// certificates. A fleet that has it keeps it.
 	Token bool

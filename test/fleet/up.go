@@ -33,7 +33,9 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	access := o.Access || f.load() == nil && f.state.Access
+	known := f.load() == nil
+	o.Consumers = o.Consumers || known && f.state.Consumers
+	access := o.Access || o.Consumers || known && f.state.Access
 	if err := f.checkSandbox(ctx, access); err != nil {
 		return nil, err
 	}
@@ -56,6 +58,11 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	}
 	if access {
 		if f.access, err = f.findAccess(ctx, report); err != nil {
+			return nil, err
+		}
+	}
+	if o.Consumers {
+		if f.consumers, err = f.findConsumers(ctx, report); err != nil {
 			return nil, err
 		}
 	}
@@ -89,6 +96,7 @@ func (f *Fleet) plan(o Options, access bool, report *progress.Report) error {
 	}
 	f.state.Spokes = max(o.Spokes, f.state.Spokes)
 	f.state.Access = f.state.Access || access
+	f.state.Consumers = f.state.Consumers || o.Consumers
 	f.state.Token = f.state.Token || o.Token
 	f.state.Hosted = f.state.Hosted || o.Hosted
 	if f.state.Network == 0 {

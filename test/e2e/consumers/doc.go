@@ -7,4 +7,5 @@
 //	connect     from a ClusterProfile to a configuration, by SIG-Multicluster's library
 //	lister      lists the namespaces of every cluster, once
 //	reconciler  a controller on multicluster-runtime over all clusters
+//	greeter     says hello and ends, for Jobs on the clusters
 package consumers

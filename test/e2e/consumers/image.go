@@ -18,11 +18,12 @@ const imageMode = 0o755
 var programs = map[string]string{
 	"./consumers/reconciler": "my-consumer",
 	"./consumers/lister":     "lister",
+	"./consumers/greeter":    "greeter",
 }
 
 // BuildImage fills fleet.ConsumerImage: with /my-consumer, which is the
-// reconciler, /lister, and upstream's plugin as /upstream/cp-creds. The fleet
-// must have been started with access.
+// reconciler, /lister, /greeter, and upstream's plugin as /upstream/cp-creds. The
+// fleet must have been started with access.
 func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 	dir := f.ConsumerDir()
 	if err := os.MkdirAll(filepath.Join(dir, "upstream"), imageMode); err != nil {

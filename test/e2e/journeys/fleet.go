@@ -51,7 +51,7 @@ func Main(m *testing.M, of fleet.Options) {
 	options = of
 	if access = of.Access; access {
 		noAccess = node.CheckOwnNetworks()
-		options.Access = noAccess == nil
+		options.Access, options.Consumers = noAccess == nil, noAccess == nil && of.Consumers
 	}
 	code := m.Run()
 	if err := end(code != 0); err != nil {

@@ -228,7 +228,10 @@ func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, vars map[str
 	}
 	mounts = append(mounts, message)
 	for _, mount := range spec.VolumeMounts {
-		source := w.volumePath(mount.Name)
+		source, err := w.volumeSource(pod, mount.Name)
+		if err != nil {
+			return nil, err
+		}
 		writable := isEmptyDir(pod, mount.Name)
 		if sub := or(mount.SubPath, expand(mount.SubPathExpr, vars)); sub != "" {
 			if source, err = subPath(source, sub, writable); err != nil {

@@ -24,8 +24,8 @@
 // of its PID namespace and sees a root of its own (package sandbox): the image
 // read-only at /, /proc, a small /dev, /tmp unless the root is read-only, /etc/hosts
 // and the like, and its volumes at their real paths: secret, configMap, downwardAPI,
-// projected (tokens are bound to the pod and renewed) and emptyDir. Mounted content
-// follows its object at once and is replaced atomically, as by a kubelet.
+// projected (tokens are bound to the pod and renewed), emptyDir and image. Mounted
+// content follows its object at once and is replaced atomically, as by a kubelet.
 //
 // Variables, init containers, restart policies with back-off (1 s to 30 s), probes
 // (httpGet, tcpSocket, exec), grace periods, termination messages, runAsUser,

@@ -29,6 +29,7 @@ func TestNode(t *testing.T) {
 	t.Run("a pod waits for a missing Secret and starts when it comes", func(t *testing.T) { testMissingSecret(t, c) })
 	t.Run("a Job completes and a Job fails", func(t *testing.T) { testJobs(t, c) })
 	t.Run("init containers run in order, before the others", func(t *testing.T) { testInitContainers(t, c) })
+	t.Run("a volume shows what is in an image", func(t *testing.T) { testImageVolume(t, c) })
 	t.Run("a deleted pod ends", func(t *testing.T) { testDeletion(t, c, cfg) })
 	t.Run("a failing liveness probe restarts, a failing readiness probe does not", func(t *testing.T) { testProbes(t, c) })
 	t.Run("an exec probe runs in the container", func(t *testing.T) { testExecProbe(t, c) })
@@ -256,6 +257,30 @@ func testJobs(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	c.gone(t, ns, pods.Items[0].Name)
+}
+
+func testImageVolume(t *testing.T, c *cluster) {
+	ns := c.namespace(t, "image-volume")
+	volume := func(image string) corev1.Volume {
+		source := &corev1.ImageVolumeSource{Reference: image + ":v1", PullPolicy: corev1.PullIfNotPresent}
+		return corev1.Volume{Name: "tools", VolumeSource: corev1.VolumeSource{Image: source}}
+	}
+	spec := serving("main")
+	spec.Volumes = []corev1.Volume{volume(probeImage)}
+	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "tools", MountPath: "/tools"}}
+	spec.Containers[0].Command = []string{"/tools/probe"}
+	c.createPod(t, ns, "main", spec)
+	mustGet(t, c.readyPod(t, ns, "main"), "/whoami")
+
+	spec.Volumes = []corev1.Volume{volume("example.com/none")}
+	c.createPod(t, ns, "none", spec)
+	eventually(t, "a pod waits for an image that does not exist", func() error {
+		waiting := statusOf(c.pod(t, ns, "none"), "main").State.Waiting
+		if waiting == nil {
+			return errors.New("it does not wait")
+		}
+		return wantContains(waiting.Message, `no image "example.com/none"`)
+	})
 }
 
 func testInitContainers(t *testing.T, c *cluster) {

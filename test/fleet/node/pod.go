@@ -305,6 +305,10 @@ func (w *worker) mount(ctx context.Context) error {
 }
 
 func (w *worker) mountVolume(ctx context.Context, pod *corev1.Pod, volume corev1.Volume) error {
+	if volume.Image != nil {
+		_, err := imageDir(w.cfg.Images, volume.Image.Reference)
+		return err
+	}
 	dir := w.volumes[volume.Name]
 	if dir == nil {
 		dir = &volumeDir{path: w.volumePath(volume.Name), group: fsGroup(pod)}
@@ -345,6 +349,16 @@ func fsGroup(pod *corev1.Pod) *int {
 }
 
 func (w *worker) volumePath(name string) string { return filepath.Join(w.dir, "volumes", name) }
+
+// volumeSource is what a container sees of a volume: the directory that mountVolume wrote, or an image.
+func (w *worker) volumeSource(pod *corev1.Pod, name string) (string, error) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name == name && volume.Image != nil {
+			return imageDir(w.cfg.Images, volume.Image.Reference)
+		}
+	}
+	return w.volumePath(name), nil
+}
 
 // keepFresh writes volumes again when an object changed or a token is due. An object that has gone
 // leaves its files, as with a kubelet.

@@ -211,9 +211,10 @@ func orMode(mode *int32, fallback fs.FileMode) fs.FileMode {
 func unsupported(pod *corev1.Pod) string {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.EmptyDir == nil && volume.Projected == nil && volume.Secret == nil && volume.ConfigMap == nil &&
-			volume.DownwardAPI == nil {
+			volume.DownwardAPI == nil && volume.Image == nil {
 			return fmt.Sprintf(
-				"the process node cannot mount volume %s: it knows secret, configMap, emptyDir, downwardAPI and projected",
+				"the process node cannot mount volume %s: "+
+					"it knows secret, configMap, emptyDir, downwardAPI, projected and image",
 				volume.Name,
 			)
 		}

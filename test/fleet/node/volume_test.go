@@ -223,7 +223,8 @@ func TestUnsupported(t *testing.T) {
 					},
 				},
 			},
-			want: "the process node cannot mount volume host: it knows secret, configMap, emptyDir, downwardAPI and projected",
+			want: "the process node cannot mount volume host: it knows secret, configMap, emptyDir, downwardAPI, " +
+				"projected and image",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -66,7 +67,11 @@ func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 		}
 		link = append(link, p.stamp(strings.TrimSpace(string(version)))...)
 	}
-	return []string{"build", "-trimpath", "-ldflags=" + strings.Join(link, " ")}, nil
+	args := []string{"build", "-trimpath", "-ldflags=" + strings.Join(link, " ")}
+	if p.tags != "" {
+		args = append(args, "-tags="+p.tags)
+	}
+	return args, nil
 }
 
 // build compiles into the cache; the final name appears when the build is complete.
@@ -99,9 +104,35 @@ func (p Program) build(ctx context.Context, dir string, args []string, binary st
 			return err
 		}
 	}
+	if err := p.copyFiles(ctx, dir, tmp); err != nil {
+		return err
+	}
 	report.Line("built %s in %s", p.Name, time.Since(started).Round(time.Second))
 	p.tidy(filepath.Dir(binary), time.Now().Add(-unused))
 	return os.Rename(tmp, binary)
+}
+
+// copyFiles copies what an image has besides programs out of the module, which is pinned
+// by the build list in dir.
+func (p Program) copyFiles(ctx context.Context, dir, image string) error {
+	if len(p.files) == 0 {
+		return nil
+	}
+	module, err := downloaded(ctx, dir, p.Module)
+	if err != nil {
+		return err
+	}
+	for from, to := range p.files {
+		if err := os.CopyFS(filepath.Join(image, to), os.DirFS(filepath.Join(module, from))); err != nil {
+			return fmt.Errorf("files of %s: %w", p.Name, err)
+		}
+	}
+	return filepath.WalkDir(image, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chmod(path, files.Image) // whatever the umask
+	})
 }
 
 // compile runs the Go command and reports its progress.
@@ -164,7 +195,13 @@ func tick(done <-chan struct{}, every time.Duration, do func()) {
 // ModuleDir is where the sources of the program's module are. They are
 // downloaded if needed.
 func (p Program) ModuleDir(ctx context.Context, root string) (string, error) {
-	output, err := GoCommand(ctx, p.dir(root), "mod", "download", "-json", p.Module)
+	return downloaded(ctx, p.dir(root), p.Module)
+}
+
+// downloaded is where the sources of a module are, at the version that the build list in
+// dir has.
+func downloaded(ctx context.Context, dir, module string) (string, error) {
+	output, err := GoCommand(ctx, dir, "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
 	}
@@ -173,7 +210,7 @@ func (p Program) ModuleDir(ctx context.Context, root string) (string, error) {
 		return "", err
 	}
 	if download.Error != "" || download.Dir == "" {
-		return "", fmt.Errorf("module %s of %s: %s", p.Module, p.Name, download.Error)
+		return "", fmt.Errorf("module %s: %s", module, download.Error)
 	}
 	return download.Dir, nil
 }

@@ -6,6 +6,9 @@
 // first builds of that list take about 25 minutes together, and each later one a few
 // seconds to a minute; managed-serviceaccount takes about 2 minutes more.
 //
+// Kueue and the Knative operator have lists of their own, too. They are built only for a
+// fleet with consumers.
+//
 // It also builds the addon itself as it stood at an earlier commit (AddonAt), for stories of
 // upgrades.
 //

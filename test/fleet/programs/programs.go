@@ -18,6 +18,10 @@ type Program struct {
 	// image maps the packages to build to the names of their programs. Path then
 	// returns a directory with the image's root.
 	image map[string]string
+	// files maps folders of the module to where the image has them.
+	files map[string]string
+	// tags are build constraints, separated by commas.
+	tags  string
 	env   string                        // names a variable that points at a ready build
 	stamp func(version string) []string // linker flags
 }
@@ -41,8 +45,10 @@ var (
 )
 
 const (
-	clusterProxyModule   = "open-cluster-management.io/cluster-proxy"
-	serviceAccountModule = "open-cluster-management.io/managed-serviceaccount"
+	clusterProxyModule    = "open-cluster-management.io/cluster-proxy"
+	serviceAccountModule  = "open-cluster-management.io/managed-serviceaccount"
+	kueueModule           = "sigs.k8s.io/kueue"
+	knativeOperatorModule = "knative.dev/operator"
 )
 
 // What a fleet with access to its spokes also runs, with the programs at / in
@@ -69,6 +75,25 @@ var (
 	}
 )
 
+// Consumers of the inventory that others make, with what is in their images. A fleet has
+// them only if it is asked to.
+var (
+	Kueue = Program{
+		Name: "kueue", Module: kueueModule, list: "kueue",
+		image: map[string]string{kueueModule + "/cmd/kueue": "manager"},
+		// Without the simulation of the scheduler, an alpha feature that is off. With it, all of
+		// the Kubernetes scheduler would have to be compiled.
+		tags: "exclude_scheduler_library",
+		env:  "FLEET_KUEUE_IMAGE",
+	}
+	KnativeOperator = Program{
+		Name: "knative-operator", Module: knativeOperatorModule, list: "knative-operator",
+		image: map[string]string{knativeOperatorModule + "/cmd/operator": "operator"},
+		files: map[string]string{"cmd/operator/kodata": "kodata"},
+		env:   "FLEET_KNATIVE_OPERATOR_IMAGE",
+	}
+)
+
 // stampKubernetes sets the version that the API server reports. Without it that is
 // v0.0.0, which charts refuse and profiles would show.
 func stampKubernetes(version string) []string {
@@ -92,8 +117,12 @@ func stampHelm(version string) []string {
 // duration says how long a build takes on two cores. What the programs of the common
 // list share is compiled once; after that a build is little more than a link.
 func (p Program) duration() string {
-	if p.list != "" {
+	switch p.list {
+	case "":
+	case "managed-serviceaccount":
 		return "about 2 minutes the first time"
+	default:
+		return "about 15 minutes the first time"
 	}
 	return "the first builds of Kubernetes, OCM, cluster-proxy and Helm take about 25 minutes together, " +
 		"each later one a few seconds to a minute"
@@ -123,7 +152,7 @@ func (p Program) names() []string {
 			names = append(names, name)
 		}
 	}
-	return names
+	return append(names, slices.Sorted(maps.Values(p.files))...)
 }
 
 // dir is the module that pins the program, in the repository at root.

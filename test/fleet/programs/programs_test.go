@@ -74,6 +74,17 @@ func TestStampKubernetes(t *testing.T) {
 	}
 }
 
+// What is built is part of a build's name: another choice is another build.
+func TestImagesNameAllThatIsInThem(t *testing.T) {
+	if diff := cmp.Diff([]string{"operator", "kodata"}, KnativeOperator.names()); diff != "" {
+		t.Error(diff)
+	}
+	args, err := Kueue.buildArgs(t.Context(), "")
+	if want := "-tags=exclude_scheduler_library"; err != nil || args[len(args)-1] != want {
+		t.Errorf("builds with %v (%v), want %s", args, err, want)
+	}
+}
+
 func TestTidyRemovesOnlyUnusedBuildsOfTheProgram(t *testing.T) {
 	cache := t.TempDir()
 	now := time.Now()
@@ -111,7 +122,7 @@ func TestReadyImageIsADirectory(t *testing.T) {
 // docs/compatibility.md names the versions that the journeys run with.
 func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	docs := read(t, "../../../docs/compatibility.md")
-	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount} {
+	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount, Kueue, KnativeOperator} {
 		module, file := p.Module, filepath.Join(p.dir("../../.."), "go.mod")
 		required := regexp.MustCompile(
 			`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`,

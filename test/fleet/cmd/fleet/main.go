@@ -90,6 +90,7 @@ func upCommand(o *options) *cobra.Command {
 	cmd.Flags().IntVar(&o.spokes, "spokes", 2, "How many spokes to join (SPOKES).")
 	cmd.Flags().StringSliceVar(
 		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount; "+
+			"consumers is access, and the images of Kueue and of the Knative operator; "+
 			"token makes the addons of "+fleet.TokenSpoke+" register by token; "+
 			"hosted lets "+fleet.HostingSpoke+" host the addons of "+fleet.HostedSpoke+" (WITH).",
 	)
@@ -105,12 +106,14 @@ func withFromEnv(cmd *cobra.Command, o *options, wanted *fleet.Options) error {
 		switch what {
 		case "access":
 			wanted.Access = true
+		case "consumers":
+			wanted.Consumers = true
 		case "token":
 			wanted.Token = true
 		case "hosted":
 			wanted.Hosted = true
 		default:
-			return fmt.Errorf("WITH=%s: want access, token or hosted", what)
+			return fmt.Errorf("WITH=%s: want access, consumers, token or hosted", what)
 		}
 	}
 	return nil
