@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 )
@@ -19,6 +21,7 @@ func TestConsumers(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the lister lists every cluster", func(t *testing.T) { testLister(t, w) })
 	t.Run("the lister says which cluster it cannot list", func(t *testing.T) { testListerWithoutToken(t, w) })
+	t.Run("SIG-Multicluster's secretreader reads the copies", func(t *testing.T) { testSecretreader(t, w) })
 	t.Run("the reconciler works on, whatever happens to tokens and profiles", func(t *testing.T) { testReconciler(t, w) })
 }
 
@@ -51,6 +54,32 @@ func testListerWithoutToken(t *testing.T, w *world) {
 	for _, part := range []string{"there is no Secret team/cluster2-reader", "cp-creds failed with exit code 5"} {
 		if !strings.Contains(stderr.String(), part) {
 			t.Errorf("stderr is %q, want it to contain %q", stderr.String(), part)
+		}
+	}
+}
+
+// SIG-Multicluster's plugin finds the copies through access providers of its own, which
+// somebody adds to the profiles beside ours.
+func testSecretreader(t *testing.T, w *world) {
+	for _, cluster := range []string{"cluster1", "cluster2"} {
+		apitest.EditStatus(w.hub.In(t), newProfile(cluster), func(profile *inventoryv1alpha1.ClusterProfile) {
+			entry := *profile.Status.AccessProviders[0].DeepCopy()
+			entry.Name = "secretreader"
+			entry.Cluster.Extensions[0].Extension.Raw = fmt.Appendf(nil, `{"clusterName":%q}`, tokenOf(cluster).Name)
+			profile.Status.AccessProviders = append(profile.Status.AccessProviders, entry)
+		})
+	}
+	cmd := w.command(t, "lister", "-clusterprofile-provider-file="+w.providersFile(t, "secretreader", "plugin"))
+	// The plugin takes its namespace from the kubeconfig alone.
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, w.user, team)))
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	listed := lines(t, output)
+	for _, cluster := range []string{"cluster1", "cluster2"} {
+		if !slices.Contains(listed[team+"/"+cluster], workNamespace) {
+			t.Errorf("%s has the namespaces %v, want %s among them", cluster, listed[team+"/"+cluster], workNamespace)
 		}
 	}
 }

@@ -47,7 +47,8 @@ type world struct {
 	dir      string
 	hub      *server
 	spokes   map[string]*server
-	consumer string // kubeconfig of a user with the consumer's rights on the hub
+	user     *rest.Config // with the consumer's rights on the hub
+	consumer string       // its kubeconfig
 }
 
 type server struct {
@@ -65,7 +66,8 @@ func newWorld(t *testing.T) *world {
 		w.spokes[name].addAccount()
 	}
 	w.addConsumer()
-	w.consumer = w.hub.File("consumer.kubeconfig", apitest.Kubeconfig(t, hub.User(t, "consumer"), ""))
+	w.user = hub.User(t, "consumer")
+	w.consumer = w.hub.File("consumer.kubeconfig", apitest.Kubeconfig(t, w.user, ""))
 	for name := range w.spokes {
 		w.publish(t, name)
 		w.rotate(t, name)
@@ -84,7 +86,10 @@ func worldOf(t *testing.T, s *apitest.Server) *server {
 // build builds the programs under test.
 func (w *world) build(t *testing.T) {
 	t.Helper()
-	for _, target := range [][2]string{{".", "./lister"}, {".", "./reconciler"}, {"../../..", "./cmd/cp-creds"}} {
+	for _, target := range [][2]string{
+		{".", "./lister"}, {".", "./reconciler"}, {"../../..", "./cmd/cp-creds"},
+		{".", "sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin"},
+	} {
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", w.dir+"/", target[1])
 		cmd.Dir, cmd.Env = target[0], append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := cmd.CombinedOutput(); err != nil {
@@ -197,12 +202,20 @@ func (w *world) touch(t *testing.T, cluster, value string) {
 // providerFile writes the consumer's own configuration.
 func (w *world) providerFile(t *testing.T, more ...string) string {
 	t.Helper()
-	args, err := json.Marshal(append([]string{"--managed-serviceaccount=" + accountName}, more...))
+	return w.providersFile(
+		t, "open-cluster-management", "cp-creds", append([]string{"--managed-serviceaccount=" + accountName}, more...)...,
+	)
+}
+
+// providersFile writes a provider file that names an access provider and a plugin.
+func (w *world) providersFile(t *testing.T, name, plugin string, args ...string) string {
+	t.Helper()
+	list, err := json.Marshal(args)
 	apitest.Must(t, err)
-	return apitest.File(t, "providers.json", fmt.Appendf(nil, `{"providers":[{"name":"open-cluster-management",
+	return apitest.File(t, "providers.json", fmt.Appendf(nil, `{"providers":[{"name":%q,
 		"execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":%q,"args":%s,
 		"provideClusterInfo":true,"interactiveMode":"Never"}}]}`,
-		filepath.Join(w.dir, "cp-creds"), args))
+		name, filepath.Join(w.dir, plugin), list))
 }
 
 // command is a program as the consumer runs it.
