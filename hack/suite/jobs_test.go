@@ -42,3 +42,22 @@ func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
 }
+
+// What others make takes long to build: it runs when asked for, and then alone.
+func TestConsumersOfOthersRunOnlyWhenAskedFor(t *testing.T) {
+	t.Chdir("../..")
+	const consumers = ownModule + "test/e2e/journeys/consumers"
+	for mode, want := range map[string]bool{"e2e": false, "consumers": true} {
+		chosen, err := jobs(mode, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages, err := chosen[0][0].list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(packages, consumers); got != want || len(packages) == 0 || want && len(packages) > 1 {
+			t.Errorf("%s runs %v", mode, packages)
+		}
+	}
+}
