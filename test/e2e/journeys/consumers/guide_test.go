@@ -41,9 +41,7 @@ func (r *reader) follow(t *testing.T, section string) {
 		name := strings.TrimPrefix(first, "# ")
 		switch cluster, onSpoke := strings.CutPrefix(first, "# on "); {
 		case step.Command != "":
-			t.Logf("$ %s", step.Command)
-			_, err := guide.Type(t.Context(), journeys.Fleet, "cd '"+r.dir+"'\n"+step.Command, "")
-			apitest.Must(t, err)
+			r.command(t, step.Command)
 		case onSpoke:
 			objects := decode(t, step.YAML)
 			t.Logf("on %s: apply %d objects", cluster, len(objects))
