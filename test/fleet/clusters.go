@@ -11,8 +11,12 @@ import (
 
 // controlPlane describes the control plane of a cluster of this fleet.
 func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
+	services := ""
+	if f.state.Consumers {
+		services = f.serviceTunnel(name)
+	}
 	return &controlplane.ControlPlane{
-		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime,
+		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime, Services: services,
 		Ports: controlplane.Ports{
 			Etcd:              f.state.Ports[name+"/etcd"],
 			EtcdPeer:          f.state.Ports[name+"/etcd-peer"],

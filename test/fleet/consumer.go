@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,10 +47,19 @@ func (f *Fleet) findConsumers(ctx context.Context, report *progress.Report) (map
 	return found, nil
 }
 
+// serviceTunnel is the socket at which a cluster's API server reaches the webhooks of
+// consumers.
+func (f *Fleet) serviceTunnel(cluster string) string {
+	return filepath.Join(f.podDir(cluster), "tunnel")
+}
+
 // consumerNodeFlags give the pods of consumers, which listen on all addresses at fixed
-// ports, networks of their own.
-func (f *Fleet) consumerNodeFlags() []string {
-	var flags []string
+// ports, networks of their own, and the API server a way to their webhooks.
+func (f *Fleet) consumerNodeFlags(cluster string) []string {
+	if len(f.consumers) == 0 {
+		return nil
+	}
+	flags := []string{"--service-tunnel=" + f.serviceTunnel(cluster)}
 	for _, image := range slices.Sorted(maps.Keys(f.consumers)) {
 		flags = append(flags, "--image="+image+"="+f.consumers[image], "--own-network="+image)
 	}

@@ -175,9 +175,15 @@ func TestConsumersOnlyAddToWhatANodeDoes(t *testing.T) {
 	with.consumers = map[string]string{KueueImage: "/cache/kueue", KnativeOperatorImage: "/cache/knative"}
 	for _, name := range plain.Clusters() {
 		want := append(slices.Clone(plain.nodeProcess(name).Args),
-			"--image="+KnativeOperatorImage+"=/cache/knative", "--own-network="+KnativeOperatorImage,
+			"--service-tunnel="+with.serviceTunnel(name), "--image="+KnativeOperatorImage+"=/cache/knative", "--own-network="+KnativeOperatorImage,
 			"--image="+KueueImage+"=/cache/kueue", "--own-network="+KueueImage)
 		if diff := cmp.Diff(want, with.nodeProcess(name).Args); diff != "" {
+			t.Error(diff)
+		}
+		server := func(f *Fleet) []string { return f.controlPlane(name, "").Processes()[1].Args }
+		with.state.Consumers = true
+		selector := "--egress-selector-config-file=/repo/.fleet/test/" + name + "/egress.json"
+		if diff := cmp.Diff(append(slices.Clone(server(plain)), selector), server(with)); diff != "" {
 			t.Error(diff)
 		}
 	}

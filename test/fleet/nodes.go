@@ -76,7 +76,7 @@ func (f *Fleet) nodeProcess(cluster string) supervisor.Process {
 			"--dir=" + f.podDir(cluster),
 			"--log-dir=" + filepath.Join(f.LogDir(), cluster, "pods"),
 			"--pod-cidr=" + podCIDR(f.state.Network, slices.Index(f.Clusters(), cluster)),
-		}, slices.Concat(f.accessNodeFlags(cluster), f.consumerNodeFlags())...),
+		}, slices.Concat(f.accessNodeFlags(cluster), f.consumerNodeFlags(cluster))...),
 		Tier: supervisor.TierAgents,
 	}
 }

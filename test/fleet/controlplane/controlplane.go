@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,13 +22,16 @@ type ControlPlane struct {
 	// are valid for SignedFor, or for Kubernetes' default when 0.
 	Signs     bool
 	SignedFor time.Duration
-	Ports     Ports
+	// Services is a socket at which the API server asks for connections to Services, such as
+	// those of webhooks; without one it cannot reach any.
+	Services string
+	Ports    Ports
 }
 
 // Ports are where the servers listen, all on loopback.
 type Ports struct{ Etcd, EtcdPeer, APIServer, ControllerManager int }
 
-// serviceRange is the range of Service addresses; nothing answers on them.
+// serviceRange is the range of Service addresses; nothing answers on them on the host.
 const serviceRange = "10.96.0.0/16"
 
 // What OCM and the addon need of kube-controller-manager. The controllers that
@@ -101,7 +105,7 @@ func (c *ControlPlane) etcdFlags() []string {
 }
 
 func (c *ControlPlane) apiserverFlags() []string {
-	return []string{
+	flags := []string{
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.Ports.Etcd),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -124,6 +128,24 @@ func (c *ControlPlane) apiserverFlags() []string {
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 	}
+	if c.Services != "" {
+		flags = append(flags, "--egress-selector-config-file="+c.egressFile())
+	}
+	return flags
+}
+
+func (c *ControlPlane) egressFile() string { return filepath.Join(c.Dir, "egress.json") }
+
+// egress tells the API server how to reach the cluster.
+func (c *ControlPlane) egress() ([]byte, error) {
+	connection := map[string]any{
+		"proxyProtocol": "HTTPConnect",
+		"transport":     map[string]any{"uds": map[string]any{"udsName": c.Services}},
+	}
+	return json.Marshal(map[string]any{
+		"apiVersion": "apiserver.k8s.io/v1beta1", "kind": "EgressSelectorConfiguration",
+		"egressSelections": []any{map[string]any{"name": "cluster", "connection": connection}},
+	})
 }
 
 func (c *ControlPlane) controllerManagerFlags() []string {

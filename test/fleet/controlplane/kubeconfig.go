@@ -30,6 +30,15 @@ func (c *ControlPlane) WriteFiles(admin string) error {
 	if err := c.writeKubeconfig(c.controllerManagerKubeconfig(), "controller-manager"); err != nil {
 		return err
 	}
+	if c.Services != "" {
+		content, err := c.egress()
+		if err != nil {
+			return err
+		}
+		if err := files.Write(c.egressFile(), content, files.Private); err != nil {
+			return err
+		}
+	}
 	return c.writeKubeconfig(admin, "admin")
 }
 

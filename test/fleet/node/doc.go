@@ -44,6 +44,9 @@
 // the file ServiceHosts for processes of the host. A Service with an external name
 // is another name of a Service.
 //
+// An API server whose egress selector names the socket Config.ServiceTunnel reaches Services at
+// their cluster addresses, so that it can call webhooks in pods.
+//
 // Programs that bind to all addresses cannot share the host's network. Each pod of
 // an image in Config.OwnNetwork has a network namespace for all its containers, with
 // an address of 10.244.0.0/24. A bridge in one more namespace connects these pods

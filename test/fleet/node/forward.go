@@ -35,6 +35,14 @@ func newForwarder() *forwarder {
 // serve forwards every connection that the listener accepts to the one that dial returns, until the
 // listener is closed. If dial fails, it resets the connection: it cannot be refused any more.
 func (f *forwarder) serve(listener net.Listener, in *network, dial func(context.Context) (net.Conn, error)) {
+	f.serveClients(listener, in, func(ctx context.Context, _ net.Conn) (net.Conn, error) { return dial(ctx) })
+}
+
+// clientDial connects to what a client asks for on its connection.
+type clientDial func(ctx context.Context, client net.Conn) (net.Conn, error)
+
+// serveClients is serve for a dial that depends on the client.
+func (f *forwarder) serveClients(listener net.Listener, in *network, dial clientDial) {
 	f.group.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -52,9 +60,9 @@ func (f *forwarder) serve(listener net.Listener, in *network, dial func(context.
 
 const acceptRetry = 50 * time.Millisecond
 
-func (f *forwarder) forward(client net.Conn, in *network, dial func(context.Context) (net.Conn, error)) {
+func (f *forwarder) forward(client net.Conn, in *network, dial clientDial) {
 	defer closeQuietly(client)
-	peer, err := dial(f.ctx)
+	peer, err := dial(f.ctx, client)
 	if err != nil {
 		if tcp, ok := client.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // closing then resets

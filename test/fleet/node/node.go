@@ -64,6 +64,11 @@ type Config struct {
 	// of the host's. It needs root and a ServiceCIDR.
 	OwnNetwork []string
 
+	// ServiceTunnel is a socket to listen at, or empty. An API server whose egress selector for the
+	// cluster names it, with HTTP's CONNECT, reaches Services at their cluster addresses. Webhooks in
+	// pods need that, and a ServiceCIDR.
+	ServiceTunnel string
+
 	// Outside lists what pods with their own network may reach on the host besides the
 	// API server, as loopback address:port.
 	Outside []string

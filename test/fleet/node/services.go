@@ -39,16 +39,19 @@ var apiService = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: 
 // There are no EndpointSlices, which may not contain loopback addresses. They are not needed: all pods
 // run here, so the node knows which are ready.
 type services struct {
-	log       logr.Logger
-	server    string            // host:port of the API server
-	outside   []string          // host:port that pods with their own network may reach on the host
-	exposed   map[string]target // by host:port
-	hosts     string            // path of the file ServiceHosts
-	pods      func() []*worker
-	plugs     *podSwitch // nil if no pod has its own network
-	forwarder *forwarder
-	informer  cache.SharedIndexInformer
-	changed   chan struct{}
+	log     logr.Logger
+	server  string            // host:port of the API server
+	outside []string          // host:port that pods with their own network may reach on the host
+	exposed map[string]target // by host:port
+	hosts   string            // path of the file ServiceHosts
+	// tunnelPath is where the tunnel's socket is to be, and tunnel what listens there.
+	tunnelPath string
+	tunnel     net.Listener
+	pods       func() []*worker
+	plugs      *podSwitch // nil if no pod has its own network
+	forwarder  *forwarder
+	informer   cache.SharedIndexInformer
+	changed    chan struct{}
 
 	mu        sync.Mutex
 	addresses *addresses
@@ -89,20 +92,21 @@ func newServices(cfg Config, client kubernetes.Interface, server string, log log
 		}
 	}
 	s := &services{
-		log:       log,
-		server:    server,
-		outside:   append([]string{server}, cfg.Outside...),
-		exposed:   exposed,
-		hosts:     filepath.Join(cfg.Dir, ServiceHosts),
-		forwarder: newForwarder(),
-		addresses: pool,
-		changed:   make(chan struct{}, 1),
-		given:     map[types.NamespacedName]string{},
-		known:     map[types.NamespacedName]*corev1.Service{},
-		members:   map[*worker]*network{},
-		onSwitch:  map[string]bool{},
-		said:      map[string]string{},
-		listeners: map[*network]map[string]*listening{hostNetwork: {}},
+		log:        log,
+		server:     server,
+		outside:    append([]string{server}, cfg.Outside...),
+		exposed:    exposed,
+		hosts:      filepath.Join(cfg.Dir, ServiceHosts),
+		tunnelPath: cfg.ServiceTunnel,
+		forwarder:  newForwarder(),
+		addresses:  pool,
+		changed:    make(chan struct{}, 1),
+		given:      map[types.NamespacedName]string{},
+		known:      map[types.NamespacedName]*corev1.Service{},
+		members:    map[*worker]*network{},
+		onSwitch:   map[string]bool{},
+		said:       map[string]string{},
+		listeners:  map[*network]map[string]*listening{hostNetwork: {}},
 	}
 	if len(cfg.OwnNetwork) > 0 {
 		if s.plugs, err = newPodSwitch(); err != nil {
@@ -145,7 +149,7 @@ func (s *services) start(ctx context.Context) error {
 		return ctx.Err()
 	}
 	s.refresh()
-	return nil
+	return s.startTunnel()
 }
 
 // run follows changes of Services until ctx ends.
@@ -173,6 +177,9 @@ func (s *services) close() {
 		s.listen(n, nil)
 	}
 	s.mu.Unlock()
+	if s.tunnel != nil {
+		closeQuietly(s.tunnel)
+	}
 	s.forwarder.close()
 	if s.plugs != nil {
 		if err := s.plugs.close(); err != nil {

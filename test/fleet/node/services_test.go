@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ func TestServices(t *testing.T) {
 		cfg.OwnNetwork = []string{ownImage}
 		cfg.Outside = []string{outside.Listener.Addr().String()}
 		cfg.Expose = map[string]string{exposed: "services/web:8080"}
+		cfg.ServiceTunnel = filepath.Join(cfg.Dir, "tunnel")
 	})
 	w := &serviceWorld{cluster: c, cfg: cfg, ns: c.namespace(t, "services")}
 	w.service(
@@ -72,6 +74,7 @@ func TestServices(t *testing.T) {
 	t.Run("the API server has its address and its name", w.testAPIServer)
 	t.Run("of the host only what is listed can be reached", func(t *testing.T) { w.testOutside(t, outside) })
 	t.Run("an exposed Service is reached from the host", func(t *testing.T) { w.testExposed(t, exposed) })
+	t.Run("an API server reaches a Service through the tunnel", w.testTunnel)
 	t.Run("connections end with their pod", w.testEnd)
 	t.Run("nothing is left when the node ends", func(t *testing.T) {
 		stop()
@@ -378,4 +381,52 @@ func openNetworks(t *testing.T) []string {
 		}
 	}
 	return open
+}
+
+// An API server with the tunnel in its egress selector calls webhooks through it.
+func (w *serviceWorld) testTunnel(t *testing.T) {
+	address := func(name string) string {
+		service, err := w.cluster.client.CoreV1().Services(w.ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return net.JoinHostPort(service.Spec.ClusterIP, "8080")
+	}
+	ask := func(method, address string) (*http.Response, net.Conn) {
+		connection, err := net.Dial("unix", w.cfg.ServiceTunnel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeQuietly(connection) })
+		if _, err := fmt.Fprintf(connection, "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, address); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, connection
+	}
+	response, connection := ask(http.MethodConnect, address("web"))
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("answer %s", response.Status)
+	}
+	through := &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil },
+	}}
+	answer, err := through.Get("http://web/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeQuietly(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the Service answers %s", answer.Status)
+	}
+	for _, wrong := range [][2]string{
+		{http.MethodConnect, "10.255.255.1:443"}, {http.MethodConnect, "nonsense"}, {http.MethodGet, "/"},
+	} {
+		if response, _ := ask(wrong[0], wrong[1]); response.StatusCode != http.StatusBadGateway {
+			t.Errorf("%v is answered %s", wrong, response.Status)
+		}
+	}
 }

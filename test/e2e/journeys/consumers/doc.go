@@ -3,9 +3,8 @@
 // fleet, called "consumers", has two spokes with cluster-proxy and managed-serviceaccount:
 // cluster1 works for Kueue, cluster2 for Knative.
 //
-// API servers of a fleet cannot reach Services, so the webhooks of both, and Kueue's
-// aggregated API, are left out. What Kueue's webhook would set in a Job, a story sets: that
-// it begins suspended, and that MultiKueue manages it.
+// Kueue's webhooks are called, but its aggregated API cannot be reached in a fleet, and is
+// left out; so is Knative's webhook.
 //
 // Building them takes long, so "make test" leaves these stories out;
 // "make conformance-consumers" runs them.

@@ -34,6 +34,9 @@ func nodeCommand() *cobra.Command {
 		&cfg.ServiceCIDR, "service-cidr", "", "Loopback range of the Services; without one they have no addresses.",
 	)
 	flags.StringSliceVar(&cfg.OwnNetwork, "own-network", nil, "An image whose pods have a network of their own.")
+	flags.StringVar(
+		&cfg.ServiceTunnel, "service-tunnel", "", "Socket at which the API server reaches Services; none by default.",
+	)
 	flags.StringSliceVar(&cfg.Outside, "outside", nil, "HOST:PORT that pods with a network of their own may reach.")
 	flags.StringToStringVar(
 		&cfg.Expose, "expose", nil, "HOST:PORT to listen at, and NAMESPACE/NAME:PORT of the Service behind it.",
