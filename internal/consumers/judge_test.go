@@ -64,41 +64,121 @@ func TestJudge(t *testing.T) {
 		first  bool // there is no version before
 		want   string
 	}{
-		"a first version, whole":          {change: func(*Profile) {}, first: true},
-		"a first version, not whole yet":  {change: func(p *Profile) { p.Status = inventoryv1alpha1.ClusterProfileStatus{} }, first: true},
-		"a property changes":              {change: func(p *Profile) { p.Status.Properties[0].Value = "2" }},
-		"a label comes":                   {change: func(p *Profile) { p.Labels["env"] = "prod" }},
-		"somebody's finalizer comes":      {change: func(p *Profile) { p.Finalizers = []string{"argoproj.io/cluster-profile-finalizer"} }},
-		"another CA comes beside the old": {change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = certtest.ByAge(ca, next) })},
-		"another entry comes behind ours": {change: func(p *Profile) { p.Status.AccessProviders = append(p.Status.AccessProviders, entry("gke")) }},
-		"the cluster is not healthy":      {change: func(p *Profile) { p.Status.Conditions[0].Status = "False" }},
-		"the profile is made anew":        {change: func(p *Profile) { p.UID = "two" }, want: "made anew"},
-		"nothing but a time changes":      {change: func(p *Profile) { p.Status.Properties[0].LastObservedTime = metav1.Now() }, want: "without saying anything new"},
-		"the entry goes":                  {change: func(p *Profile) { p.Status.AccessProviders = nil }, want: "access provider has gone"},
-		"the entry is called otherwise":   {change: func(p *Profile) { p.Status.AccessProviders[0].Name = "ocm" }, want: "access provider has gone"},
-		"another CA comes instead":        {change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = next.PEM() }), want: "the CA old went"},
-		"the CA goes":                     {change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = nil }), want: "no CA certificate"},
-		"the CA is a file":                {change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthority = "/ca.crt" }), want: "the library ignores"},
-		"the server is http":              {change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "http://proxy/cluster1" }), want: "is no https URL"},
-		"the server has no name":          {change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "https://under_score/cluster1" }), want: "Kueue: the server's host"},
-		"a TLS server name is needed":     {change: cluster(func(c *clientcmdv1.Cluster) { c.TLSServerName = "x" }), want: "the library ignores"},
-		"a proxy is needed":               {change: cluster(func(c *clientcmdv1.Cluster) { c.ProxyURL = "http://p" }), want: "Argo CD does not carry over"},
-		"the extension names another":     {change: extension("client.authentication.k8s.io/exec", `{"clusterName":"cluster2"}`), want: "the extension says"},
-		"the extension names an account":  {change: extension("client.authentication.k8s.io/exec", `{"clusterName":"cluster1","account":"a"}`), want: "the extension says"},
-		"the extension is a list":         {change: extension("client.authentication.k8s.io/exec", `["cluster1"]`), want: "is no object"},
-		"the extension is another":        {change: extension("clusterprofiles.multicluster.x-k8s.io/exec/additional-args", `{}`), want: "not just"},
-		"the cluster's label goes":        {change: func(p *Profile) { delete(p.Labels, "open-cluster-management.io/cluster-name") }, want: "the extension says"},
-		"the manager's label goes":        {change: func(p *Profile) { delete(p.Labels, "x-k8s.io/cluster-manager") }, want: "Argo CD: the label x-k8s.io/cluster-manager"},
-		"the health goes":                 {change: func(p *Profile) { p.Status.Conditions = nil }, want: "Knative: there is access"},
-		"another entry comes before ours": {change: func(p *Profile) { p.Status.AccessProviders = slices.Insert(p.Status.AccessProviders, 0, entry("gke")) }, want: "the first access provider is gke"},
-		"the names are long":              {change: func(p *Profile) { p.Namespace = strings.Repeat("n", 55) }, first: true, want: "have 63 bytes together"},
-		"a label is Argo CD's own":        {change: func(p *Profile) { p.Labels["argocd.argoproj.io/secret-type"] = "x" }, want: "Argo CD's own"},
-		"a label hides it from Headlamp":  {change: func(p *Profile) { p.Labels["headlamp.dev/ignore"] = "" }, want: "Headlamp: the label"},
-		"the display name goes":           {change: func(p *Profile) { p.Spec.DisplayName = "" }, want: "no display name"},
+		"a first version, whole": {change: func(*Profile) {}, first: true},
+		"a first version, not whole yet": {
+			change: func(p *Profile) { p.Status = inventoryv1alpha1.ClusterProfileStatus{} },
+			first:  true,
+		},
+		"a property changes": {change: func(p *Profile) { p.Status.Properties[0].Value = "2" }},
+		"a label comes":      {change: func(p *Profile) { p.Labels["env"] = "prod" }},
+		"somebody's finalizer comes": {
+			change: func(p *Profile) { p.Finalizers = []string{"argoproj.io/cluster-profile-finalizer"} },
+		},
+		"another CA comes beside the old": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = certtest.ByAge(ca, next) }),
+		},
+		"another entry comes behind ours": {
+			change: func(p *Profile) { p.Status.AccessProviders = append(p.Status.AccessProviders, entry("gke")) },
+		},
+		"the cluster is not healthy": {change: func(p *Profile) { p.Status.Conditions[0].Status = "False" }},
+		"the profile is made anew":   {change: func(p *Profile) { p.UID = "two" }, want: "made anew"},
+		"nothing but a time changes": {
+			change: func(p *Profile) { p.Status.Properties[0].LastObservedTime = metav1.Now() },
+			want:   "without saying anything new",
+		},
+		"the entry goes": {
+			change: func(p *Profile) { p.Status.AccessProviders = nil },
+			want:   "access provider has gone",
+		},
+		"the entry is called otherwise": {
+			change: func(p *Profile) { p.Status.AccessProviders[0].Name = "ocm" },
+			want:   "access provider has gone",
+		},
+		"another CA comes instead": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = next.PEM() }),
+			want:   "the CA old went",
+		},
+		"the CA goes": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = nil }),
+			want:   "no CA certificate",
+		},
+		"the CA is a file": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthority = "/ca.crt" }),
+			want:   "the library ignores",
+		},
+		"the server is http": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "http://proxy/cluster1" }),
+			want:   "is no https URL",
+		},
+		"the server has no name": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "https://under_score/cluster1" }),
+			want:   "Kueue: the server's host",
+		},
+		"a TLS server name is needed": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.TLSServerName = "x" }),
+			want:   "the library ignores",
+		},
+		"a proxy is needed": {
+			change: cluster(func(c *clientcmdv1.Cluster) { c.ProxyURL = "http://p" }),
+			want:   "Argo CD does not carry over",
+		},
+		"the extension names another": {
+			change: extension("client.authentication.k8s.io/exec", `{"clusterName":"cluster2"}`),
+			want:   "the extension says",
+		},
+		"the extension names an account": {
+			change: extension("client.authentication.k8s.io/exec", `{"clusterName":"cluster1","account":"a"}`),
+			want:   "the extension says",
+		},
+		"the extension is a list": {
+			change: extension("client.authentication.k8s.io/exec", `["cluster1"]`),
+			want:   "is no object",
+		},
+		"the extension is another": {
+			change: extension("clusterprofiles.multicluster.x-k8s.io/exec/additional-args", `{}`),
+			want:   "not just",
+		},
+		"the cluster's label goes": {
+			change: func(p *Profile) { delete(p.Labels, "open-cluster-management.io/cluster-name") },
+			want:   "the extension says",
+		},
+		"the manager's label goes": {
+			change: func(p *Profile) { delete(p.Labels, "x-k8s.io/cluster-manager") },
+			want:   "Argo CD: the label x-k8s.io/cluster-manager",
+		},
+		"the health goes": {
+			change: func(p *Profile) { p.Status.Conditions = nil },
+			want:   "Knative: there is access",
+		},
+		"another entry comes before ours": {
+			change: func(p *Profile) { p.Status.AccessProviders = slices.Insert(p.Status.AccessProviders, 0, entry("gke")) },
+			want:   "the first access provider is gke",
+		},
+		"the names are long": {
+			change: func(p *Profile) { p.Namespace = strings.Repeat("n", 55) },
+			first:  true,
+			want:   "have 63 bytes together",
+		},
+		"a label is Argo CD's own": {
+			change: func(p *Profile) { p.Labels["argocd.argoproj.io/secret-type"] = "x" },
+			want:   "Argo CD's own",
+		},
+		"a label hides it from Headlamp": {
+			change: func(p *Profile) { p.Labels["headlamp.dev/ignore"] = "" },
+			want:   "Headlamp: the label",
+		},
+		"the display name goes": {
+			change: func(p *Profile) { p.Spec.DisplayName = "" },
+			want:   "no display name",
+		},
 		"an entry is Sveltos' own": {change: func(p *Profile) {
 			p.Status.AccessProviders = append(p.Status.AccessProviders, entry("kubeconfig-secretreader"))
 		}, want: "Sveltos does not run the plugin"},
-		"a first version has no condition": {change: func(p *Profile) { p.Status.Conditions = nil }, first: true, want: "Knative: there is access"},
+		"a first version has no condition": {
+			change: func(p *Profile) { p.Status.Conditions = nil },
+			first:  true,
+			want:   "Knative: there is access",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, now := sound(ca.PEM()), sound(ca.PEM())
@@ -134,7 +214,8 @@ func TestJudgeTogether(t *testing.T) {
 		t.Errorf("problems %q", got)
 	}
 	second.Status = first.Status
-	want := []string{"Argo CD: cluster1 and cluster2 have the same server " + first.Status.AccessProviders[0].Cluster.Server}
+	server := first.Status.AccessProviders[0].Cluster.Server
+	want := []string{"Argo CD: cluster1 and cluster2 have the same server " + server}
 	if diff := cmp.Diff(want, JudgeTogether([]Profile{*first, *second})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

@@ -26,8 +26,8 @@ type Watch struct {
 	problems []error
 }
 
-// Follow begins to watch, until Stop or the end of the context. A profile that goes is no problem by itself; one that comes back is,
-// since it is another.
+// Follow begins to watch, until Stop or the end of the context. A profile that goes is no
+// problem by itself; one that comes back is, since it is another.
 func Follow(ctx context.Context, c client.WithWatch, namespace string) (*Watch, error) {
 	list := &inventoryv1alpha1.ClusterProfileList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {

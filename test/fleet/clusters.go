@@ -16,7 +16,8 @@ func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
 		services = f.serviceTunnel(name)
 	}
 	return &controlplane.ControlPlane{
-		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime, Services: services,
+		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime,
+		Services: services,
 		Ports: controlplane.Ports{
 			Etcd:              f.state.Ports[name+"/etcd"],
 			EtcdPeer:          f.state.Ports[name+"/etcd-peer"],

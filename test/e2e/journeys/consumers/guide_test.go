@@ -110,7 +110,8 @@ func statusOf(deployment *appsv1.Deployment) string {
 func copied(t *testing.T, namespace, cluster, account string) string {
 	t.Helper()
 	var token string
-	apitest.Within(t, journeys.Eventually, "the token of "+cluster+"/"+account+" in "+namespace, func(ctx context.Context) error {
+	what := "the token of " + cluster + "/" + account + " in " + namespace
+	apitest.Within(t, journeys.Eventually, what, func(ctx context.Context) error {
 		source, err := secret(ctx, t, cluster, account)
 		if err != nil {
 			return err
@@ -151,7 +152,9 @@ func secret(ctx context.Context, t *testing.T, namespace, name string) (*corev1.
 }
 
 // condition reads a condition of an object of any kind.
-func condition(ctx context.Context, c client.Client, object *unstructured.Unstructured, kind string) (map[string]any, error) {
+func condition(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, kind string,
+) (map[string]any, error) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return nil, err
 	}

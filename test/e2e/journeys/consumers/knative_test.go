@@ -112,7 +112,9 @@ func installKnative(t *testing.T, values string) {
 	t.Helper()
 	sources, err := fleet.KnativeOperatorSources(t.Context())
 	apitest.Must(t, err)
-	objects, err := journeys.Fleet.Template(t.Context(), "knative", releasedChart(t, sources), knativeNamespace, "--values", values)
+	objects, err := journeys.Fleet.Template(
+		t.Context(), "knative", releasedChart(t, sources), knativeNamespace, "--values", values,
+	)
 	apitest.Must(t, err)
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "Deployment" && o.GetName() != knativeNamespace // the webhook

@@ -134,7 +134,8 @@ func activeIs(t *testing.T, status metav1.ConditionStatus, reason string) string
 	cluster.SetKind("MultiKueueCluster")
 	cluster.SetName(journeys.Cluster1)
 	changed := ""
-	apitest.Within(t, journeys.Eventually, "the MultiKueueCluster is Active="+string(status), func(ctx context.Context) error {
+	what := "the MultiKueueCluster is Active=" + string(status)
+	apitest.Within(t, journeys.Eventually, what, func(ctx context.Context) error {
 		active, err := condition(ctx, journeys.Hub(t), cluster, "Active")
 		if err != nil {
 			return err

@@ -42,11 +42,15 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 		rotated(t, cluster, "inputs")
 		hasCopy(t, ns, cluster, "inputs")
 	}
-	serving := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-user-serving-cert"}}
+	serving := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fleet.AccessNamespace, Name: "cluster-proxy-user-serving-cert",
+	}}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(serving), serving))
 	again := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: serving.Namespace, Name: serving.Name, Labels: serving.Labels, Annotations: serving.Annotations},
-		Data:       serving.Data, Type: serving.Type,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: serving.Namespace, Name: serving.Name, Labels: serving.Labels, Annotations: serving.Annotations,
+		},
+		Data: serving.Data, Type: serving.Type,
 	}
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), serving))
 	apitest.Must(t, client.IgnoreAlreadyExists(journeys.Hub(t).Create(t.Context(), again)))

@@ -109,7 +109,8 @@ func TestGuideToAccessProvidersEndsWell(t *testing.T) {
 	equip(t, namespace, upstreamPlugin, []string{"--managed-serviceaccount=" + accountName})
 	code, said := lists(t, namespace)
 	for _, cluster := range clusters {
-		if want := fmt.Sprintf(`{"profile":"%s/%s","namespaces":[`, namespace, cluster); code != 0 || !strings.Contains(said, want) {
+		want := fmt.Sprintf(`{"profile":"%s/%s","namespaces":[`, namespace, cluster)
+		if code != 0 || !strings.Contains(said, want) {
 			t.Errorf("the lister ended with %d and said %s, want %s in it", code, said, want)
 		}
 	}
