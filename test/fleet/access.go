@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/objects"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"

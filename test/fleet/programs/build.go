@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,9 @@ func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 		link = append(link, p.stamp(strings.TrimSpace(string(version)))...)
 	}
 	args := []string{"build", "-trimpath", "-ldflags=" + strings.Join(link, " ")}
+	if p.likeTests {
+		args = slices.Delete(args, 1, 2)
+	}
 	if p.tags != "" {
 		args = append(args, "-tags="+p.tags)
 	}

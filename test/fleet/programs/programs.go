@@ -21,9 +21,11 @@ type Program struct {
 	// files maps folders of the module to where the image has them.
 	files map[string]string
 	// tags are build constraints, separated by commas.
-	tags  string
-	env   string                        // names a variable that points at a ready build
-	stamp func(version string) []string // linker flags
+	tags string
+	// likeTests builds without -trimpath, so that what was compiled for tests is used.
+	likeTests bool
+	env       string                        // names a variable that points at a ready build
+	stamp     func(version string) []string // linker flags
 }
 
 // What a fleet runs.
@@ -83,14 +85,16 @@ var (
 		image: map[string]string{kueueModule + "/cmd/kueue": "manager"},
 		// Without the simulation of the scheduler, an alpha feature that is off. With it, all of
 		// the Kubernetes scheduler would have to be compiled.
-		tags: "exclude_scheduler_library",
-		env:  "FLEET_KUEUE_IMAGE",
+		tags:      "exclude_scheduler_library",
+		likeTests: true,
+		env:       "FLEET_KUEUE_IMAGE",
 	}
 	KnativeOperator = Program{
 		Name: "knative-operator", Module: knativeOperatorModule, list: "knative-operator",
-		image: map[string]string{knativeOperatorModule + "/cmd/operator": "operator"},
-		files: map[string]string{"cmd/operator/kodata": "kodata"},
-		env:   "FLEET_KNATIVE_OPERATOR_IMAGE",
+		image:     map[string]string{knativeOperatorModule + "/cmd/operator": "operator"},
+		files:     map[string]string{"cmd/operator/kodata": "kodata"},
+		likeTests: true,
+		env:       "FLEET_KNATIVE_OPERATOR_IMAGE",
 	}
 )
 

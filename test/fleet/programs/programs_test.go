@@ -80,8 +80,8 @@ func TestImagesNameAllThatIsInThem(t *testing.T) {
 		t.Error(diff)
 	}
 	args, err := Kueue.buildArgs(t.Context(), "")
-	if want := "-tags=exclude_scheduler_library"; err != nil || args[len(args)-1] != want {
-		t.Errorf("builds with %v (%v), want %s", args, err, want)
+	if diff := cmp.Diff([]string{"build", "-ldflags=-s -w", "-tags=exclude_scheduler_library"}, args); diff != "" || err != nil {
+		t.Errorf("arguments (%v, -want +got):\n%s", err, diff)
 	}
 }
 
