@@ -2,11 +2,9 @@ package uninstall
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -43,49 +41,15 @@ func ourGrants() client.ListOption {
 	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
-// eachMetadata calls take with the metadata of the selected objects, page by page.
+// eachMetadata calls take with the metadata of the selected objects, page by page. What
+// comes while pages are read is found when the hub is observed again.
 func (u *uninstaller) eachMetadata(
 	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
 	take func([]metav1.PartialObjectMetadata) error,
 ) error {
-	return eachPage(ctx, u, func() *metav1.PartialObjectMetadataList { return kube.PartialList(kind) },
+	return kube.EachPage(ctx, u.client, u.pageSize,
+		func() *metav1.PartialObjectMetadataList { return kube.PartialList(kind) },
 		func(page *metav1.PartialObjectMetadataList) error { return take(page.Items) }, selected)
-}
-
-// eachPage lists objects page by page, each into a new list: decoding into a used one
-// would merge the pages. A list that takes longer than the API server remembers its
-// state goes on in the present one: what comes meanwhile may be missed, and is found
-// when the hub is observed again.
-func eachPage[L client.ObjectList](
-	ctx context.Context, u *uninstaller, newPage func() L, take func(L) error, selected client.ListOption,
-) error {
-	for token := ""; ; {
-		page := newPage()
-		err := u.client.List(ctx, page, selected, client.Limit(u.pageSize), client.Continue(token))
-		if next := remainder(err); next != "" && next != token {
-			token = next
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := take(page); err != nil {
-			return err
-		}
-		if token = page.GetContinue(); token == "" {
-			return nil
-		}
-	}
-}
-
-// remainder returns the token with which the API server goes on although the state
-// that the list began with is forgotten; "" if the error is another one.
-func remainder(err error) string {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-	return status.Status().Continue
 }
 
 // forEach calls do for every object, for several at a time, and returns the first

@@ -186,7 +186,7 @@ func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 	}
 	summary := addonSummary{held: u.held}
 	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
-	err := eachPage(ctx, u, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) error {
+	err := kube.EachPage(ctx, u.client, u.pageSize, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) error {
 		for i := range page.Items {
 			summary.add(&page.Items[i])
 		}

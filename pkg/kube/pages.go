@@ -1,0 +1,48 @@
+package kube
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// EachPage lists objects page by page, size at a time, and calls take with each page.
+// Every page is a new list: decoding into a used one would merge the pages. A list that
+// takes longer than the API server remembers its state goes on in the present one: what
+// comes meanwhile may be missed.
+func EachPage[L client.ObjectList](
+	ctx context.Context, reader client.Reader, size int64, newPage func() L, take func(L) error,
+	selected ...client.ListOption,
+) error {
+	for token := ""; ; {
+		page := newPage()
+		// A new slice each time, so that the options of one page are not the next one's.
+		opts := append([]client.ListOption{client.Limit(size), client.Continue(token)}, selected...)
+		err := reader.List(ctx, page, opts...)
+		if next := remainder(err); next != "" && next != token {
+			token = next
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(page); err != nil {
+			return err
+		}
+		if token = page.GetContinue(); token == "" {
+			return nil
+		}
+	}
+}
+
+// remainder returns the token with which the API server goes on although the state
+// that the list began with is forgotten; "" if the error is another one.
+func remainder(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
