@@ -142,6 +142,13 @@ func whyDoubtful(crd string) string {
 // inventoryAnswer tells whether a cluster is in the inventory. A synced cache that
 // lacks the cluster or its addon is a No, not Unknown.
 func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
+	if accepted, why := clusterAnswer(cluster); accepted != Yes {
+		return accepted, why
+	}
+	return addonAnswer(addon)
+}
+
+func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
 	switch {
 	case cluster == nil:
 		return No, "is no ManagedCluster"
@@ -149,6 +156,13 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 		return No, "is being detached from the hub"
 	case !cluster.Spec.HubAcceptsClient:
 		return No, "is not accepted by the hub (spec.hubAcceptsClient)"
+	default:
+		return Yes, ""
+	}
+}
+
+func addonAnswer(addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
+	switch {
 	case addon == nil:
 		return No, "does not have the addon " + contract.AddonName
 	case addon.DeletionTimestamp != nil:
@@ -187,22 +201,34 @@ func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluste
 }
 
 func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
-	if b.binding.Labels[contract.LabelPublish] == "false" || b.binding.DeletionTimestamp != nil {
-		return No, ""
-	}
-	bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
-	if bound != nil && bound.Status == metav1.ConditionFalse {
-		return No, ""
-	}
+	bound, whyUnbound := boundAnswer(b.binding)
 	selects, why := setAnswer(b, cluster)
-	if selects == No {
+	switch {
+	case bound == No, selects == No:
 		return No, ""
+	case bound == Unknown:
+		return Unknown, whyUnbound
+	default:
+		return selects, why
 	}
-	if bound == nil || bound.Status != metav1.ConditionTrue {
+}
+
+// boundAnswer tells whether a binding publishes the clusters of its set.
+func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, string) {
+	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+	switch {
+	case binding.Labels[contract.LabelPublish] == "false":
+		return No, fmt.Sprintf("ManagedClusterSetBinding %q is labelled %s=false", binding.Name, contract.LabelPublish)
+	case binding.DeletionTimestamp != nil:
+		return No, fmt.Sprintf("ManagedClusterSetBinding %q is being deleted", binding.Name)
+	case bound != nil && bound.Status == metav1.ConditionFalse:
+		return No, fmt.Sprintf("ManagedClusterSetBinding %q is not bound", binding.Name)
+	case bound == nil || bound.Status != metav1.ConditionTrue:
 		const format = "cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound"
-		return Unknown, fmt.Sprintf(format, b.binding.Name)
+		return Unknown, fmt.Sprintf(format, binding.Name)
+	default:
+		return Yes, ""
 	}
-	return selects, why
 }
 
 // setAnswer tells whether the bound set selects the cluster. A missing set, or one

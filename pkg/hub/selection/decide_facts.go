@@ -1,0 +1,275 @@
+package selection
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+// Facts are what somebody who keeps no cache has read of one pair of namespace and
+// cluster, perhaps without the right to read all of it. Each object is nil when there is
+// none.
+type Facts struct {
+	Profile    *inventoryv1alpha1.ClusterProfile
+	Namespace  *metav1.PartialObjectMetadata
+	Cluster    *clusterv1.ManagedCluster
+	Addon      *addonv1beta1.ManagedClusterAddOn
+	Bindings   []Binding   // of the namespace
+	Placements []Placement // of the namespace, those that publish
+
+	Hidden Hidden
+}
+
+// Hidden says which kinds may not be read. What lacks of these says nothing.
+type Hidden struct {
+	Namespaces, Clusters, Addons, Bindings, Sets, Placements, Decisions bool
+}
+
+// Any reports whether anything is hidden.
+func (h Hidden) Any() bool { return h != Hidden{} }
+
+// Binding is a set binding with the set that it names, nil if there is none.
+type Binding struct {
+	Binding *clusterv1beta2.ManagedClusterSetBinding
+	Set     *clusterv1beta2.ManagedClusterSet
+}
+
+// Placement is a Placement that publishes, with its decisions.
+type Placement struct {
+	placement *clusterv1beta1.Placement
+	clusters  map[string]struct{}
+	tally     tally
+}
+
+// NewPlacements returns those of a namespace's Placements that publish, each with those
+// of the slices that are its own. The decisions are counted once, whatever the number of
+// pairs.
+func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []clusterv1beta1.PlacementDecision) []Placement {
+	var publishing []Placement
+	for _, placement := range placements {
+		if !publishes(placement) {
+			continue
+		}
+		p := Placement{placement: placement, clusters: map[string]struct{}{}}
+		var own []clusterv1beta1.PlacementDecision
+		for i := range slicesOfAll {
+			if slicesOfAll[i].Namespace != placement.Namespace || placementOf(&slicesOfAll[i]) != placement.Name {
+				continue
+			}
+			own = append(own, slicesOfAll[i])
+			for _, cluster := range decidedClusters(&slicesOfAll[i]) {
+				p.clusters[cluster] = struct{}{}
+			}
+		}
+		p.tally = tallyOf(own)
+		publishing = append(publishing, p)
+	}
+	slices.SortFunc(publishing, func(a, b Placement) int { return cmp.Compare(a.placement.Name, b.placement.Name) })
+	return publishing
+}
+
+// Name returns the Placement's name.
+func (p Placement) Name() string { return p.placement.Name }
+
+// Clusters returns whom the Placement decides for, in no order.
+func (p Placement) Clusters() []string {
+	names := make([]string, 0, len(p.clusters))
+	for name := range p.clusters {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (p Placement) decidesFor(cluster string) bool {
+	_, ok := p.clusters[cluster]
+	return ok
+}
+
+// StepName names one of the conditions under which a cluster is published.
+type StepName string
+
+// The steps, in the order in which people take them.
+const (
+	StepAddon     StepName = "addon"
+	StepAccepted  StepName = "accepted"
+	StepBinding   StepName = "binding"
+	StepSet       StepName = "set"
+	StepPlacement StepName = "placement"
+)
+
+// Step is one condition of the rule for one pair.
+type Step struct {
+	Name StepName
+
+	// Answer is Yes when the condition holds. It is Unknown also when what would tell is
+	// Hidden.
+	Answer Answer
+	Hidden bool
+
+	// Why completes, unless the answer is Yes, a sentence that begins with the cluster, or
+	// says what is wrong with a binding.
+	Why string
+
+	// Binding is the binding that the steps of binding and set are about, nil if there is
+	// none.
+	Binding *Binding
+
+	// Unused is true when the step asks for nothing: no Placement narrows the namespace.
+	Unused bool
+}
+
+// Decide applies the rule to facts. If nothing is hidden, the result is that of a manager
+// whose caches hold them.
+func Decide(cluster string, f Facts) (Observation, Result) {
+	o := f.observation(cluster)
+	if !f.Hidden.Any() {
+		return o, decide(o)
+	}
+	result := Result{Answer: Yes}
+	result.Bindings, result.Member = interestedBindings(o)
+	steps := f.steps(o)
+	for _, answer := range []Answer{Unknown, No} { // a No that is certain counts most
+		for _, step := range slices.Backward(steps) {
+			if step.Answer == answer {
+				result.Answer, result.Why = step.Answer, step.Why
+			}
+		}
+	}
+	return o, result
+}
+
+// Judge is Decide with the steps of the rule. All of them are Yes if and only if the
+// result is.
+func Judge(cluster string, f Facts) (Result, []Step) {
+	o, result := Decide(cluster, f)
+	return result, f.steps(o)
+}
+
+func (f Facts) steps(o Observation) []Step {
+	steps := append([]Step{f.addonStep(), f.acceptedStep()}, f.bindingSteps(o)...)
+	return append(steps, f.placementStep(o))
+}
+
+// observation is the form in which the rule takes facts. Nothing of it is restoring:
+// whoever looks once cannot tell.
+func (f Facts) observation(cluster string) Observation {
+	o := Observation{
+		ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
+	}
+	for _, b := range f.Bindings {
+		o.bindings = append(o.bindings, observedBinding{binding: b.Binding, set: b.Set})
+	}
+	slices.SortFunc(o.bindings, func(a, b observedBinding) int { return cmp.Compare(a.binding.Name, b.binding.Name) })
+	for _, p := range f.Placements {
+		o.placements = append(o.placements, observedPlacement{
+			placement: p.placement, decides: p.decidesFor(cluster), tally: p.tally,
+		})
+	}
+	return o
+}
+
+// NotVisible is the reason of a step that is hidden, before the kinds that would tell.
+const NotVisible = "is not known to you: you may not read "
+
+func hiddenStep(name StepName, kinds string) Step {
+	return Step{Name: name, Hidden: true, Why: NotVisible + kinds}
+}
+
+func (f Facts) addonStep() Step {
+	if f.Hidden.Addons {
+		return hiddenStep(StepAddon, "ManagedClusterAddOns")
+	}
+	answer, why := addonAnswer(f.Addon)
+	return Step{Name: StepAddon, Answer: answer, Why: why}
+}
+
+func (f Facts) acceptedStep() Step {
+	if f.Hidden.Clusters {
+		return hiddenStep(StepAccepted, "ManagedClusters")
+	}
+	answer, why := clusterAnswer(f.Cluster)
+	return Step{Name: StepAccepted, Answer: answer, Why: why}
+}
+
+// bindingSteps say whether a binding is in effect, and whether its set selects the
+// cluster, of the binding that comes closest to publishing it.
+func (f Facts) bindingSteps(o Observation) []Step {
+	if f.Hidden.Bindings {
+		return []Step{hiddenStep(StepBinding, "ManagedClusterSetBindings"), hiddenStep(StepSet, "ManagedClusterSetBindings")}
+	}
+	var best []Step
+	for i := range o.bindings {
+		steps := f.stepsOfBinding(o.bindings[i], o.Cluster)
+		if best == nil || closeness(steps) > closeness(best) {
+			best = steps
+		}
+	}
+	if best == nil {
+		const none = "is in no ManagedClusterSet that is bound and published here"
+		return []Step{{Name: StepBinding, Answer: No, Why: none}, {Name: StepSet, Answer: No, Why: none}}
+	}
+	return best
+}
+
+func (f Facts) stepsOfBinding(b observedBinding, cluster *clusterv1.ManagedCluster) []Step {
+	about := &Binding{Binding: b.binding, Set: b.set}
+	bound := Step{Name: StepBinding, Binding: about}
+	bound.Answer, bound.Why = boundAnswer(b.binding)
+	var selects Step
+	switch {
+	case f.Hidden.Sets && b.set == nil:
+		selects = hiddenStep(StepSet, "ManagedClusterSets")
+	case f.Hidden.Clusters:
+		selects = hiddenStep(StepSet, "ManagedClusters")
+	default:
+		selects = Step{Name: StepSet}
+		if selects.Answer, selects.Why = setAnswer(b, cluster); selects.Answer == No {
+			selects.Why = "is not selected by ManagedClusterSet " + quoted(b.set.Name)
+		}
+	}
+	selects.Binding = about
+	return []Step{bound, selects}
+}
+
+// closeness orders bindings: by whether they publish the cluster, and of those that do
+// not, first the one whose set selects it.
+func closeness(steps []Step) int {
+	bound, selects := steps[0].Answer, steps[1].Answer
+	switch {
+	case bound == Yes && selects == Yes:
+		return 4
+	case bound != No && selects != No:
+		return 3
+	case selects == Yes:
+		return 2
+	case bound == Yes:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (f Facts) placementStep(o Observation) Step {
+	switch {
+	case f.Hidden.Placements:
+		return hiddenStep(StepPlacement, "Placements")
+	case len(o.placements) > 0 && f.Hidden.Decisions:
+		return hiddenStep(StepPlacement, "PlacementDecisions")
+	case len(o.placements) == 0 && f.Hidden.Namespaces:
+		return hiddenStep(StepPlacement, "the Namespace, which may require a Placement")
+	case o.Namespace == nil && f.Hidden.Namespaces:
+		o.Namespace = &metav1.PartialObjectMetadata{}
+	}
+	step := Step{Name: StepPlacement}
+	step.Answer, step.Why, _ = placementsAnswer(o)
+	step.Unused = step.Answer == Yes && len(o.placements) == 0
+	return step
+}
+
+func quoted(name string) string { return `"` + name + `"` }

@@ -1,0 +1,22 @@
+package upstream
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// ProxyDeployment is the name of the Deployment whose command line tells whether
+// cluster-proxy writes access providers.
+const ProxyDeployment = proxyDeployment
+
+// RegistrationVerdict judges the registration controller's ClusterRole, of that name and
+// nil if there is none, for somebody who looks once: an absence counts at once.
+func RegistrationVerdict(name string, role *rbacv1.ClusterRole) Verdict {
+	return judgeRegistration(name, role, true, OverrideNone)
+}
+
+// ProxyWrites reports whether the Deployment of cluster-proxy's manager, nil if there is
+// none, has the gate for access providers on.
+func ProxyWrites(deployment *appsv1.Deployment) bool {
+	return deployment != nil && proxyGateOn(commandLine(deployment))
+}
