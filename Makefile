@@ -19,7 +19,7 @@ FLEET_CLI := go -C test/fleet run ./cmd/fleet
 ##@ Build
 
 .PHONY: build
-build: ## Build manager, agent and cp-creds into bin/
+build: ## Build manager, agent, cp-creds and kubectl-inventory into bin/
 	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
 
 .PHONY: image

@@ -69,8 +69,16 @@ func (h *Hub) Cluster(
 	base string, labels map[string]string, claims ...clusterv1.ManagedClusterClaim,
 ) *clusterv1.ManagedCluster {
 	h.T.Helper()
+	return h.ClusterNamed(h.Name(base), labels, claims...)
+}
+
+// ClusterNamed is Cluster for a name as it is, for tests that have the hub to themselves.
+func (h *Hub) ClusterNamed(
+	name string, labels map[string]string, claims ...clusterv1.ManagedClusterClaim,
+) *clusterv1.ManagedCluster {
+	h.T.Helper()
 	cluster := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: h.Name(base), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
 	h.MustCreate(cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}})

@@ -1,0 +1,23 @@
+// Command kubectl-inventory is a kubectl plugin: "kubectl inventory" shows who sees which
+// clusters of a hub, and why somebody does not.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in that kubectl has
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	code := inventoryctl.Main(ctx, os.Args[1:], streams)
+	stop()
+	os.Exit(code)
+}

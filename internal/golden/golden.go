@@ -1,0 +1,32 @@
+// Package golden compares what is printed for people with files that people have read.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+var update = flag.Bool("update", false, "write what is printed into testdata, in place of comparing it")
+
+// Check compares a text with testdata/<name>.golden of the package under test. With the
+// flag -update it writes the file, for you to read before you commit it.
+func Check(tb testing.TB, name, got string) {
+	tb.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		apitest.Must(tb, os.MkdirAll("testdata", 0o750))
+		apitest.Must(tb, os.WriteFile(path, []byte(got), 0o600))
+		return
+	}
+	want, err := os.ReadFile(path)
+	apitest.Must(tb, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		tb.Errorf("%s (-want +got); -update writes it anew:\n%s", path, diff)
+	}
+}

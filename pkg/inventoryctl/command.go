@@ -1,0 +1,62 @@
+package inventoryctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Main runs the command line and returns the exit code. A failure is one line on stderr.
+func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	// Log lines of libraries would add to the one line on stderr.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	log.SetLogger(logr.Discard())
+	return run(ctx, args, streams, time.Now)
+}
+
+func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, now func() time.Time) int {
+	cmd := newCommand(newOptions(streams, now)) //nolint:contextcheck // ExecuteContext hands it to the commands
+	cmd.SetArgs(args)
+	cmd.SetIn(streams.In)
+	cmd.SetOut(streams.Out)
+	cmd.SetErr(streams.ErrOut)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, errMissing):
+		return ExitMissing
+	default:
+		fmt.Fprintf(streams.ErrOut, "error: %s\n", oneLine(err))
+		return ExitFailed
+	}
+}
+
+func newCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:         "kubectl-inventory",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl inventory"},
+		Short:       "Shows who sees which clusters of a hub, and why not",
+		Long: "Shows who sees which clusters of a hub of Open Cluster Management, and why somebody does not.\n\n" +
+			"It only reads, with your rights. It never reads a Secret. Exit codes: 0 all is well,\n" +
+			"1 something is missing or would change, 2 nothing can be said.",
+		Args:              cobra.NoArgs,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	o.addFlags(cmd)
+	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
+		newVersionCommand(o))
+	return cmd
+}

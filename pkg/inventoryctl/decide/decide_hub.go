@@ -1,0 +1,422 @@
+package decide
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/version"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// AddonCRD is the name of the CRD of addons, whose version tells how old a hub is.
+const AddonCRD = "managedclusteraddons.addon.open-cluster-management.io"
+
+// Where Open Cluster Management and cluster-proxy run on a hub that is set up as usual.
+const (
+	RegistrationNamespace  = "open-cluster-management-hub"
+	RegistrationDeployment = "cluster-manager-registration-controller"
+	ProxyNamespace         = "open-cluster-management-addon"
+)
+
+// Object is one that may be absent, or hidden.
+type Object[T any] struct {
+	Object *T // nil if there is none
+	Hidden bool
+}
+
+// HubFacts are what somebody may read of a hub as a whole.
+type HubFacts struct {
+	Installation Presence
+
+	Registration     Object[appsv1.Deployment]
+	RegistrationRole Object[rbacv1.ClusterRole]
+	Proxy            Object[appsv1.Deployment]
+	Syncer           Presence // of its ClusterRole
+
+	Profiles Object[apiextensionsv1.CustomResourceDefinition]
+	Addons   Object[apiextensionsv1.CustomResourceDefinition]
+
+	// Unreadable are the kinds that the reader may not list in all namespaces.
+	Unreadable []string
+
+	Agents       AgentFacts
+	Tokens       TokenFacts
+	Certificates CertificateFacts
+}
+
+// AgentFacts sum up the addons of all clusters.
+type AgentFacts struct {
+	Hidden      bool
+	Total       int
+	Unavailable []string            // clusters
+	Degraded    map[string][]string // clusters, by reason
+	AtLimit     []string            // clusters
+}
+
+// Add counts the addon of one cluster.
+func (a *AgentFacts) Add(addon *addonv1beta1.ManagedClusterAddOn) {
+	a.Total++
+	if available := conditionOf(addon, "Available"); available == nil || available.Status != metav1.ConditionTrue {
+		a.Unavailable = append(a.Unavailable, addon.Namespace)
+	}
+	published := conditionOf(addon, contract.ConditionPropertiesPublished)
+	if published != nil && published.Reason == contract.ReasonClaimLimitExceeded {
+		a.AtLimit = append(a.AtLimit, addon.Namespace)
+	}
+	degraded := conditionOf(addon, contract.ConditionDegraded)
+	if degraded != nil && degraded.Status == metav1.ConditionTrue && degraded.Reason != contract.ReasonClaimLimitExceeded {
+		if a.Degraded == nil {
+			a.Degraded = map[string][]string{}
+		}
+		reason := kube.Shorten(degraded.Reason, maxMessageBytes)
+		a.Degraded[reason] = append(a.Degraded[reason], addon.Namespace)
+	}
+}
+
+// TokenFacts sum up the accounts whose tokens may be copied.
+type TokenFacts struct {
+	Hidden  bool
+	Total   int
+	Expired []string // namespace/name
+	Next    time.Time
+}
+
+// Add counts one account.
+func (t *TokenFacts) Add(account *authv1beta1.ManagedServiceAccount, now time.Time) {
+	t.Total++
+	ends := account.Status.ExpirationTimestamp
+	switch {
+	case ends == nil:
+	case !now.Before(ends.Time):
+		t.Expired = append(t.Expired, account.Namespace+"/"+account.Name)
+	case t.Next.IsZero() || ends.Time.Before(t.Next):
+		t.Next = ends.Time
+	}
+}
+
+// CertificateFacts sum up the certificates that profiles tell consumers to trust.
+type CertificateFacts struct {
+	Hidden  bool
+	Bundles int
+	Ends    time.Time // when the first bundle has no valid certificate any more
+	Server  string    // whose bundle that is
+
+	seen map[string]struct{}
+}
+
+// Add looks at the certificates of one profile. All profiles of a hub share a few.
+func (c *CertificateFacts) Add(profile *inventoryv1alpha1.ClusterProfile) {
+	for _, provider := range profile.Status.AccessProviders {
+		bundle := string(provider.Cluster.CertificateAuthorityData)
+		if _, known := c.seen[bundle]; known || bundle == "" {
+			continue
+		}
+		if c.seen == nil {
+			c.seen = map[string]struct{}{}
+		}
+		c.seen[bundle] = struct{}{}
+		if ends := lastEnd([]byte(bundle)); !ends.IsZero() {
+			if c.Bundles++; c.Ends.IsZero() || ends.Before(c.Ends) {
+				c.Ends, c.Server = ends, provider.Cluster.Server
+			}
+		}
+	}
+}
+
+// lastEnd is when the last certificate of a bundle expires; zero if it has none.
+func lastEnd(bundle []byte) (last time.Time) {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && certificate.NotAfter.After(last) {
+			last = certificate.NotAfter
+		}
+	}
+	return last
+}
+
+// soon is how long before its end a certificate is a problem.
+const soon = 14 * 24 * time.Hour
+
+// maxClusters is how many clusters a check names.
+const maxClusters = 5
+
+// CheckHub checks a hub, one line each.
+func CheckHub(f HubFacts, now time.Time) []Finding {
+	return []Finding{
+		f.checkOCM(), f.checkInstallation(), f.checkRegistrationGate(), f.checkProxyGate(), f.checkSyncer(),
+		checkProfileAPI(f.Profiles), checkAddonAPI(f.Addons), f.checkRights(),
+		f.Agents.checkAvailable(), f.Agents.checkDegraded(), f.Agents.checkLimit(),
+		f.Tokens.check(now), f.Certificates.check(now),
+	}
+}
+
+func ok(name, text string) Finding { return Finding{Name: name, State: OK, Text: text} }
+
+func problem(name, text, fix string) Finding {
+	return Finding{Name: name, State: Problem, Text: text, Fix: fix}
+}
+
+// Versions of Open Cluster Management that do not fit (docs/compatibility.md).
+var (
+	leastOCM  = version.MustParseSemantic("1.2.1")
+	brokenOCM = version.MustParseSemantic("1.3.0")
+)
+
+func (f HubFacts) checkOCM() Finding {
+	const name = "Open Cluster Management"
+	where := RegistrationNamespace + "/" + RegistrationDeployment
+	switch {
+	case f.Registration.Hidden:
+		return notVisible(name, "Deployment "+where)
+	case f.Registration.Object == nil:
+		return notConfigured(name, "its version is not known: there is no Deployment "+where)
+	}
+	found := versionOf(f.Registration.Object)
+	switch {
+	case found == nil:
+		return ok(name, "its version is not known: the image of Deployment "+where+" has no version in its tag")
+	case found.LessThan(leastOCM):
+		return problem(name, "version "+found.String()+" is too old", "upgrade it to 1.2.1, or to 1.3.1 or later")
+	case found.EqualTo(brokenOCM):
+		return problem(name, "version 1.3.0 converts addons wrongly", "upgrade it to 1.3.1 or later")
+	default:
+		return ok(name, "version "+found.String())
+	}
+}
+
+// versionOf reads the version of a Deployment's image; nil if its tag is none.
+func versionOf(deployment *appsv1.Deployment) *version.Version {
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		image, _, _ := strings.Cut(container.Image, "@")
+		at := strings.LastIndex(image, ":")
+		if parsed, err := version.ParseSemantic(image[at+1:]); at >= 0 && err == nil {
+			return parsed
+		}
+	}
+	return nil
+}
+
+func (f HubFacts) checkInstallation() Finding {
+	const name = "addon"
+	switch {
+	case f.Installation.Hidden:
+		return notVisible(name, "ClusterManagementAddOns")
+	case !f.Installation.Found:
+		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName, "install the addon's chart")
+	default:
+		return ok(name, "the addon is installed on the hub")
+	}
+}
+
+func (f HubFacts) checkRegistrationGate() Finding {
+	const name = "OCM's gate ClusterProfile"
+	if f.RegistrationRole.Hidden {
+		return notVisible(name, "ClusterRole "+upstream.DefaultRegistrationClusterRole)
+	}
+	verdict := upstream.RegistrationVerdict(upstream.DefaultRegistrationClusterRole, f.RegistrationRole.Object)
+	if verdict.Allowed {
+		return ok(name, "it is off, so this addon writes the ClusterProfiles")
+	}
+	text, fix, _ := strings.Cut(verdict.Message, "; ")
+	return problem(name, text, fix)
+}
+
+func (f HubFacts) checkProxyGate() Finding {
+	const name = "cluster-proxy's gate"
+	where := ProxyNamespace + "/" + upstream.ProxyDeployment
+	switch {
+	case f.Proxy.Hidden:
+		return notVisible(name, "Deployment "+where)
+	case f.Proxy.Object == nil:
+		return notConfigured(name, "there is no Deployment "+where)
+	case upstream.ProxyWrites(f.Proxy.Object):
+		return problem(name, "cluster-proxy writes access providers itself",
+			"turn the gate off in the arguments of Deployment "+where)
+	default:
+		return ok(name, "it is off, so this addon writes the access providers")
+	}
+}
+
+func (f HubFacts) checkSyncer() Finding {
+	const name = "managed-serviceaccount's gate"
+	switch {
+	case f.Syncer.Hidden:
+		return notVisible(name, "ClusterRole "+contract.UpstreamSyncerClusterRole)
+	case f.Syncer.Found:
+		return problem(name, "ClusterRole "+contract.UpstreamSyncerClusterRole+" says that its own syncer copies tokens",
+			"turn its feature gate off, or delete the ClusterRole if it was left behind")
+	default:
+		return ok(name, "it is off, so this addon copies tokens")
+	}
+}
+
+func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding {
+	const name = "ClusterProfile API"
+	switch {
+	case crd.Hidden:
+		return notVisible(name, "CustomResourceDefinition "+selection.ProfileCRD)
+	case crd.Object == nil:
+		return problem(name, "there is no CustomResourceDefinition "+selection.ProfileCRD,
+			"install the addon's chart, which brings it")
+	}
+	served, schema := servedVersions(crd.Object), (*apiextensionsv1.JSONSchemaProps)(nil)
+	for _, v := range crd.Object.Spec.Versions {
+		if v.Name == inventoryv1alpha1.GroupVersion.Version && v.Served && v.Schema != nil {
+			schema = v.Schema.OpenAPIV3Schema
+		}
+	}
+	if schema == nil {
+		return problem(name, "it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1", "serve v1alpha1, too")
+	}
+	form := "OCM's form, with atomic lists"
+	if conditions := schema.Properties["status"].Properties["conditions"]; conditions.XListType != nil &&
+		*conditions.XListType == "map" {
+		form = "SIG-Multicluster's form, with lists that are maps"
+	}
+	return ok(name, "serves "+strings.Join(served, ", ")+" in "+form)
+}
+
+func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding {
+	const name = "addon API"
+	switch {
+	case crd.Hidden:
+		return notVisible(name, "CustomResourceDefinition "+AddonCRD)
+	case crd.Object == nil:
+		return problem(name, "there is no CustomResourceDefinition "+AddonCRD, "see whether this is a hub")
+	}
+	served := servedVersions(crd.Object)
+	if !slices.Contains(served, "v1beta1") {
+		return problem(name, "it serves "+strings.Join(served, ", ")+", and this addon needs v1beta1",
+			"upgrade Open Cluster Management")
+	}
+	stored := ""
+	for _, v := range crd.Object.Spec.Versions {
+		if v.Storage {
+			stored = v.Name
+		}
+	}
+	return ok(name, "serves "+strings.Join(served, ", ")+", stores "+stored)
+}
+
+func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var served []string
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			served = append(served, v.Name)
+		}
+	}
+	return served
+}
+
+func (f HubFacts) checkRights() Finding {
+	const name = "your rights"
+	if len(f.Unreadable) > 0 {
+		return notVisible(name, "in all namespaces: "+strings.Join(f.Unreadable, ", "))
+	}
+	return ok(name, "you may list everything that the inventory is made of")
+}
+
+const listAddons = "kubectl get managedclusteraddons -A --field-selector metadata.name=" + contract.AddonName
+
+func (a AgentFacts) checkAvailable() Finding {
+	const name = "agents"
+	switch {
+	case a.Hidden:
+		return notVisible(name, "ManagedClusterAddOns")
+	case a.Total == 0:
+		return notConfigured(name, "no cluster has the addon")
+	case len(a.Unavailable) > 0:
+		return problem(name, fmt.Sprintf("%d of %d are not available (%s)", len(a.Unavailable), a.Total,
+			clusterNames(a.Unavailable)), listAddons)
+	default:
+		return ok(name, fmt.Sprintf("all %d are available", a.Total))
+	}
+}
+
+func (a AgentFacts) checkDegraded() Finding {
+	const name = "degraded"
+	switch {
+	case a.Hidden:
+		return notVisible(name, "ManagedClusterAddOns")
+	case len(a.Degraded) == 0:
+		return ok(name, "no cluster's addon is degraded")
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(a.Degraded)) {
+		clusters := a.Degraded[reason]
+		parts = append(parts, fmt.Sprintf("%s on %d (%s)", reason, len(clusters), clusterNames(clusters)))
+	}
+	return problem(name, strings.Join(parts, "; "), "docs/operations.md says what to do about each reason")
+}
+
+func (a AgentFacts) checkLimit() Finding {
+	const name = "claim limit"
+	switch {
+	case a.Hidden:
+		return notVisible(name, "ManagedClusterAddOns")
+	case len(a.AtLimit) > 0:
+		return problem(name, fmt.Sprintf("klusterlets that cut properties off: %d (%s)", len(a.AtLimit),
+			clusterNames(a.AtLimit)), "raise maxCustomClusterClaims in their Klusterlet, "+
+			"spec.registrationConfiguration.clusterClaimConfiguration")
+	default:
+		return ok(name, "no klusterlet cuts properties off")
+	}
+}
+
+func clusterNames(names []string) string {
+	shown := slices.Clone(names)
+	slices.Sort(shown)
+	return kube.ListNames(shown, maxClusters)
+}
+
+func (t TokenFacts) check(now time.Time) Finding {
+	const name = "tokens"
+	switch {
+	case t.Hidden:
+		return notVisible(name, "ManagedServiceAccounts")
+	case t.Total == 0:
+		return notConfigured(name, "no ManagedServiceAccount is labelled "+contract.LabelSyncToProfile+"=true")
+	case len(t.Expired) > 0:
+		return problem(name, fmt.Sprintf("%d of %d have expired (%s)", len(t.Expired), t.Total, clusterNames(t.Expired)),
+			"see whether the agent of managed-serviceaccount runs on these clusters")
+	case t.Next.IsZero():
+		return ok(name, fmt.Sprintf("%d accounts, of which none says when its token ends", t.Total))
+	default:
+		return ok(name, fmt.Sprintf("of %d, the first ends in %s", t.Total, duration.HumanDuration(t.Next.Sub(now))))
+	}
+}
+
+func (c CertificateFacts) check(now time.Time) Finding {
+	const name = "certificates"
+	left := c.Ends.Sub(now)
+	server := kube.Shorten(c.Server, maxMessageBytes)
+	switch {
+	case c.Hidden:
+		return notVisible(name, "ClusterProfiles")
+	case c.Bundles == 0:
+		return notConfigured(name, "no ClusterProfile has an access provider with a CA")
+	case left <= 0:
+		return problem(name, "the CA of "+server+" has expired", "renew it; the profiles follow")
+	case left < soon:
+		return problem(name, "the CA of "+server+" ends in "+duration.HumanDuration(left), "renew it; the profiles follow")
+	default:
+		return ok(name, fmt.Sprintf("of %d CAs in ClusterProfiles, the first ends in %s", c.Bundles,
+			duration.HumanDuration(left)))
+	}
+}

@@ -1,0 +1,221 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// CellState is what is known of one pair of namespace and cluster.
+type CellState string
+
+const (
+	// Published means that there is a ClusterProfile of Open Cluster Management.
+	Published CellState = "published"
+	// Withheld means that there is none.
+	Withheld CellState = "withheld"
+	// Unknown means that it is not decided whether there must be one, or that the reader
+	// may not know.
+	Unknown CellState = "unknown"
+)
+
+// Cell is one pair.
+type Cell struct {
+	Namespace string    `json:"namespace"`
+	Cluster   string    `json:"cluster"`
+	State     CellState `json:"state"`
+
+	// Why completes a sentence that begins with the cluster; empty if it is published.
+	Why string `json:"why,omitempty"`
+}
+
+// Row sums up one namespace.
+type Row struct {
+	Namespace string `json:"namespace"`
+	Published int    `json:"published"`
+	Withheld  int    `json:"withheld"`
+	Unknown   int    `json:"unknown"`
+
+	// MostlyBecause is the most frequent reason why clusters are not published, and
+	// MostlyCount how many have it.
+	MostlyBecause string `json:"mostlyBecause,omitempty"`
+	MostlyCount   int    `json:"mostlyCount,omitempty"`
+}
+
+// Matrix is who sees what.
+type Matrix struct {
+	Clusters []string `json:"clusters"`
+	Rows     []Row    `json:"namespaces"`
+
+	// Cells are by namespace, then by cluster; nil if only the rows were wanted.
+	Cells []Cell `json:"cells,omitempty"`
+
+	// NotVisible names the kinds that the reader may not read.
+	NotVisible []string `json:"notVisible,omitempty"`
+}
+
+// Source is what decisions about pairs are made of (gather.Snapshot).
+type Source interface {
+	Facts(pair types.NamespacedName) selection.Facts
+}
+
+// MatrixOf decides about every pair of namespaces and clusters. hiddenProfiles is true
+// when ClusterProfiles may not be read.
+func MatrixOf(source Source, namespaces, clusters []string, hiddenProfiles, withCells bool) Matrix {
+	m := Matrix{Clusters: clusters, Rows: []Row{}}
+	for _, namespace := range namespaces {
+		row := Row{Namespace: namespace}
+		reasons := map[string]int{}
+		for _, cluster := range clusters {
+			pair := types.NamespacedName{Namespace: namespace, Name: cluster}
+			cell := cellOf(pair, source.Facts(pair), hiddenProfiles)
+			row.count(cell.State)
+			if cell.Why != "" {
+				reasons[cell.Why]++
+			}
+			if withCells {
+				m.Cells = append(m.Cells, cell)
+			}
+		}
+		row.MostlyBecause, row.MostlyCount = most(reasons)
+		m.Rows = append(m.Rows, row)
+	}
+	return m
+}
+
+func (r *Row) count(state CellState) {
+	switch state {
+	case Published:
+		r.Published++
+	case Withheld:
+		r.Withheld++
+	case Unknown:
+		r.Unknown++
+	}
+}
+
+// most returns the most frequent reason; of equally frequent ones, the first.
+func most(reasons map[string]int) (reason string, count int) {
+	for candidate, n := range reasons {
+		if n > count || n == count && candidate < reason {
+			reason, count = candidate, n
+		}
+	}
+	return reason, count
+}
+
+func cellOf(pair types.NamespacedName, f selection.Facts, hiddenProfiles bool) Cell {
+	cell := Cell{Namespace: pair.Namespace, Cluster: pair.Name}
+	switch {
+	case hiddenProfiles:
+		cell.State, cell.Why = Unknown, selection.NotVisible+"ClusterProfiles"
+	case f.Profile != nil && selection.IsOurs(f.Profile):
+		cell.State = Published
+	case f.Profile != nil:
+		cell.State, cell.Why = Withheld, foreignProfile(f)
+	default:
+		cell.State, cell.Why = absent(pair.Name, f)
+	}
+	return cell
+}
+
+func foreignProfile(f selection.Facts) string {
+	return fmt.Sprintf("has a ClusterProfile of cluster manager %s in its place",
+		kube.Quote(f.Profile.Spec.ClusterManager.Name))
+}
+
+// absent says why there is no profile.
+func absent(cluster string, f selection.Facts) (CellState, string) {
+	_, result := selection.Decide(cluster, f)
+	switch result.Answer {
+	case selection.No:
+		return Withheld, result.Why
+	case selection.Unknown:
+		return Unknown, result.Why
+	default:
+		return Withheld, notWritten(f.Addon)
+	}
+}
+
+// maxMessageBytes is how much of a condition's message is shown.
+const maxMessageBytes = 300
+
+// notWritten says why a profile that must be there is not, as far as the cluster's addon
+// tells.
+func notWritten(addon *addonv1beta1.ManagedClusterAddOn) string {
+	if condition := conditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
+		condition.Status != metav1.ConditionTrue {
+		return fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
+			kube.Shorten(condition.Message, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
+	}
+	return "is selected, and its ClusterProfile is not there yet"
+}
+
+func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
+	if addon == nil {
+		return nil
+	}
+	return apimeta.FindStatusCondition(addon.Status.Conditions, conditionType)
+}
+
+// HiddenKinds names the kinds that are hidden, in a fixed order.
+func HiddenKinds(hidden selection.Hidden, profiles bool) []string {
+	var names []string
+	for _, kind := range []struct {
+		hidden bool
+		name   string
+	}{
+		{profiles, "ClusterProfiles"},
+		{hidden.Clusters, "ManagedClusters"},
+		{hidden.Addons, "ManagedClusterAddOns"},
+		{hidden.Bindings, "ManagedClusterSetBindings"},
+		{hidden.Sets, "ManagedClusterSets"},
+		{hidden.Placements, "Placements"},
+		{hidden.Decisions, "PlacementDecisions"},
+		{hidden.Namespaces, "Namespaces"},
+	} {
+		if kind.hidden {
+			names = append(names, kind.name)
+		}
+	}
+	return names
+}
+
+// Reason is why some pairs of a matrix are not published.
+type Reason struct {
+	State CellState
+	Why   string
+	Pairs []string // namespace/cluster
+}
+
+// Reasons groups the cells that are not published by why they are not.
+func (m Matrix) Reasons() []Reason {
+	type key struct {
+		state CellState
+		why   string
+	}
+	pairs := map[key][]string{}
+	for _, cell := range m.Cells {
+		if cell.State != Published {
+			k := key{cell.State, cell.Why}
+			pairs[k] = append(pairs[k], cell.Namespace+"/"+cell.Cluster)
+		}
+	}
+	var reasons []Reason
+	for k, list := range pairs {
+		reasons = append(reasons, Reason{State: k.state, Why: k.why, Pairs: list})
+	}
+	slices.SortFunc(reasons, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(a.Why, b.Why)) // withheld before unknown
+	})
+	return reasons
+}

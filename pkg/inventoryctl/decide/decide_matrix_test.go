@@ -1,0 +1,123 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// pairs are facts by namespace and cluster.
+type pairs map[types.NamespacedName]selection.Facts
+
+func (p pairs) Facts(pair types.NamespacedName) selection.Facts { return p[pair] }
+
+func TestMatrix(t *testing.T) {
+	at := func(namespace, cluster string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: cluster}
+	}
+	noAddon := func(p *PairFacts) { p.Facts.Addon = nil }
+	hidden := func(p *PairFacts) { p.Facts.Hidden.Clusters, p.Facts.Cluster = true, nil }
+	source := pairs{
+		at("a", "published"): published().Facts,
+		at("a", "failed"):    published(without, says("ProfilesSynced", "False", "WriteFailed", "Quota.")).Facts,
+		at("a", "pending"):   published(without).Facts,
+		at("a", "foreign"): published(func(p *PairFacts) {
+			p.Facts.Profile.Spec.ClusterManager.Name = "other"
+		}).Facts,
+		at("b", "published"): published(without, noAddon).Facts,
+		at("b", "failed"):    published(without, noAddon).Facts,
+		at("b", "pending"):   published(without, hidden).Facts,
+		at("b", "foreign"):   published(hidden).Facts,
+	}
+	const (
+		lacks   = "does not have the addon cluster-inventory"
+		unknown = "is not known to you: you may not read ManagedClusters"
+	)
+	clusters := []string{"failed", "foreign", "pending", "published"}
+	got := MatrixOf(source, []string{"a", "b"}, clusters, false, true)
+	want := Matrix{
+		Clusters: clusters,
+		Rows: []Row{
+			{
+				Namespace: "a", Published: 1, Withheld: 3,
+				MostlyBecause: `has a ClusterProfile of cluster manager "other" in its place`, MostlyCount: 1,
+			},
+			{Namespace: "b", Published: 1, Withheld: 2, Unknown: 1, MostlyBecause: lacks, MostlyCount: 2},
+		},
+		Cells: []Cell{
+			{"a", "failed", Withheld, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
+			{"a", "foreign", Withheld, `has a ClusterProfile of cluster manager "other" in its place`},
+			{"a", "pending", Withheld, "is selected, and its ClusterProfile is not there yet"},
+			{"a", "published", Published, ""},
+			{"b", "failed", Withheld, lacks},
+			{"b", "foreign", Published, ""},
+			{"b", "pending", Unknown, unknown},
+			{"b", "published", Withheld, lacks},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("matrix (-want +got):\n%s", diff)
+	}
+	last := got.Reasons()[len(got.Reasons())-1]
+	if diff := cmp.Diff(Reason{Unknown, unknown, []string{"b/pending"}}, last); diff != "" {
+		t.Errorf("last reason (-want +got):\n%s", diff)
+	}
+
+	folded := MatrixOf(source, []string{"a", "b"}, clusters, false, false)
+	if diff := cmp.Diff(want.Rows, folded.Rows); diff != "" || folded.Cells != nil {
+		t.Errorf("rows without cells (-want +got):\n%s\n%+v", diff, folded.Cells)
+	}
+	for _, cell := range MatrixOf(source, []string{"a"}, clusters, true, true).Cells {
+		if cell.State != Unknown || cell.Why != "is not known to you: you may not read ClusterProfiles" {
+			t.Errorf("profiles are hidden, and yet %+v", cell)
+		}
+	}
+}
+
+func TestProfileOf(t *testing.T) {
+	p := ocmtest.OurProfile("ns", "c")
+	p.Labels["multicluster.x-k8s.io/clusterset"] = "s"
+	p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	p.Status.Version.Kubernetes = "v1.35.4"
+	p.Status.Conditions = []metav1.Condition{
+		ocmtest.Condition("ControlPlaneHealthy", "False", "R", ""), ocmtest.Condition("Joined", "Unknown", "R", ""),
+	}
+	p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "direct"}}
+	p.Status.Properties = []inventoryv1alpha1.Property{
+		{Name: "a", Value: "1", LastObservedTime: metav1.NewTime(now.Add(-time.Minute))},
+		{Name: "b", Value: "2", LastObservedTime: metav1.NewTime(now.Add(-time.Hour))},
+	}
+	want := Profile{
+		Namespace: "ns", Name: "c", Manager: "open-cluster-management", Version: "v1.35.4", Health: "Unhealthy",
+		Joined: "Unknown", Set: "s", Access: []string{"open-cluster-management", "direct"}, Properties: 2,
+		Values: []string{"2", "", "1"}, Newest: now.Add(-time.Minute), Created: now.Add(-time.Hour),
+	}
+	if diff := cmp.Diff(want, ProfileOf(p, PropertyNames([]string{"b,none", " a ", "b"}))); diff != "" {
+		t.Errorf("profile (-want +got):\n%s", diff)
+	}
+	if bare := ProfileOf(ocmtest.OurProfile("ns", "c"), nil); bare.Health != "" || !bare.Newest.IsZero() {
+		t.Errorf("of a profile without a status: %+v", bare)
+	}
+}
+
+// same has the same facts for all pairs.
+type same selection.Facts
+
+func (s same) Facts(types.NamespacedName) selection.Facts { return selection.Facts(s) }
+
+// BenchmarkMatrix decides about 10,000 clusters in 20 namespaces, none of them published.
+func BenchmarkMatrix(b *testing.B) {
+	clusters, namespaces := make([]string, 10000), make([]string, 20)
+	source := same(published(without, func(p *PairFacts) { p.Facts.Placements = placement("other") }).Facts)
+	b.ReportAllocs()
+	for b.Loop() {
+		MatrixOf(source, namespaces, clusters, false, false)
+	}
+}

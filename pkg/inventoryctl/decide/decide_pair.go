@@ -1,0 +1,325 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// PairFacts are what somebody may read of one pair of namespace and cluster.
+type PairFacts struct {
+	Namespace, Cluster string
+
+	// Installation is the ClusterManagementAddOn.
+	Installation Presence
+
+	Facts         selection.Facts
+	HiddenProfile bool
+	NoProfileAPI  bool // the hub serves no ClusterProfiles
+
+	// Proxy is cluster-proxy's addon on the cluster.
+	Proxy Presence
+
+	// Accounts are those whose tokens may be copied.
+	Accounts       []*authv1beta1.ManagedServiceAccount
+	HiddenAccounts bool
+}
+
+// IsVisible reports whether anything of the pair may be read.
+func (p PairFacts) IsVisible() bool {
+	h := p.Facts.Hidden
+	return !h.Clusters || !h.Addons || !h.Bindings || !h.Placements || !p.HiddenProfile
+}
+
+// Names of steps after those of the rule.
+const (
+	stepProfile = "profile"
+	stepAccess  = "access provider"
+	stepToken   = "token"
+)
+
+// ExplainPair says, step by step, why a cluster is published in a namespace, or why not.
+func ExplainPair(p PairFacts, now time.Time) Explanation {
+	result, steps := selection.Judge(p.Cluster, p.Facts)
+	e := Explanation{Cluster: p.Cluster, Namespace: p.Namespace}
+	for _, step := range steps {
+		e.Steps = append(e.Steps, p.ruleStep(step))
+	}
+	e.Steps = append(e.Steps, p.profileStep(result), p.accessStep(), p.tokenStep(result, now))
+	return e
+}
+
+// ruleStep puts one condition of the rule into words.
+func (p PairFacts) ruleStep(step selection.Step) Finding {
+	name := string(step.Name)
+	switch {
+	case step.Hidden:
+		return notVisible(name, strings.TrimPrefix(step.Why, selection.NotVisible))
+	case step.Answer == selection.Yes:
+		return p.doneStep(step)
+	case step.Binding == nil && step.Name == selection.StepSet:
+		return missing(name, "no ManagedClusterSet is bound here", "")
+	case step.Name == selection.StepBinding:
+		return p.bindingStep(step)
+	default:
+		return missing(name, "the cluster "+step.Why, p.fix(step))
+	}
+}
+
+func (p PairFacts) doneStep(step selection.Step) Finding {
+	name := string(step.Name)
+	switch step.Name {
+	case selection.StepAddon:
+		text := "the cluster has the addon " + contract.AddonName
+		if available := conditionOf(p.Facts.Addon, "Available"); available != nil && available.Status != metav1.ConditionTrue {
+			text += "; its agent is not available: " + kube.Shorten(available.Message, maxMessageBytes)
+		}
+		return done(name, text)
+	case selection.StepAccepted:
+		return done(name, "the hub accepts the cluster")
+	case selection.StepBinding:
+		return done(name, fmt.Sprintf("ManagedClusterSetBinding %s is bound", step.Binding.Binding.Name))
+	case selection.StepSet:
+		return done(name, fmt.Sprintf("ManagedClusterSet %s selects the cluster", step.Binding.Binding.Spec.ClusterSet))
+	default:
+		if step.Unused {
+			return notConfigured(name, "no Placement narrows the namespace")
+		}
+		return done(name, "a Placement labelled "+contract.LabelPublish+"=true decides for the cluster")
+	}
+}
+
+func (p PairFacts) bindingStep(step selection.Step) Finding {
+	name := string(step.Name)
+	if step.Binding == nil {
+		return missing(name, "no ManagedClusterSet is bound to the namespace",
+			fmt.Sprintf("clusteradm clusterset bind %s --namespace %s", argument(p.exclusiveSet()), p.Namespace))
+	}
+	binding := step.Binding.Binding
+	text := step.Why
+	if step.Answer == selection.Unknown {
+		text = "the cluster " + step.Why
+	}
+	if bound := apimeta.FindStatusCondition(
+		binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType); bound != nil && bound.Message != "" {
+		text += ": " + kube.Shorten(bound.Message, maxMessageBytes)
+	}
+	if binding.Labels[contract.LabelPublish] == "false" {
+		return missing(name, step.Why, fmt.Sprintf("kubectl label managedclustersetbinding %s -n %s %s-",
+			argument(binding.Name), p.Namespace, contract.LabelPublish))
+	}
+	return missing(name, text, fmt.Sprintf("kubectl describe managedclustersetbinding %s -n %s", argument(binding.Name), p.Namespace))
+}
+
+// exclusiveSet is the set that the cluster's label names, if any.
+func (p PairFacts) exclusiveSet() string {
+	if p.Facts.Cluster != nil {
+		if set := p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]; set != "" {
+			return set
+		}
+	}
+	return ""
+}
+
+// fix is the command that makes a condition of the rule true, or shows what to change.
+func (p PairFacts) fix(step selection.Step) string {
+	switch step.Name {
+	case selection.StepAddon:
+		switch {
+		case p.Facts.Addon != nil:
+			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+		case !p.Installation.Found && !p.Installation.Hidden:
+			return "helm install cluster-inventory charts/cluster-inventory -n open-cluster-management"
+		}
+		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
+	case selection.StepAccepted:
+		switch {
+		case p.Facts.Cluster == nil:
+			return "clusteradm get token # prints how to join a cluster"
+		case p.Facts.Cluster.DeletionTimestamp != nil:
+			return "kubectl get managedcluster " + p.Cluster + " -o yaml"
+		}
+		return "clusteradm accept --clusters " + p.Cluster
+	case selection.StepSet:
+		return p.fixSet(step)
+	default:
+		if len(p.Facts.Placements) == 0 {
+			return fmt.Sprintf("kubectl label placement PLACEMENT -n %s %s=true", p.Namespace, contract.LabelPublish)
+		}
+		return fmt.Sprintf("kubectl describe placements -n %s -l %s=true", p.Namespace, contract.LabelPublish)
+	}
+}
+
+func (p PairFacts) fixSet(step selection.Step) string {
+	set := step.Binding.Set
+	if set != nil && step.Answer == selection.No {
+		switch set.Spec.ClusterSelector.SelectorType {
+		case "", clusterv1beta2.ExclusiveClusterSetLabel:
+			return fmt.Sprintf("clusteradm clusterset set %s --clusters %s", argument(set.Name), p.Cluster)
+		}
+	}
+	return fmt.Sprintf("kubectl get managedclusterset %s -o yaml", argument(step.Binding.Binding.Spec.ClusterSet))
+}
+
+// argument is a name as a command can have it. Tenants and spokes choose names, and
+// whoever reads a command may paste it into a shell: what is no name is left out.
+func argument(name string) string {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "NAME"
+	}
+	return name
+}
+
+func (p PairFacts) describeAddon() string {
+	return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+}
+
+// profileStep says whether there is a profile, and if not why, although the rule may want
+// one.
+func (p PairFacts) profileStep(result selection.Result) Finding {
+	profile := p.Facts.Profile
+	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
+	switch {
+	case p.NoProfileAPI:
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart brings the API",
+			"helm install cluster-inventory charts/cluster-inventory -n open-cluster-management")
+	case p.HiddenProfile:
+		return notVisible(stepProfile, "ClusterProfiles")
+	case profile == nil && result.Answer == selection.Yes:
+		return missing(stepProfile, "the cluster "+notWritten(p.Facts.Addon), p.describeAddon())
+	case profile == nil && !p.Facts.Hidden.Any():
+		return missing(stepProfile, "there is no ClusterProfile", "")
+	case profile == nil:
+		return missing(stepProfile, "there is no ClusterProfile",
+			fmt.Sprintf("kubectl inventory explain %s -n %s # as the hub's administrator, who sees more", p.Cluster, p.Namespace))
+	case !selection.IsOurs(profile):
+		return missing(stepProfile, "the cluster "+foreignProfile(p.Facts), show)
+	case profile.DeletionTimestamp != nil:
+		return missing(stepProfile, "the ClusterProfile is being deleted and held by finalizers "+
+			kube.Shorten(strings.Join(profile.Finalizers, ", "), maxMessageBytes), show)
+	case result.Answer == selection.No:
+		return done(stepProfile, "the ClusterProfile is still there, although the cluster "+result.Why)
+	case !selection.IsMarked(profile):
+		return done(stepProfile, "the ClusterProfile is there; this addon has not taken it over")
+	default:
+		return done(stepProfile, "the ClusterProfile is there")
+	}
+}
+
+// accessStep says whether the profile tells how to reach the cluster.
+func (p PairFacts) accessStep() Finding {
+	switch {
+	case p.HiddenProfile:
+		return notVisible(stepAccess, "ClusterProfiles")
+	case p.Facts.Profile != nil && len(p.Facts.Profile.Status.AccessProviders) > 0:
+		var names []string
+		for _, provider := range p.Facts.Profile.Status.AccessProviders {
+			names = append(names, kube.Shorten(provider.Name, maxMessageBytes))
+		}
+		return done(stepAccess, "the ClusterProfile has "+strings.Join(names, ", "))
+	case p.Proxy.Hidden:
+		return notVisible(stepAccess, "ManagedClusterAddOns")
+	case !p.Proxy.Found:
+		return notConfigured(stepAccess, "the cluster has no addon cluster-proxy")
+	case p.Facts.Profile == nil:
+		return missing(stepAccess, "there is no ClusterProfile to hold it", "")
+	}
+	text := "the cluster has the addon cluster-proxy, but its ClusterProfile no access provider"
+	if synced := conditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
+		synced.Status == metav1.ConditionFalse {
+		text += ": " + kube.Shorten(synced.Message, maxMessageBytes)
+	}
+	return missing(stepAccess, text, p.describeAddon())
+}
+
+// tokenStep says whether tokens are copied to the namespace. It tells what the accounts
+// and the addon say: the copies themselves are Secrets, which are not read.
+func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
+	if p.HiddenAccounts {
+		return notVisible(stepToken, "ManagedServiceAccounts")
+	}
+	var wanted, unnamed, texts []string
+	for _, account := range p.Accounts {
+		preview := credentials.PreviewOf(account, p.Namespace, result, p.Facts.Profile, now)
+		switch {
+		case !preview.Names:
+			unnamed = append(unnamed, account.Name)
+		case preview.Wanted && preview.Reason != "":
+			return missing(stepToken, fmt.Sprintf("account %s is not copied: %s (%s)", account.Name,
+				kube.Shorten(preview.Why, maxMessageBytes), preview.Reason), fixToken(preview.Reason, account))
+		case preview.Wanted:
+			wanted = append(wanted, account.Name)
+			texts = append(texts, fmt.Sprintf("Secret %s has the token of account %s%s",
+				preview.Secret, account.Name, until(preview.Expires, now)))
+		}
+	}
+	const annotate = "kubectl annotate managedserviceaccount %s -n %s %s=%s"
+	switch {
+	case len(wanted) > 0:
+		return p.copiedStep(wanted, strings.Join(texts, ", "))
+	case len(unnamed) > 0:
+		return notConfigured(stepToken, "account "+strings.Join(unnamed, ", ")+" names no namespaces: "+
+			fmt.Sprintf(annotate, argument(unnamed[0]), p.Cluster, contract.AnnotationSyncToNamespaces, p.Namespace))
+	case len(p.Accounts) > 0:
+		return notConfigured(stepToken, "no account of the cluster names the namespace")
+	default:
+		return notConfigured(stepToken, "the cluster has no ManagedServiceAccount labelled "+contract.LabelSyncToProfile+"=true")
+	}
+}
+
+// copiedStep says what the addon tells of accounts that nothing keeps from being copied.
+func (p PairFacts) copiedStep(wanted []string, text string) Finding {
+	synced := conditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
+	switch {
+	case p.Facts.Hidden.Addons:
+		return notVisible(stepToken, "ManagedClusterAddOns, which tell whether the token is copied")
+	case synced == nil:
+		return notConfigured(stepToken, "the manager has not said that it copies tokens")
+	case synced.Status == metav1.ConditionFalse && isAbout(synced.Message, wanted, p.Namespace):
+		return missing(stepToken, kube.Shorten(synced.Message, maxMessageBytes), p.describeAddon())
+	default:
+		return done(stepToken, text)
+	}
+}
+
+// isAbout reports whether a message is about one of the accounts in a namespace, or about
+// all: those that name an account begin a sentence with it.
+func isAbout(message string, accounts []string, namespace string) bool {
+	if !strings.Contains(message, "Account ") {
+		return true
+	}
+	return slices.ContainsFunc(accounts, func(account string) bool {
+		_, after, found := strings.Cut(message, "Account "+account+" ")
+		sentence, _, _ := strings.Cut(after, "Account ")
+		return found && (strings.Contains(sentence, namespace) || !strings.Contains(sentence, " in "))
+	})
+}
+
+// fixToken shows where to look, by what keeps a token from being copied.
+func fixToken(reason string, account *authv1beta1.ManagedServiceAccount) string {
+	if reason == contract.ReasonTargetNotEntitled || reason == contract.ReasonSelectionUnknown {
+		return "" // the steps before say what to do
+	}
+	return fmt.Sprintf("kubectl describe managedserviceaccount %s -n %s", argument(account.Name), account.Namespace)
+}
+
+// until says how long something lasts; "" if it does not end.
+func until(end, now time.Time) string {
+	if end.IsZero() {
+		return ""
+	}
+	return ", for another " + duration.HumanDuration(end.Sub(now))
+}

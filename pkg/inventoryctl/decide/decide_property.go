@@ -1,0 +1,190 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// PropertyFacts are what somebody may read of one property of a cluster.
+type PropertyFacts struct {
+	Property, Cluster string
+
+	ManagedCluster *clusterv1.ManagedCluster
+	HiddenCluster  bool
+	Addon          *addonv1beta1.ManagedClusterAddOn
+	HiddenAddon    bool
+
+	// Profiles are those of the cluster that may be read. OnlyIn is the one namespace that
+	// was looked at because those of all may not be listed; empty if it was not so.
+	Profiles       []*inventoryv1alpha1.ClusterProfile
+	HiddenProfiles bool
+	OnlyIn         string
+}
+
+// IsVisible reports whether anything may be read.
+func (p PropertyFacts) IsVisible() bool {
+	return !p.HiddenCluster || !p.HiddenAddon || !p.HiddenProfiles
+}
+
+// Steps of a property, from the spoke to the profiles.
+const (
+	stepAgent = "agent"
+	stepClaim = "claim"
+	stepValid = "limits"
+)
+
+// DefaultLimits are those of a manager that was not told others.
+var DefaultLimits = inventory.Limits{
+	Properties: contract.DefaultMaxProperties, PropertyBytes: contract.DefaultMaxPropertyBytes,
+}
+
+// maxValueBytes is how much of a property's value is shown.
+const maxValueBytes = 120
+
+// ExplainProperty says, step by step, where a property of a cluster is and where it is
+// not: what the agent reports, the ManagedCluster's claims, and the profiles.
+func ExplainProperty(p PropertyFacts) Explanation {
+	e := Explanation{Cluster: p.Cluster, Property: p.Property}
+	claim, hasClaim := p.claim()
+	e.Steps = append(e.Steps, p.agentStep(hasClaim), p.claimStep(claim, hasClaim))
+	if hasClaim {
+		e.Steps = append(e.Steps, p.limitsStep())
+	}
+	e.Steps = append(e.Steps, p.profileSteps(claim, hasClaim)...)
+	return e
+}
+
+func (p PropertyFacts) claim() (value string, found bool) {
+	if p.ManagedCluster == nil {
+		return "", false
+	}
+	for _, claim := range p.ManagedCluster.Status.ClusterClaims {
+		if claim.Name == p.Property {
+			return claim.Value, true
+		}
+	}
+	return "", false
+}
+
+// agentStep says what the agent reports of its properties. It names only those with which
+// something is wrong.
+func (p PropertyFacts) agentStep(hasClaim bool) Finding {
+	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+	published := conditionOf(p.Addon, contract.ConditionPropertiesPublished)
+	switch {
+	case p.HiddenAddon:
+		return notVisible(stepAgent, "ManagedClusterAddOns")
+	case p.Addon == nil:
+		return missing(stepAgent, "the cluster does not have the addon "+contract.AddonName,
+			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster))
+	case published == nil:
+		return missing(stepAgent, "the agent has not reported yet", describe)
+	case published.Status != metav1.ConditionTrue && (names(published.Message, p.Property) || isGeneral(published.Reason)),
+		!hasClaim && names(published.Message, p.Property):
+		return missing(stepAgent, fmt.Sprintf("the agent reports %s: %s", kube.Shorten(published.Reason, maxMessageBytes),
+			kube.Shorten(published.Message, contract.MaxPropertyValueBytes)), describe)
+	default:
+		return done(stepAgent, "the agent reports nothing against it")
+	}
+}
+
+// isGeneral reports whether a reason keeps every property from being published.
+func isGeneral(reason string) bool {
+	return slices.Contains([]string{
+		contract.ReasonPropertyAPIMissing, contract.ReasonManagedKubeconfigInvalid, contract.ReasonPublishingStopped,
+	}, reason)
+}
+
+// names reports whether a text has a name in it, not just as a part of a longer one.
+func names(text, name string) bool {
+	isPart := func(c byte) bool {
+		return c == '.' || c == '-' || c == '/' || c == '_' ||
+			'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	}
+	for from := 0; name != ""; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		start, end := from+at, from+at+len(name)
+		// A sentence ends with a dot, which is followed by a space or nothing.
+		follows := end < len(text) && isPart(text[end]) &&
+			(text[end] != '.' || end+1 < len(text) && isPart(text[end+1]))
+		if (start == 0 || !isPart(text[start-1])) && !follows {
+			return true
+		}
+		from = start + 1
+	}
+	return false
+}
+
+func (p PropertyFacts) claimStep(value string, found bool) Finding {
+	switch {
+	case p.HiddenCluster:
+		return notVisible(stepClaim, "ManagedClusters")
+	case found:
+		return done(stepClaim, "the ManagedCluster has the claim, with the value "+quote(value))
+	default:
+		return missing(stepClaim, "the ManagedCluster has no such claim: is there a ClusterProperty of that name on the spoke?",
+			fmt.Sprintf("kubectl get clusterproperty %s # on the spoke", argument(p.Property)))
+	}
+}
+
+// limitsStep says whether the claim can be a property.
+func (p PropertyFacts) limitsStep() Finding {
+	trimmed, leftOut := DefaultLimits.Trim(p.ManagedCluster)
+	for _, claim := range trimmed.Status.ClusterClaims {
+		if claim.Name == p.Property {
+			return done(stepValid, "the claim can be a property of a ClusterProfile")
+		}
+	}
+	return missing(stepValid, "the claim is left out of ClusterProfiles: "+
+		kube.Shorten(strings.Join(leftOut, "; "), maxMessageBytes),
+		"kubectl get managedcluster "+p.Cluster+" -o yaml")
+}
+
+func (p PropertyFacts) profileSteps(claim string, hasClaim bool) []Finding {
+	var steps []Finding
+	for _, profile := range p.Profiles {
+		steps = append(steps, p.profileStep(profile, claim, hasClaim))
+	}
+	if p.OnlyIn != "" || p.HiddenProfiles {
+		steps = append(steps, notVisible(stepProfile, "the ClusterProfiles of other namespaces"))
+	} else if len(p.Profiles) == 0 {
+		steps = append(steps, missing(stepProfile, "no namespace that was looked at has a ClusterProfile of the cluster",
+			"kubectl inventory matrix "+p.Cluster))
+	}
+	return steps
+}
+
+func (p PropertyFacts) profileStep(profile *inventoryv1alpha1.ClusterProfile, claim string, hasClaim bool) Finding {
+	name := stepProfile + " " + profile.Namespace
+	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+	if p.HiddenAddon {
+		describe = fmt.Sprintf("kubectl inventory explain %s --cluster %s # as the hub's administrator, who sees more",
+			argument(p.Property), p.Cluster)
+	}
+	for _, property := range profile.Status.Properties {
+		if property.Name != p.Property {
+			continue
+		}
+		if hasClaim && property.Value != claim {
+			return missing(name, "the ClusterProfile still has the value "+quote(property.Value), describe)
+		}
+		return done(name, fmt.Sprintf("the ClusterProfile has the value %s, first seen at %s",
+			quote(property.Value), property.LastObservedTime.UTC().Format("2006-01-02T15:04:05Z")))
+	}
+	return missing(name, "the ClusterProfile does not have the property", describe)
+}
+
+func quote(value string) string { return `"` + kube.Shorten(value, maxValueBytes) + `"` }

@@ -1,0 +1,113 @@
+package inventoryctl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+)
+
+type diffOptions struct {
+	*options
+	output     string
+	labelAllow []string
+}
+
+func newDiffCommand(o *options) *cobra.Command {
+	d := &diffOptions{options: o}
+	cmd := &cobra.Command{
+		Use:   "diff",
+		Short: "Shows which ClusterProfiles the manager would create, adopt, change or remove",
+		Long: "Shows which ClusterProfiles the manager would create, adopt, change or remove if it wrote now, for instance\n" +
+			"once OCM's own feature gate is off, and which it would leave alone. It looks at all namespaces, or at the one\n" +
+			"that -n names. It does not compare access providers. Exit code 1 says that something would change.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+	}
+	addOutput(cmd, &d.output)
+	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil, "the manager's flag of that name (chart value labelAllow)")
+	return cmd
+}
+
+func (d *diffOptions) run(ctx context.Context) error {
+	if err := checkOutput(d.output); err != nil {
+		return err
+	}
+	namespace, given, err := d.namespace()
+	if err != nil {
+		return err
+	}
+	if !given {
+		namespace = ""
+	}
+	hub, err := d.hub()
+	if err != nil {
+		return err
+	}
+	differ := &decide.Differ{LabelAllow: d.labelAllow, Now: metav1.NewTime(d.now())}
+	snapshot, err := hub.Snapshot(ctx, gather.SnapshotOptions{
+		Namespace: namespace, TrimCluster: differ.TrimCluster,
+		EachProfile: func(s *gather.Snapshot, p *inventoryv1alpha1.ClusterProfile) {
+			pair := client.ObjectKeyFromObject(p)
+			facts := s.Facts(pair)
+			facts.Profile = p
+			differ.Add(pair, facts)
+		},
+	})
+	switch {
+	case err != nil:
+		return advise(err, hub.Host)
+	case namespace != "" && !snapshot.HasNamespace(namespace):
+		return noNamespace(namespace)
+	case snapshot.HiddenProfiles:
+		return errors.New("you may not list ClusterProfiles, so nothing can be compared: ask the hub's administrator for " +
+			"that right, or give a namespace with -n")
+	}
+	addAbsent(differ, snapshot)
+	return d.print(differ.Difference(decide.HiddenKinds(snapshot.Hidden, false)))
+}
+
+// addAbsent decides about the pairs that have no profile.
+func addAbsent(differ *decide.Differ, snapshot *gather.Snapshot) {
+	clusters := snapshot.Clusters()
+	for _, namespace := range snapshot.Namespaces() {
+		for _, cluster := range clusters {
+			pair := types.NamespacedName{Namespace: namespace, Name: cluster}
+			if facts := snapshot.Facts(pair); facts.Profile == nil {
+				differ.Add(pair, facts)
+			}
+		}
+	}
+}
+
+func (d *diffOptions) print(difference decide.Difference) error {
+	switch {
+	case d.output != "":
+		if err := show.Structured(d.Out, d.output, difference); err != nil {
+			return err
+		}
+	case len(difference.Changes) == 0:
+		if err := printLine(d.ErrOut, "Nothing would change."); err != nil {
+			return err
+		}
+	default:
+		if err := show.Diff(d.Out, difference); err != nil {
+			return err
+		}
+	}
+	if d.output == "" {
+		show.NotVisible(d.Out, difference.NotVisible)
+	}
+	if difference.IsChange() {
+		return errMissing
+	}
+	return nil
+}

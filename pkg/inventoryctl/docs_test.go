@@ -1,0 +1,30 @@
+package inventoryctl
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+)
+
+// What the documentation shows is what the commands print in TestWhatReadersSee.
+func TestDocumentationShowsRealOutput(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/kubectl-inventory.md")
+	apitest.Must(t, err)
+	for _, name := range []string{
+		"list_-A_-L_region.example.com_as_admin", "matrix_as_admin", "matrix_--fold=always_as_admin",
+		"explain_east_-n_team-b_as_admin", "explain_west_as_tenant", "explain_no.such.property_--cluster_east_as_admin",
+		"diff_as_admin",
+	} {
+		content, err := os.ReadFile("testdata/" + name + ".golden")
+		apitest.Must(t, err)
+		for line := range strings.Lines(string(content)) {
+			line = strings.TrimRight(line, "\n")
+			isOurs := line == "" || strings.HasPrefix(line, "exit code ") || strings.HasPrefix(line, "--- std")
+			if !isOurs && !strings.Contains(string(docs), "\n    "+line+"\n") {
+				t.Errorf("docs/kubectl-inventory.md does not show %s: %s", name, line)
+			}
+		}
+	}
+}

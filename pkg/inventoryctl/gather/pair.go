@@ -1,0 +1,155 @@
+package gather
+
+import (
+	"context"
+	"errors"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// proxyAddon is cluster-proxy's addon on a cluster.
+const proxyAddon = "cluster-proxy"
+
+// Pair reads what concerns one pair: single objects, and lists of its namespaces only.
+func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairFacts, error) {
+	facts := decide.PairFacts{Namespace: namespace, Cluster: cluster}
+	hidden := &facts.Facts.Hidden
+	for _, step := range []func() error{
+		func() (err error) {
+			facts.Facts.Cluster, hidden.Clusters, err = read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+			return err
+		},
+		func() error { return h.readInstallation(ctx, &facts.Installation) },
+		func() (err error) {
+			facts.Facts.Addon, hidden.Addons, err = h.addon(ctx, cluster, contract.AddonName)
+			return err
+		},
+		func() error { return h.readNamespace(ctx, namespace, &facts) },
+		func() error { return h.readBindings(ctx, namespace, &facts.Facts) },
+		func() error {
+			found, err := h.placements(ctx, namespace)
+			hidden.Placements, hidden.Decisions = found.hidden, found.hiddenDecisions
+			facts.Facts.Placements = found.byNamespace[namespace]
+			return err
+		},
+		func() error { return h.readProfile(ctx, &facts) },
+		func() error {
+			proxy, hidden, err := h.addon(ctx, cluster, proxyAddon)
+			facts.Proxy = decide.Presence{Found: proxy != nil, Hidden: hidden}
+			return err
+		},
+		func() error { return h.readAccounts(ctx, &facts) },
+	} {
+		if err := step(); err != nil {
+			return facts, err
+		}
+	}
+	return facts, nil
+}
+
+func (h *Hub) addon(ctx context.Context, cluster, name string) (*addonv1beta1.ManagedClusterAddOn, bool, error) {
+	return read[addonv1beta1.ManagedClusterAddOn](ctx, h, "ManagedClusterAddOns", cluster, name)
+}
+
+// readInstallation reads whether the addon is installed on the hub.
+func (h *Hub) readInstallation(ctx context.Context, presence *decide.Presence) error {
+	found, hidden, err := read[addonv1beta1.ClusterManagementAddOn](
+		ctx, h, "ClusterManagementAddOns", "", contract.AddonName)
+	*presence = decide.Presence{Found: found != nil, Hidden: hidden}
+	return err
+}
+
+func (h *Hub) readNamespace(ctx context.Context, name string, facts *decide.PairFacts) error {
+	namespace := kube.Partial(kube.NamespaceKind)
+	found, hidden, err := h.get(ctx, "Namespaces", "", name, namespace)
+	if found {
+		facts.Facts.Namespace = namespace
+	}
+	facts.Facts.Hidden.Namespaces = hidden
+	return err
+}
+
+// readBindings reads a namespace's bindings and the set of each.
+func (h *Hub) readBindings(ctx context.Context, namespace string, facts *selection.Facts) error {
+	hidden, err := h.eachBinding(ctx, namespace, func(b *clusterv1beta2.ManagedClusterSetBinding) {
+		facts.Bindings = append(facts.Bindings, selection.Binding{Binding: b})
+	})
+	facts.Hidden.Bindings = hidden
+	for i := range facts.Bindings {
+		if err != nil {
+			break
+		}
+		b := &facts.Bindings[i]
+		b.Set, hidden, err = read[clusterv1beta2.ManagedClusterSet](
+			ctx, h, "ManagedClusterSets", "", b.Binding.Spec.ClusterSet)
+		facts.Hidden.Sets = facts.Hidden.Sets || hidden
+	}
+	return err
+}
+
+func (h *Hub) readProfile(ctx context.Context, facts *decide.PairFacts) (err error) {
+	facts.Facts.Profile, facts.HiddenProfile, err = read[inventoryv1alpha1.ClusterProfile](
+		ctx, h, "ClusterProfiles", facts.Namespace, facts.Cluster)
+	if _, unserved := errors.AsType[*UnservedError](err); unserved {
+		facts.NoProfileAPI, err = true, nil
+	}
+	return err
+}
+
+// readAccounts reads the cluster's accounts that may be copied. A hub without
+// managed-serviceaccount has none.
+func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err error) {
+	newPage := func() *authv1beta1.ManagedServiceAccountList { return &authv1beta1.ManagedServiceAccountList{} }
+	items := func(l *authv1beta1.ManagedServiceAccountList) []authv1beta1.ManagedServiceAccount { return l.Items }
+	facts.HiddenAccounts, err = each(ctx, h, "ManagedServiceAccounts", newPage, items,
+		func(a *authv1beta1.ManagedServiceAccount) { facts.Accounts = append(facts.Accounts, a) },
+		client.InNamespace(facts.Cluster), client.MatchingLabels{contract.LabelSyncToProfile: "true"})
+	return served(err)
+}
+
+// Property reads what concerns one property of a cluster: the cluster, its addon, and its
+// profiles in one namespace or, if that is empty, in all. If those of all may not be
+// listed, it reads the one in the reader's own.
+func (h *Hub) Property(ctx context.Context, name, cluster, namespace, own string) (decide.PropertyFacts, error) {
+	facts := decide.PropertyFacts{Property: name, Cluster: cluster}
+	var err error
+	facts.ManagedCluster, facts.HiddenCluster, err = read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+	if err != nil {
+		return facts, err
+	}
+	if facts.Addon, facts.HiddenAddon, err = h.addon(ctx, cluster, contract.AddonName); err != nil {
+		return facts, err
+	}
+	facts.HiddenProfiles, err = h.profilesOf(ctx, &facts, namespace)
+	if facts.HiddenProfiles && namespace == "" && err == nil {
+		facts.OnlyIn = own
+		facts.HiddenProfiles, err = h.profilesOf(ctx, &facts, own)
+	}
+	return facts, err
+}
+
+// profilesOf reads a cluster's profiles: in one namespace by its name, which takes fewer
+// rights than a list, and in all by the label that the manager sets.
+func (h *Hub) profilesOf(ctx context.Context, facts *decide.PropertyFacts, namespace string) (bool, error) {
+	if namespace == "" {
+		selector := contract.LabelClusterName + "=" + facts.Cluster
+		return h.EachProfile(ctx, "", selector, func(p *inventoryv1alpha1.ClusterProfile) {
+			facts.Profiles = append(facts.Profiles, p)
+		})
+	}
+	profile, hidden, err := read[inventoryv1alpha1.ClusterProfile](ctx, h, "ClusterProfiles", namespace, facts.Cluster)
+	if profile != nil {
+		facts.Profiles = append(facts.Profiles, profile)
+	}
+	return hidden, err
+}

@@ -1,0 +1,305 @@
+package gather
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Snapshot is everything the rule reads, of one namespace or of all, as it was when it
+// was read. Of ClusterProfiles it has whose they are.
+type Snapshot struct {
+	Hidden selection.Hidden
+
+	// HiddenProfiles is true when ClusterProfiles may not be read.
+	HiddenProfiles bool
+
+	// Profiles by pair: the namespace, and as name the cluster.
+	Profiles map[types.NamespacedName]*inventoryv1alpha1.ClusterProfile
+
+	namespaces map[string]*metav1.PartialObjectMetadata
+	clusters   map[string]*clusterv1.ManagedCluster
+	addons     map[string]*addonv1beta1.ManagedClusterAddOn
+	bindings   map[string][]selection.Binding
+	placements map[string][]selection.Placement
+}
+
+// SnapshotOptions say how much to read.
+type SnapshotOptions struct {
+	// Namespace is whose pairs are looked at; empty means all.
+	Namespace string
+
+	// TrimCluster, unless nil, returns what to keep of a cluster; otherwise it is what the
+	// rule reads.
+	TrimCluster func(*clusterv1.ManagedCluster) *clusterv1.ManagedCluster
+
+	// EachProfile, unless nil, is called with every profile as a whole, after all else is
+	// read. Of it, only whose it is is kept: there may be hundreds of thousands.
+	EachProfile func(*Snapshot, *inventoryv1alpha1.ClusterProfile)
+}
+
+// Snapshot reads what the rule reads.
+func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, error) {
+	s := &Snapshot{
+		Profiles:   map[types.NamespacedName]*inventoryv1alpha1.ClusterProfile{},
+		namespaces: map[string]*metav1.PartialObjectMetadata{},
+		clusters:   map[string]*clusterv1.ManagedCluster{},
+		addons:     map[string]*addonv1beta1.ManagedClusterAddOn{},
+		bindings:   map[string][]selection.Binding{},
+		placements: map[string][]selection.Placement{},
+	}
+	for _, step := range []func(context.Context, *Hub, SnapshotOptions) error{
+		s.readNamespaces, s.readClusters, s.readAddons, s.readBindings, s.readPlacements, s.readProfiles,
+	} {
+		if err := step(ctx, h, opts); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Snapshot) readNamespaces(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
+	if opts.Namespace != "" {
+		namespace := kube.Partial(kube.NamespaceKind)
+		found, hidden, err := h.get(ctx, "Namespaces", "", opts.Namespace, namespace)
+		if found {
+			s.namespaces[opts.Namespace] = namespace
+		}
+		s.Hidden.Namespaces = hidden
+		return err
+	}
+	newPage := func() *metav1.PartialObjectMetadataList { return kube.PartialList(kube.NamespaceKind) }
+	items := func(l *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata { return l.Items }
+	s.Hidden.Namespaces, err = each(ctx, h, "Namespaces", newPage, items, func(n *metav1.PartialObjectMetadata) {
+		kept := kube.Partial(kube.NamespaceKind)
+		kept.Name, kept.DeletionTimestamp, kept.Annotations = n.Name, n.DeletionTimestamp, n.Annotations
+		s.namespaces[n.Name] = kept
+	})
+	return err
+}
+
+func (s *Snapshot) readClusters(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
+	trim := opts.TrimCluster
+	if trim == nil {
+		trim = trimCluster
+	}
+	newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
+	items := func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items }
+	s.Hidden.Clusters, err = each(ctx, h, "ManagedClusters", newPage, items, func(c *clusterv1.ManagedCluster) {
+		s.clusters[c.Name] = trim(c)
+	})
+	return err
+}
+
+// trimCluster keeps what the rule reads.
+func trimCluster(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{
+		ObjectMeta: kube.TrimMeta(c.ObjectMeta),
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: c.Spec.HubAcceptsClient},
+	}
+}
+
+func (s *Snapshot) readAddons(ctx context.Context, h *Hub, _ SnapshotOptions) (err error) {
+	s.Hidden.Addons, err = h.eachAddon(ctx, contract.AddonName, func(a *addonv1beta1.ManagedClusterAddOn) {
+		kept := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: kube.TrimMeta(a.ObjectMeta)}
+		kept.Status.Conditions = a.Status.Conditions
+		s.addons[a.Namespace] = kept
+	})
+	return err
+}
+
+// eachAddon calls take with the addon of that name of every cluster.
+func (h *Hub) eachAddon(
+	ctx context.Context, name string, take func(*addonv1beta1.ManagedClusterAddOn),
+) (hidden bool, err error) {
+	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
+	items := func(l *addonv1beta1.ManagedClusterAddOnList) []addonv1beta1.ManagedClusterAddOn { return l.Items }
+	return each(ctx, h, "ManagedClusterAddOns", newPage, items, take, client.MatchingFields{metav1.ObjectNameField: name})
+}
+
+func (s *Snapshot) readBindings(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
+	sets := map[string]*clusterv1beta2.ManagedClusterSet{}
+	newPage := func() *clusterv1beta2.ManagedClusterSetList { return &clusterv1beta2.ManagedClusterSetList{} }
+	items := func(l *clusterv1beta2.ManagedClusterSetList) []clusterv1beta2.ManagedClusterSet { return l.Items }
+	s.Hidden.Sets, err = each(ctx, h, "ManagedClusterSets", newPage, items, func(set *clusterv1beta2.ManagedClusterSet) {
+		sets[set.Name] = set
+	})
+	if err != nil {
+		return err
+	}
+	s.Hidden.Bindings, err = h.eachBinding(ctx, opts.Namespace, func(b *clusterv1beta2.ManagedClusterSetBinding) {
+		s.bindings[b.Namespace] = append(s.bindings[b.Namespace], selection.Binding{Binding: b, Set: sets[b.Spec.ClusterSet]})
+	})
+	return err
+}
+
+func (h *Hub) eachBinding(
+	ctx context.Context, namespace string, take func(*clusterv1beta2.ManagedClusterSetBinding),
+) (hidden bool, err error) {
+	newPage := func() *clusterv1beta2.ManagedClusterSetBindingList {
+		return &clusterv1beta2.ManagedClusterSetBindingList{}
+	}
+	items := func(l *clusterv1beta2.ManagedClusterSetBindingList) []clusterv1beta2.ManagedClusterSetBinding {
+		return l.Items
+	}
+	return each(ctx, h, "ManagedClusterSetBindings", newPage, items, take, client.InNamespace(namespace))
+}
+
+func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOptions) error {
+	found, err := h.placements(ctx, opts.Namespace)
+	if err != nil {
+		return err
+	}
+	s.Hidden.Placements, s.Hidden.Decisions, s.placements = found.hidden, found.hiddenDecisions, found.byNamespace
+	return nil
+}
+
+type placements struct {
+	hidden, hiddenDecisions bool
+	byNamespace             map[string][]selection.Placement
+}
+
+// placements reads the Placements that publish, in one namespace or in all, with their
+// decisions. If there are none, no decision is read.
+func (h *Hub) placements(ctx context.Context, namespace string) (placements, error) {
+	publishing := map[string][]*clusterv1beta1.Placement{}
+	newPage := func() *clusterv1beta1.PlacementList { return &clusterv1beta1.PlacementList{} }
+	items := func(l *clusterv1beta1.PlacementList) []clusterv1beta1.Placement { return l.Items }
+	hidden, err := each(ctx, h, "Placements", newPage, items, func(p *clusterv1beta1.Placement) {
+		publishing[p.Namespace] = append(publishing[p.Namespace], p)
+	}, client.InNamespace(namespace), client.MatchingLabels{contract.LabelPublish: "true"})
+	result := placements{hidden: hidden, byNamespace: map[string][]selection.Placement{}}
+	if err != nil || len(publishing) == 0 {
+		return result, err
+	}
+	decisions := map[string][]clusterv1beta1.PlacementDecision{}
+	newDecisions := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
+	slicesOf := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
+	result.hiddenDecisions, err = each(ctx, h, "PlacementDecisions", newDecisions, slicesOf,
+		func(d *clusterv1beta1.PlacementDecision) {
+			if _, ok := publishing[d.Namespace]; ok {
+				decisions[d.Namespace] = append(decisions[d.Namespace], *d)
+			}
+		}, client.InNamespace(namespace))
+	for name, list := range publishing {
+		result.byNamespace[name] = selection.NewPlacements(list, decisions[name])
+	}
+	return result, err
+}
+
+func (s *Snapshot) readProfiles(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
+	s.HiddenProfiles, err = h.EachProfile(ctx, opts.Namespace, "", func(p *inventoryv1alpha1.ClusterProfile) {
+		if opts.EachProfile != nil {
+			opts.EachProfile(s, p)
+		}
+		s.Profiles[client.ObjectKeyFromObject(p)] = trimProfile(p)
+	})
+	return err
+}
+
+// trimProfile keeps whose a profile is.
+func trimProfile(p *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
+	return &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.Namespace, Name: p.Name, DeletionTimestamp: p.DeletionTimestamp, Finalizers: p.Finalizers,
+			Labels: map[string]string{contract.LabelManagedBy: p.Labels[contract.LabelManagedBy]},
+		},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: p.Spec.ClusterManager},
+	}
+}
+
+// EachProfile calls take with every ClusterProfile of a namespace, or of all, that a label
+// selector selects.
+func (h *Hub) EachProfile(
+	ctx context.Context, namespace, selector string, take func(*inventoryv1alpha1.ClusterProfile),
+) (hidden bool, err error) {
+	newPage := func() *inventoryv1alpha1.ClusterProfileList { return &inventoryv1alpha1.ClusterProfileList{} }
+	items := func(l *inventoryv1alpha1.ClusterProfileList) []inventoryv1alpha1.ClusterProfile { return l.Items }
+	return each(ctx, h, "ClusterProfiles", newPage, items, take, profileOptions(namespace, selector)...)
+}
+
+func profileOptions(namespace, selector string) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: selector}},
+	}
+}
+
+// Namespaces returns where something is published or could be: a set is bound there, or
+// there is a ClusterProfile.
+func (s *Snapshot) Namespaces() []string {
+	names := map[string]struct{}{}
+	for namespace := range s.bindings {
+		names[namespace] = struct{}{}
+	}
+	for pair := range s.Profiles {
+		names[pair.Namespace] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Clusters returns every cluster that is known of: ManagedClusters, and those that a
+// ClusterProfile or a decision names.
+func (s *Snapshot) Clusters() []string {
+	names := map[string]struct{}{}
+	for cluster := range s.clusters {
+		names[cluster] = struct{}{}
+	}
+	for pair := range s.Profiles {
+		names[pair.Name] = struct{}{}
+	}
+	for _, list := range s.placements {
+		for _, placement := range list {
+			for _, cluster := range placement.Clusters() {
+				names[cluster] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Facts are what the snapshot says of a pair.
+func (s *Snapshot) Facts(pair types.NamespacedName) selection.Facts {
+	return selection.Facts{
+		Profile:    s.Profiles[pair],
+		Namespace:  s.namespaces[pair.Namespace],
+		Cluster:    s.clusters[pair.Name],
+		Addon:      s.addons[pair.Name],
+		Bindings:   s.bindings[pair.Namespace],
+		Placements: s.placements[pair.Namespace],
+		Hidden:     s.Hidden,
+	}
+}
+
+// HasNamespace reports whether there is a namespace, true if that is hidden.
+func (s *Snapshot) HasNamespace(name string) bool {
+	_, ok := s.namespaces[name]
+	return ok || s.Hidden.Namespaces
+}
+
+// EachWholeProfile is EachProfile for the objects as the hub has them.
+func (h *Hub) EachWholeProfile(
+	ctx context.Context, namespace, selector string, take func(*unstructured.Unstructured),
+) (hidden bool, err error) {
+	newPage := func() *unstructured.UnstructuredList {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
+		return list
+	}
+	items := func(l *unstructured.UnstructuredList) []unstructured.Unstructured { return l.Items }
+	return each(ctx, h, "ClusterProfiles", newPage, items, take, profileOptions(namespace, selector)...)
+}

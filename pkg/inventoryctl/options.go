@@ -1,0 +1,100 @@
+package inventoryctl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+)
+
+// options are the flags of every subcommand: kubectl's own.
+type options struct {
+	genericiooptions.IOStreams
+	config    *genericclioptions.ConfigFlags
+	chunkSize int64
+	now       func() time.Time
+}
+
+func newOptions(streams genericiooptions.IOStreams, now func() time.Time) *options {
+	config := genericclioptions.NewConfigFlags(true)
+	return &options{IOStreams: streams, config: config, chunkSize: 500, now: now}
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
+	o.config.AddFlags(cmd.PersistentFlags())
+	cmd.PersistentFlags().Int64Var(&o.chunkSize, "chunk-size", o.chunkSize,
+		"how many objects are read at a time; 0 reads each list at once")
+}
+
+// hub returns the hub that the flags and the kubeconfig name.
+func (o *options) hub() (*gather.Hub, error) {
+	if o.chunkSize < 0 {
+		return nil, fmt.Errorf("--chunk-size: %d is negative", o.chunkSize)
+	}
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, advise(err, "")
+	}
+	hub, err := gather.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	hub.PageSize = o.chunkSize
+	if printers.IsTerminal(o.ErrOut) {
+		hub.Progress = progress(o.ErrOut)
+	}
+	return hub, nil
+}
+
+// progress overwrites one line with what is being read. It ends on an empty line, which
+// the next one overwrites.
+func progress(out io.Writer) func(kind string, count int) {
+	return func(kind string, count int) { fmt.Fprintf(out, "\rreading %s: %d\x1b[K\r", kind, count) }
+}
+
+// namespace returns the namespace that the flags or the kubeconfig name. given is true if
+// it was a flag.
+func (o *options) namespace() (name string, given bool, err error) {
+	name, given, err = o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, advise(err, "")
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return "", false, fmt.Errorf("--namespace: %q is not the name of a namespace", name)
+	}
+	return name, given, nil
+}
+
+// colors returns colours if the output is a terminal that wants them.
+func (o *options) colors() show.Palette {
+	return show.NewPalette(printers.AllowsColorOutput(o.Out))
+}
+
+// addOutput adds the flag -o of subcommands that print a text, JSON or YAML.
+func addOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", *output, "output format: json or yaml; without it, a text")
+}
+
+// checkOutput checks what addOutput has read.
+func checkOutput(output string) error {
+	switch output {
+	case show.FormatText, show.FormatJSON, show.FormatYAML:
+		return nil
+	default:
+		return fmt.Errorf("--output: %q is neither json nor yaml", output)
+	}
+}
+
+// noNamespace is what a reader of a namespace that does not exist is told.
+func noNamespace(name string) error {
+	return errors.New("there is no namespace " + name + " on this hub: kubectl get namespaces lists those there are")
+}

@@ -1,0 +1,32 @@
+package show
+
+import (
+	"io"
+	"strconv"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// maxDiffClusters is how many clusters are named in one line.
+const maxDiffClusters = 5
+
+// Diff prints what would change, a line for each action, namespace and reason.
+func Diff(out io.Writer, d decide.Difference) error {
+	columns := []column{
+		{name: "Action"}, {name: "Namespace"}, {name: "Count"}, {name: "Clusters"}, {name: "Why, or what"},
+	}
+	groups := d.Groups()
+	rows := make([][]string, 0, len(groups))
+	for _, group := range groups {
+		what := group.What
+		if what == "" {
+			what = "-"
+		}
+		rows = append(rows, []string{
+			string(group.Action), group.Namespace, strconv.Itoa(len(group.Clusters)),
+			kube.ListNames(group.Clusters, maxDiffClusters), what,
+		})
+	}
+	return printTable(out, columns, rows, false, true)
+}

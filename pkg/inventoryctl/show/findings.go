@@ -1,0 +1,79 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// Palette colours states. The zero value leaves them as they are.
+type Palette struct{ on bool }
+
+// NewPalette returns a palette that colours if on is true.
+func NewPalette(on bool) Palette { return Palette{on: on} }
+
+// Colours of a terminal (ECMA-48).
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+)
+
+func (p Palette) paint(state decide.State, text string) string {
+	if !p.on {
+		return text
+	}
+	color := yellow
+	switch state {
+	case decide.Done, decide.OK:
+		color = green
+	case decide.Missing, decide.Problem:
+		color = red
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// maxFindingBytes is how much of a finding's text is shown. A condition's message has up
+// to 1024.
+const maxFindingBytes = 1400
+
+// Explanation prints the steps, and the command that fixes the first that is wrong.
+func Explanation(out io.Writer, e decide.Explanation, p Palette) {
+	switch {
+	case e.Property != "":
+		fmt.Fprintf(out, "Property %s of cluster %s:\n\n", kube.Shorten(e.Property, maxCellBytes), e.Cluster)
+	default:
+		fmt.Fprintf(out, "Cluster %s in namespace %s:\n\n", e.Cluster, e.Namespace)
+	}
+	findings(out, e.Steps, p)
+	if wrong := decide.FirstWrong(e.Steps); wrong != nil && wrong.Fix != "" {
+		fmt.Fprintf(out, "\nTo go on with %s:\n\n  %s\n", wrong.Name, kube.Shorten(wrong.Fix, maxFindingBytes))
+	}
+}
+
+// Checks prints checks, each with what to do.
+func Checks(out io.Writer, checks []decide.Finding, p Palette) {
+	lines := make([]decide.Finding, 0, len(checks))
+	for _, check := range checks {
+		if check.Fix != "" {
+			check.Text += ": " + check.Fix
+		}
+		lines = append(lines, check)
+	}
+	findings(out, lines, p)
+}
+
+func findings(out io.Writer, list []decide.Finding, p Palette) {
+	states, names := 0, 0
+	for _, finding := range list {
+		states, names = max(states, len(finding.State)), max(names, len(finding.Name))
+	}
+	for _, finding := range list {
+		pad := strings.Repeat(" ", states-len(finding.State))
+		fmt.Fprintf(out, "%s%s   %-*s   %s\n", p.paint(finding.State, string(finding.State)), pad, names, finding.Name,
+			kube.Shorten(finding.Text, maxFindingBytes))
+	}
+}

@@ -1,0 +1,110 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/golden"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+)
+
+var now = time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)
+
+func TestList(t *testing.T) {
+	profiles := []decide.Profile{
+		{
+			Namespace: "team-a", Name: "east", Manager: "open-cluster-management", Version: "v1.35.4", Health: "Healthy",
+			Joined: "Yes", Set: "prod", Access: []string{"open-cluster-management", "direct"}, Properties: 3,
+			Values: []string{"eu-north", ""}, Newest: now.Add(-90 * time.Second), Created: now.Add(-50 * time.Hour),
+		},
+		{
+			Namespace: "team-b", Name: "west", Manager: "other", Health: "Unknown",
+			Values: []string{"a\ttab, a line\nend and an escape \x1b[31m", "x"}, Created: now.Add(-time.Minute),
+		},
+	}
+	for name, opts := range map[string]ListOptions{
+		"list":            {Headers: true, Properties: []string{"region.example.com", "tier"}},
+		"list-wide":       {Headers: true, Properties: []string{"region.example.com", "tier"}, Wide: true, Namespaces: true},
+		"list-no-headers": {Properties: []string{"region.example.com", "tier"}, Namespaces: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Now = now
+			var out bytes.Buffer
+			apitest.Must(t, List(&out, profiles, opts))
+			golden.Check(t, name, out.String())
+		})
+	}
+}
+
+func TestMatrix(t *testing.T) {
+	const lacks = "does not have the addon cluster-inventory"
+	m := decide.Matrix{
+		Clusters: []string{"east", "west"},
+		Rows: []decide.Row{
+			{Namespace: "team-a", Published: 2},
+			{Namespace: "team-b", Withheld: 1, Unknown: 1, MostlyBecause: lacks, MostlyCount: 1},
+		},
+		Cells: []decide.Cell{
+			{Namespace: "team-a", Cluster: "east", State: decide.Published},
+			{Namespace: "team-a", Cluster: "west", State: decide.Published},
+			{Namespace: "team-b", Cluster: "east", State: decide.Withheld, Why: lacks},
+			{Namespace: "team-b", Cluster: "west", State: decide.Unknown, Why: "is \x1b]0;odd"},
+		},
+		NotVisible: []string{"ManagedClusterSets"},
+	}
+	var cells, counts, structured bytes.Buffer
+	apitest.Must(t, Matrix(&cells, m))
+	NotVisible(&cells, m.NotVisible)
+	golden.Check(t, "matrix", cells.String())
+	apitest.Must(t, MatrixCounts(&counts, m))
+	golden.Check(t, "matrix-counts", counts.String())
+	apitest.Must(t, Structured(&structured, FormatJSON, m))
+	apitest.Must(t, Structured(&structured, FormatYAML, m))
+	golden.Check(t, "matrix-structured", structured.String())
+}
+
+func TestExplanation(t *testing.T) {
+	e := decide.Explanation{Cluster: "east", Namespace: "team-a", Steps: []decide.Finding{
+		{Name: "addon", State: decide.Done, Text: "the cluster has the addon cluster-inventory"},
+		{Name: "set", State: decide.NotVisible, Text: "not visible to you: you may not read ManagedClusterSets"},
+		{Name: "placement", State: decide.NotConfigured, Text: "no Placement narrows the namespace"},
+		{Name: "profile", State: decide.Missing, Text: "a \x1b[2Jmessage", Fix: "kubectl describe it"},
+		{Name: "token", State: decide.Missing, Text: "and more", Fix: "never shown"},
+	}}
+	var plain, colored, property bytes.Buffer
+	Explanation(&plain, e, NewPalette(false))
+	golden.Check(t, "explanation", plain.String())
+	Explanation(&colored, e, NewPalette(true))
+	golden.Check(t, "explanation-colors", fmt.Sprintf("%q\n", colored.String()))
+	Explanation(&property, decide.Explanation{Cluster: "east", Property: "region.example.com", Steps: e.Steps[:1]}, Palette{})
+	golden.Check(t, "explanation-property", property.String())
+}
+
+func TestChecks(t *testing.T) {
+	var out bytes.Buffer
+	Checks(&out, []decide.Finding{
+		{Name: "addon", State: decide.OK, Text: "the addon is installed on the hub"},
+		{Name: "claim limit", State: decide.Problem, Text: "cuts off", Fix: "raise it"},
+		{Name: "tokens", State: decide.NotConfigured, Text: "no account"},
+	}, Palette{})
+	golden.Check(t, "checks", out.String())
+}
+
+func TestDiff(t *testing.T) {
+	d := decide.Difference{}
+	for i := range 7 {
+		d.Changes = append(d.Changes, decide.Change{
+			Action: inventory.ActionRemove, Namespace: "team-a", Cluster: fmt.Sprintf("cluster%d", i), Why: "is gone",
+		})
+	}
+	d.Changes = append(d.Changes,
+		decide.Change{Action: inventory.ActionAdopt, Namespace: "team-a", Cluster: "east", Fields: []string{"metadata", "properties"}},
+		decide.Change{Action: inventory.ActionCreate, Namespace: "team-b", Cluster: "east"})
+	var out bytes.Buffer
+	apitest.Must(t, Diff(&out, d))
+	golden.Check(t, "diff", out.String())
+}

@@ -1,0 +1,75 @@
+package show
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// maxCellBytes is how much of a text a table shows. Names have at most 253 bytes.
+const maxCellBytes = 253
+
+// none stands for what is not there, as in kubectl's own tables.
+const none = "<none>"
+
+// column is one of a table. One that is wide is shown only on request.
+type column struct {
+	name string
+	wide bool
+}
+
+// printTable prints rows in columns. An empty cell is shown as none.
+func printTable(out io.Writer, columns []column, rows [][]string, wide, headers bool) error {
+	table := &metav1.Table{}
+	for _, c := range columns {
+		definition := metav1.TableColumnDefinition{Name: c.name, Type: "string"}
+		if c.wide {
+			definition.Priority = 1
+		}
+		table.ColumnDefinitions = append(table.ColumnDefinitions, definition)
+	}
+	for _, row := range rows {
+		cells := make([]any, 0, len(row))
+		for _, text := range row {
+			cells = append(cells, cell(text))
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide, NoHeaders: !headers}).PrintObj(table, out)
+}
+
+func cell(text string) string {
+	if text == "" {
+		return none
+	}
+	return kube.Shorten(text, maxCellBytes)
+}
+
+// Formats in which everything but lists of objects is printed.
+const (
+	FormatText = ""
+	FormatJSON = "json"
+	FormatYAML = "yaml"
+)
+
+// Structured prints a value as JSON or YAML.
+func Structured(out io.Writer, format string, value any) error {
+	content, err := json.MarshalIndent(value, "", "    ")
+	if err == nil && format == FormatYAML {
+		content, err = yaml.JSONToYAML(content)
+	}
+	if err != nil {
+		return err
+	}
+	if format == FormatJSON {
+		content = append(content, '\n')
+	}
+	_, err = fmt.Fprintf(out, "%s", content)
+	return err
+}

@@ -1,0 +1,387 @@
+package inventoryctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/golden"
+)
+
+// hubServer has one story's objects, so that all of what is printed is known.
+var hubServer = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+
+func TestMain(m *testing.M) { apitest.Main(m, hubServer) }
+
+// then is when the commands run; conditions are an hour older.
+var then = time.Date(2026, 1, 2, 4, 4, 5, 0, time.UTC)
+
+// reader is somebody who runs kubectl inventory.
+type reader struct {
+	t          *testing.T
+	kubeconfig string
+	wire       *apitest.Wire
+}
+
+func newReader(t *testing.T, cfg *rest.Config, namespace string) *reader {
+	t.Helper()
+	wire := &apitest.Wire{}
+	content := apitest.Kubeconfig(t, wire.Proxy(t, cfg), namespace)
+	return &reader{t: t, kubeconfig: apitest.File(t, "kubeconfig", content), wire: wire}
+}
+
+// ran is what a command did.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// String is what goldens show.
+func (r ran) String() string {
+	return fmt.Sprintf("exit code %d\n--- stdout\n%s--- stderr\n%s", r.code, r.stdout, r.stderr)
+}
+
+func (r *reader) run(args ...string) ran {
+	r.t.Helper()
+	r.wire.Reset()
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	args = append(slices.Clone(args), "--kubeconfig="+r.kubeconfig)
+	code := run(r.t.Context(), args, streams, func() time.Time { return then })
+	for _, call := range r.wire.Calls() {
+		isReview := call.Method == http.MethodPost && call.Resource == "selfsubjectaccessreviews"
+		if call.Method != http.MethodGet && !isReview || call.IsWatch() || call.Resource == "secrets" {
+			r.t.Errorf("kubectl inventory %v sent %s?%s", args, call, call.Query.Encode())
+		}
+	}
+	return ran{code, stdout.String(), stderr.String()}
+}
+
+// hub is the story: prod is bound in team-a, where east has a profile and west's write
+// failed; team-b has a Placement that chose west; lab is in no set; newcomer has not been
+// accepted and has no addon.
+type hub struct{ *ocmtest.Hub }
+
+func story(t *testing.T) *hub {
+	t.Helper()
+	h := &hub{ocmtest.New(t, hubServer.Config(t))}
+	h.MustCreate(&addonv1beta1.ClusterManagementAddOn{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"},
+		Spec: addonv1beta1.ClusterManagementAddOnSpec{
+			InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual},
+		},
+	})
+	h.set("prod")
+	region := clusterv1.ManagedClusterClaim{Name: "region.example.com", Value: "eu-north"}
+	h.ClusterNamed("east", ocmtest.InSet("prod"), region)
+	h.ClusterNamed("west", ocmtest.InSet("prod"))
+	h.ClusterNamed("lab", nil)
+	h.says("east", ocmtest.Condition("Available", "True", "R", ""), ocmtest.Condition("ProfilesSynced", "True", "Synced", "s"),
+		ocmtest.Condition("CredentialsSynced", "True", "Copied", "c"),
+		ocmtest.Condition("PropertiesPublished", "True", "Published", "1 property published."))
+	h.says("west", ocmtest.Condition("ProfilesSynced", "False", "WriteFailed",
+		"In team-a: the cluster cannot be published: exceeded quota."))
+	h.MustCreate(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "newcomer", Labels: ocmtest.InSet("prod")}})
+
+	for _, namespace := range []string{"team-a", "team-b", "team-c"} {
+		h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	h.Bind("team-a", "prod")
+	h.Bind("team-b", "prod")
+	h.Placement("team-b", "mine", "west")
+	h.profile("team-a", "east", func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.Version.Kubernetes = "v1.35.4"
+		p.Status.Conditions = []metav1.Condition{
+			ocmtest.Condition("ControlPlaneHealthy", "True", "R", ""), ocmtest.Condition("Joined", "True", "R", ""),
+		}
+		p.Status.Properties = []inventoryv1alpha1.Property{
+			{Name: region.Name, Value: region.Value, LastObservedTime: metav1.NewTime(then.Add(-20 * time.Minute))},
+		}
+		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{
+			Name: "open-cluster-management", Cluster: clientcmdv1.Cluster{Server: "https://proxy:9092/east"},
+		}}
+	})
+	foreign := ocmtest.OurProfile("team-c", "east")
+	foreign.Labels, foreign.Spec.ClusterManager.Name = nil, "another-manager"
+	h.MustCreate(foreign)
+	account := h.Account("east", "reporter", "team-a")
+	h.ReportToken(account, "reporter", then.Add(45*time.Minute))
+	return h
+}
+
+func (h *hub) set(name string) {
+	h.T.Helper()
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	set.Spec.ClusterSelector.SelectorType = clusterv1beta2.ExclusiveClusterSetLabel
+	h.MustCreate(set)
+}
+
+func (h *hub) says(cluster string, conditions ...metav1.Condition) {
+	h.T.Helper()
+	apitest.EditStatus(h, ocmtest.Addon(cluster), func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = conditions
+	})
+}
+
+func (h *hub) profile(namespace, cluster string, change func(*inventoryv1alpha1.ClusterProfile)) {
+	h.T.Helper()
+	profile := ocmtest.OurProfile(namespace, cluster)
+	h.MustCreate(profile)
+	apitest.EditStatus(h, profile, change)
+}
+
+// tenant may read what concerns one namespace, in it.
+func (h *hub) tenant(namespace string) *rest.Config {
+	h.T.Helper()
+	name := "tenant-of-" + namespace
+	h.MustCreate(
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"},
+					Verbs: []string{"get", "list"},
+				},
+				{
+					APIGroups: []string{"cluster.open-cluster-management.io"},
+					Resources: []string{"managedclustersetbindings", "placements", "placementdecisions"},
+					Verbs:     []string{"get", "list"},
+				},
+			},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+		})
+	cfg := hubServer.User(h.T, name)
+	for _, resource := range []struct{ group, name string }{
+		{"multicluster.x-k8s.io", "clusterprofiles"}, {"cluster.open-cluster-management.io", "placements"},
+	} {
+		h.EventuallyAllowed(cfg, true, authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "list", Group: resource.group, Resource: resource.name,
+		})
+	}
+	return cfg
+}
+
+// What the administrator, the tenant of one namespace and somebody without rights see of
+// one hub: each output is a golden file.
+func TestWhatReadersSee(t *testing.T) {
+	h := story(t)
+	readers := map[string]*reader{
+		"admin":  newReader(t, hubServer.Config(t), "team-a"),
+		"tenant": newReader(t, h.tenant("team-a"), "team-a"),
+		"nobody": newReader(t, hubServer.User(t, "nobody"), "team-a"),
+	}
+	for _, command := range [][]string{
+		{"list", "-A", "-L", "region.example.com"},
+		{"list", "-n", "team-a", "-o", "name"},
+		{"list", "-n", "team-b"},
+		{"list", "-n", "no-such-namespace"},
+		{"matrix"},
+		{"matrix", "--fold=always"},
+		{"matrix", "-n", "team-b", "-o", "json"},
+		{"matrix", "no-such-cluster"},
+		{"explain", "east"},
+		{"explain", "west"},
+		{"explain", "west", "-n", "team-b"},
+		{"explain", "east", "-n", "team-b"},
+		{"explain", "lab", "-o", "yaml"},
+		{"explain", "newcomer"},
+		{"explain", "east", "-n", "team-c"},
+		{"explain", "no-such-cluster"},
+		{"explain", "east", "-n", "no-such-namespace"},
+		{"explain", "Not_A_Name"},
+		{"explain", "region.example.com", "--cluster", "east"},
+		{"explain", "no.such.property", "--cluster", "east"},
+		{"doctor"},
+		{"diff"},
+		{"diff", "-n", "team-c"},
+	} {
+		for name, reader := range readers {
+			title := strings.Join(append(slices.Clone(command), "as", name), "_")
+			t.Run(title, func(t *testing.T) {
+				golden.Check(t, title, "$ kubectl inventory "+strings.Join(command, " ")+"\n"+reader.run(command...).String())
+			})
+		}
+	}
+
+	t.Run("a whole profile is printed as the hub has it", func(t *testing.T) {
+		got := readers["admin"].run("list", "-n", "team-a", "-o", "json")
+		if got.code != ExitOK || !strings.Contains(got.stdout, `"server": "https://proxy:9092/east"`) ||
+			!strings.Contains(got.stdout, `"kind": "List"`) || strings.Contains(got.stdout, "managedFields") {
+			t.Error(got)
+		}
+	})
+	t.Run("kubectl's own flags", func(t *testing.T) {
+		got := readers["admin"].run("list", "--as=nobody", "-n", "team-a")
+		if got.code != ExitFailed || !strings.Contains(got.stderr, "you may not list the ClusterProfiles of namespace team-a") {
+			t.Error(got)
+		}
+	})
+	t.Run("lists are read in pages", func(t *testing.T) {
+		pagesOfMany(t, &hub{h.In(t)}, readers["admin"])
+	})
+}
+
+// pagesOfMany adds clusters and profiles, and counts the requests of commands: those for a
+// whole hub take as many as there are pages, those for one pair do not grow with the fleet.
+func pagesOfMany(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	const more, size = 26, 10
+	h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wide"}})
+	for i := range more {
+		name := fmt.Sprintf("many-%02d", i)
+		h.MustCreate(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		h.profile("wide", name, func(*inventoryv1alpha1.ClusterProfile) {})
+	}
+	const (
+		clusterPages = 3 // 26 and the 4 of the story
+		profilePages = 3 // 26 and the 2 of the story
+	)
+	for _, test := range []struct {
+		args []string
+		want map[string]int
+	}{
+		{[]string{"list", "-A"}, map[string]int{"clusterprofiles": profilePages}},
+		{[]string{"matrix", "-o", "json"}, map[string]int{
+			"clusterprofiles": profilePages, "managedclusters": clusterPages, "managedclusteraddons": 1, "namespaces": 2,
+			"managedclustersets": 1, "managedclustersetbindings": 1, "placements": 1, "placementdecisions": 1,
+		}},
+		{[]string{"explain", "east", "-n", "wide"}, map[string]int{
+			"clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,
+			"managedclustersetbindings": 1, "placements": 1, "clustermanagementaddons": 1, "managedserviceaccounts": 1,
+		}},
+	} {
+		got := admin.run(append(test.args, fmt.Sprintf("--chunk-size=%d", size))...)
+		if got.code == ExitFailed {
+			t.Errorf("%v: %s", test.args, got)
+		}
+		requests := map[string]int{}
+		for _, call := range admin.wire.Calls() {
+			requests[call.Resource]++
+			if limit := call.Query.Get("limit"); limit != "" && limit != fmt.Sprint(size) {
+				t.Errorf("%s asks for %s", call, limit)
+			}
+		}
+		for resource, want := range test.want {
+			if requests[resource] != want {
+				t.Errorf("%v: %d requests of %s, want %d: %v", test.args, requests[resource], resource, want, requests)
+			}
+			delete(requests, resource)
+		}
+		if len(requests) > 0 {
+			t.Errorf("%v: requests of others: %v", test.args, requests)
+		}
+	}
+	if got := admin.run("matrix", "--chunk-size=10"); !strings.Contains(got.stdout, "wide") ||
+		!strings.Contains(got.stdout, "26") || !strings.Contains(got.stdout, "PUBLISHED") {
+		t.Errorf("a wide fleet is not folded:\n%s", got)
+	}
+
+	t.Run("a hub that goes away half way", func(t *testing.T) {
+		for name, test := range map[string]struct {
+			fault apitest.Fault
+			want  string
+		}{
+			"no answer":     {apitest.Fault{Err: errors.New("gone")}, "try again"},
+			"refuses":       {apitest.Fault{Status: 401, Reason: "Unauthorized", Message: "token expired"}, "does not accept your credentials"},
+			"overloaded":    {apitest.Fault{Status: 503, Reason: "ServiceUnavailable", Message: "busy"}, "try again"},
+			"forgets":       {apitest.Fault{Status: 410, Reason: "Expired", Message: "too old"}, "try again"},
+			"takes a right": {apitest.Fault{Status: 403, Reason: "Forbidden", Message: "not any more"}, "you may not do that"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				admin.wire.Fail(func(call apitest.Call) apitest.Fault {
+					if call.Resource == "managedclusters" && call.Query.Get("continue") != "" {
+						return test.fault
+					}
+					return apitest.Fault{}
+				})
+				defer admin.wire.Fail(nil)
+				got := admin.run("matrix", "--chunk-size=10")
+				if got.code != ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, test.want) ||
+					strings.Count(got.stderr, "\n") != 1 {
+					t.Errorf("want one line with %q: %s", test.want, got)
+				}
+			})
+		}
+	})
+}
+
+// Hubs without what the plugin needs, and command lines that mean nothing: one line each.
+func TestOneLineSaysWhatIsWrong(t *testing.T) {
+	bare := apitest.Start(t)
+	empty := newReader(t, bare.Config(t), "default")
+	nowhere := &reader{t: t, wire: &apitest.Wire{}}
+	nowhere.kubeconfig = apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, ""))
+	missing := &reader{t: t, kubeconfig: t.TempDir() + "/kubeconfig", wire: &apitest.Wire{}}
+	for name, test := range map[string]struct {
+		reader *reader
+		args   string
+		want   string
+	}{
+		"list without OCM":         {empty, "list", "serves no ClusterProfiles: install the addon with its chart"},
+		"matrix without OCM":       {empty, "matrix", "serves no ManagedClusters: it is no hub of Open Cluster Management"},
+		"explain without OCM":      {empty, "explain c", "serves no ManagedClusters: it is no hub of Open Cluster Management"},
+		"property without OCM":     {empty, "explain p --cluster c", "serves no ManagedClusters"},
+		"doctor without OCM":       {empty, "doctor", "it is no hub of Open Cluster Management 1.2.1 or later"},
+		"diff without OCM":         {empty, "diff", "serves no ManagedClusters"},
+		"nobody answers":           {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
+		"no kubeconfig":            {missing, "list", "kubeconfig"},
+		"no such context":          {empty, "list --context=x", "context"},
+		"no such format":           {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name`},
+		"no such format of matrix": {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
+		"no such fold":             {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
+		"no such namespace name":   {empty, "matrix -n A_B", `--namespace: "A_B" is not the name of a namespace`},
+		"no such command":          {empty, "lst", `unknown command "lst"`},
+		"no such flag":             {empty, "list --nope", "unknown flag: --nope"},
+		"nothing to explain":       {empty, "explain", "accepts 1 arg(s), received 0"},
+		"a negative page":          {empty, "list --chunk-size=-1", "--chunk-size: -1 is negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.reader.t = t
+			got := test.reader.run(strings.Fields(test.args)...)
+			if got.code != ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, test.want) ||
+				strings.Count(got.stderr, "\n") != 1 || !strings.HasPrefix(got.stderr, "error: ") {
+				t.Errorf("want one line with %q: %s", test.want, got)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var stderr bytes.Buffer
+		streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &stderr}
+		code := run(ctx, []string{"matrix", "--kubeconfig=" + empty.kubeconfig}, streams, time.Now)
+		if code != ExitFailed || stderr.String() != "error: interrupted\n" {
+			t.Errorf("code %d: %s", code, stderr.String())
+		}
+	})
+	t.Run("help and version need no hub", func(t *testing.T) {
+		for _, args := range []string{"", "--help", "list --help", "version"} {
+			if got := missing.run(strings.Fields(args)...); got.code != ExitOK || got.stdout == "" || got.stderr != "" {
+				t.Errorf("%q: %s", args, got)
+			}
+		}
+	})
+}
