@@ -9,6 +9,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -18,6 +19,7 @@ import (
 type profileGuard struct {
 	reader client.Reader
 	gate   *upstream.RegistrationGate
+	counts *metrics.Metrics
 }
 
 // guardObjects are the kinds that the guard's verdict depends on.
@@ -32,6 +34,7 @@ func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, erro
 	if err != nil {
 		return inventory.GuardVerdict{}, err
 	}
+	countVerdict(gate, g.counts)
 	if !gate.Allowed {
 		return inventory.GuardVerdict{Reason: gate.Reason, Message: gate.Message}, nil
 	}

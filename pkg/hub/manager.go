@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -44,17 +45,24 @@ const (
 // run waits for the hub and runs the manager, with its health probes, until the
 // context ends.
 func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
-	cfg = kube.BoundWrites(cfg, kube.WriteTimeout)
+	counts := metrics.New(metrics.Options{ByNamespace: opts.Metrics.ByNamespace, Clock: clock.RealClock{}})
+	if err := controllermetrics.Registry.Register(counts); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	defer controllermetrics.Registry.Unregister(counts)
+	cfg = counts.CountWrites(kube.BoundWrites(cfg, kube.WriteTimeout))
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {
 		return err
 	}
-	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health) })
+	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health, counts) })
 }
 
 // runManager runs the manager once the hub serves what it cannot work without.
-func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *health) error {
+func runManager(
+	ctx context.Context, cfg *rest.Config, opts *Options, health *health, counts *metrics.Metrics,
+) error {
 	served, err := waitForOCM(ctx, cfg, health.setNotReady)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
@@ -66,7 +74,7 @@ func runManager(ctx context.Context, cfg *rest.Config, opts *Options, health *he
 	if err != nil {
 		return fmt.Errorf("connecting to the hub %s: %w", cfg.Host, err)
 	}
-	if err := addControllers(ctx, mgr, opts); err != nil {
+	if err := addControllers(ctx, mgr, opts, counts); err != nil {
 		return err
 	}
 	health.setReady()
@@ -91,7 +99,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		Logger:                        logr.FromContextOrDiscard(ctx),
 		Cache:                         cached,
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier
-		Metrics:                       metricsserver.Options{BindAddress: opts.MetricsBindAddress},
+		Metrics:                       opts.Metrics.server(),
 		PprofBindAddress:              opts.PprofBindAddress,
 		LeaderElection:                opts.LeaderElect,
 		LeaderElectionID:              contract.LeaseName,
@@ -105,7 +113,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 }
 
 // addControllers is the list of what the manager runs.
-func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) error {
+func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
 	configured, err := addon.Add(ctx, mgr, addon.Options{
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
@@ -120,7 +128,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	if err != nil {
 		return fmt.Errorf("adding the addon shell: %w", err)
 	}
-	resolver, err := addAccess(mgr, opts)
+	resolver, err := addAccess(mgr, opts, counts)
 	if err != nil {
 		return fmt.Errorf("adding the access to clusters: %w", err)
 	}
@@ -132,18 +140,19 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
-		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate},
+		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts},
 		GuardObjects: guardObjects(),
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
-		Access: resolver,
-		Clock:  clock.RealClock{},
+		Access:  resolver,
+		Metrics: counts,
+		Clock:   clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
 	}
-	syncer, err := addSyncer(mgr, opts)
+	syncer, err := addSyncer(mgr, opts, counts)
 	if err != nil {
 		return err
 	}
@@ -154,7 +163,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
-		Clock: clock.RealClock{},
+		Metrics: counts,
+		Clock:   clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the copying of credentials: %w", err)
@@ -164,7 +174,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options) err
 	})
 }
 
-func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
+func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*access.Resolver, error) {
 	if !opts.Access.ClusterProxy {
 		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
 	}
@@ -172,12 +182,14 @@ func addAccess(mgr manager.Manager, opts *Options) (*access.Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, gate))
+	counted := countedProxyGate{gate, counts}
+	gate.Subscribe(func() { counted.Verdict() })
+	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, counted))
 }
 
 // addSyncer returns nil if credentials are disabled: then the manager has neither
 // the right nor a reason to look for the syncer.
-func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, error) {
+func addSyncer(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (credentials.UpstreamSyncer, error) {
 	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
 		return nil, nil
 	}
@@ -185,5 +197,7 @@ func addSyncer(mgr manager.Manager, opts *Options) (credentials.UpstreamSyncer, 
 	if err != nil {
 		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
 	}
-	return syncer, nil
+	counted := countedSyncer{syncer, counts}
+	syncer.Subscribe(func() { counted.On() })
+	return counted, nil
 }

@@ -50,7 +50,7 @@ func measureCache(b *testing.B, clusters int) {
 	server := apitest.Start(b, apitest.Hub(), apitest.ClusterProfile())
 	h := ocmtest.New(b, server.Config(b))
 	opts := newOptions()
-	opts.LeaderElect, opts.MetricsBindAddress = false, "0"
+	opts.LeaderElect, opts.Metrics.BindAddress = false, "0"
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	mgr, err := newManager(ctx, server.Config(b), opts)

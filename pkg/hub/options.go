@@ -98,10 +98,11 @@ type Options struct {
 	// namespace/name: the subject of the RoleBindings it makes for itself.
 	CredentialsServiceAccount string
 
-	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
-	// the server off.
+	// HealthProbeBindAddress is host:port; "0" turns the server off.
 	HealthProbeBindAddress string
-	MetricsBindAddress     string
+
+	// Metrics configures the metrics.
+	Metrics MetricsOptions
 
 	// PprofBindAddress is host:port of Go's runtime profiles, which show memory and
 	// stacks to whoever reaches it; "0" turns the server off.
@@ -143,7 +144,7 @@ func newOptions() *Options {
 		CredentialsServiceAccount:       os.Getenv("POD_NAMESPACE") + "/" + contract.ManagerServiceAccount,
 		Access:                          newAccessOptions(),
 		HealthProbeBindAddress:          ":8081",
-		MetricsBindAddress:              ":8080",
+		Metrics:                         newMetricsOptions(),
 		PprofBindAddress:                "0",
 		LeaderElect:                     true,
 		LeaderElectNamespace:            os.Getenv("POD_NAMESPACE"),
@@ -199,8 +200,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	o.Access.addFlags(flags)
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		`host:port of /healthz and /readyz; "0" turns them off`)
-	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		`host:port of /metrics; "0" turns it off`)
+	o.Metrics.addFlags(flags)
 	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress,
 		`host:port of /debug/pprof, which needs no credentials; "0" turns it off`)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "run the controllers in one replica at a time")
@@ -211,7 +211,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 // complete rewrites the addresses for net.Listen.
 func (o *Options) complete() {
 	o.HealthProbeBindAddress = kube.BindAddress(o.HealthProbeBindAddress)
-	o.MetricsBindAddress = kube.BindAddress(o.MetricsBindAddress)
+	o.Metrics.BindAddress = kube.BindAddress(o.Metrics.BindAddress)
 	o.PprofBindAddress = kube.BindAddress(o.PprofBindAddress)
 }
 
@@ -267,7 +267,7 @@ func (o *Options) validate() error {
 	o.validateCredentials(&mistakes)
 	o.Access.validate(&mistakes)
 	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
-	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
+	o.Metrics.validate(&mistakes)
 	mistakes.Address("pprof-bind-address", o.PprofBindAddress)
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
 		mistakes.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")

@@ -11,7 +11,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"good options":              {change: func(*Options) {}},
-		"servers off":               {change: func(o *Options) { o.HealthProbeBindAddress, o.MetricsBindAddress = "0", "0" }},
+		"servers off":               {change: func(o *Options) { o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0" }},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
 		"no image":                  {change: func(o *Options) { o.AgentImage = "" }},
 		"unknown pull policy": {
@@ -73,8 +73,17 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			change: func(o *Options) { o.CredentialsMode, o.CredentialsServiceAccount = "disabled", "/manager" },
 		},
 		"address without port": {
-			change: func(o *Options) { o.MetricsBindAddress = "127.0.0.1" },
+			change: func(o *Options) { o.Metrics.BindAddress = "127.0.0.1" },
 			want:   `--metrics-bind-address: "127.0.0.1" is not host:port: address 127.0.0.1: missing port in address`,
+		},
+		"certificates that are not there": {
+			change: func(o *Options) { o.Metrics.CertDir = "/nowhere" },
+			want: "--metrics-cert-dir: stat /nowhere/tls.crt: no such file or directory; " +
+				"--metrics-cert-dir: stat /nowhere/tls.key: no such file or directory",
+		},
+		"certificates for plain text": {
+			change: func(o *Options) { o.Metrics.CertDir, o.Metrics.Secure = "/nowhere", false },
+			want:   "--metrics-cert-dir: is of no use with --metrics-secure=false",
 		},
 		"profiles of memory nowhere": {
 			change: func(o *Options) { o.PprofBindAddress = "localhost" },

@@ -58,7 +58,7 @@ func startOptions(t *testing.T) *Options {
 	opts.UpstreamGates = "off"
 	opts.CredentialsServiceAccount = hubtest.Namespace + "/" + hubtest.Account
 	opts.HealthProbeBindAddress = freeAddress(t)
-	opts.MetricsBindAddress = "0"
+	opts.Metrics.BindAddress = "0"
 	apitest.Must(t, opts.validate())
 	return opts
 }

@@ -2,9 +2,11 @@ package spoke
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,12 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/cleanup"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
 )
 
 // userAgent names the agent in the API servers' logs and metrics.
@@ -46,6 +50,12 @@ func Run(ctx context.Context, opts Options) error {
 // run publishes from one spoke until ctx ends.
 func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options) error {
 	cfg = withoutProxy(cfg)
+	counts := report.NewMetrics()
+	unregister, err := register(counts)
+	if err != nil {
+		return err
+	}
+	defer unregister()
 	mgr, err := newManager(ctx, cfg, opts)
 	if err != nil {
 		return err
@@ -64,13 +74,23 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 				return cleanup.Requested(ctx, mgr.GetCache(), opts.InstallNamespace, types.UID(opts.AddonUID))
 			},
 		},
-		(&session{cfg: cfg, opts: opts}).Run,
+		(&session{cfg: cfg, opts: opts, metrics: counts}).Run,
 		mgr.GetCache(),
 	)
 	if err := assemble(ctx, mgr, all, opts); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// register has metrics served until unregister is called, unless another agent in this
+// process has registered its own, as in tests.
+func register(counts *report.Metrics) (unregister func(), err error) {
+	err = controllermetrics.Registry.Register(counts)
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		return func() {}, nil
+	}
+	return func() { controllermetrics.Registry.Unregister(counts) }, err
 }
 
 // newManager returns the outer manager. Its cache holds the clean-up marker and

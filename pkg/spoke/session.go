@@ -62,8 +62,9 @@ func (s situation) watched() []client.Object {
 
 // session runs the controllers for one situation.
 type session struct {
-	cfg  *rest.Config
-	opts Options
+	cfg     *rest.Config
+	opts    Options
+	metrics *report.Metrics
 }
 
 // Run publishes and reports until ctx ends. When it returns, no write is under
@@ -161,6 +162,7 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
 		AddonUID: types.UID(s.opts.AddonUID),
 		Hub:      hub,
+		Metrics:  s.metrics,
 	})
 }
 

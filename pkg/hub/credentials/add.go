@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
@@ -125,6 +126,9 @@ type Options struct {
 	Workers             int
 	WorkersPerNamespace int
 
+	// Metrics count what becomes of accounts; nil means that nobody counts.
+	Metrics *metrics.Metrics
+
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 
@@ -213,7 +217,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
-	c.problems = newAccountProblems(c.enqueueStatus)
+	c.problems = newAccountProblems(c.enqueueStatus, opts.Metrics)
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
@@ -416,6 +420,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		failures:      c.failures,
 		grants:        c.grants,
 		problems:      c.problems,
+		metrics:       c.opts.Metrics,
 		clock:         c.opts.Clock,
 		retry:         c.accountTrigger.EnqueueAfter,
 		released:      c.enqueueGrant,

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
 // problem is one thing that keeps an account from being copied.
@@ -23,13 +25,14 @@ type problem struct {
 // tells when the cluster's condition may change with them. It is safe for concurrent use.
 type accountProblems struct {
 	changed func(cluster string)
+	metrics *metrics.Metrics // nil: nobody counts
 
 	mu       sync.RWMutex
 	accounts map[string]map[string][]problem // by cluster and account
 }
 
-func newAccountProblems(changed func(cluster string)) *accountProblems {
-	return &accountProblems{changed: changed, accounts: map[string]map[string][]problem{}}
+func newAccountProblems(changed func(cluster string), counts *metrics.Metrics) *accountProblems {
+	return &accountProblems{changed: changed, metrics: counts, accounts: map[string]map[string][]problem{}}
 }
 
 // set records what keeps an account from being copied, or that nothing does.
@@ -41,6 +44,7 @@ func (a *accountProblems) set(account types.NamespacedName, problems []problem) 
 	}
 	a.accounts[account.Namespace][account.Name] = problems
 	a.mu.Unlock()
+	a.metrics.MoveAccount(countedAs(before, known), countedAs(problems, true))
 	if !known || !slices.Equal(before, problems) {
 		a.changed(account.Namespace)
 	}
@@ -49,12 +53,13 @@ func (a *accountProblems) set(account types.NamespacedName, problems []problem) 
 // forget drops an account that is gone with all its copies.
 func (a *accountProblems) forget(account types.NamespacedName) {
 	a.mu.Lock()
-	_, known := a.accounts[account.Namespace][account.Name]
+	before, known := a.accounts[account.Namespace][account.Name]
 	delete(a.accounts[account.Namespace], account.Name)
 	if len(a.accounts[account.Namespace]) == 0 {
 		delete(a.accounts, account.Namespace)
 	}
 	a.mu.Unlock()
+	a.metrics.MoveAccount(countedAs(before, known), "")
 	if known {
 		a.changed(account.Namespace)
 	}

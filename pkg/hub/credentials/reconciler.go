@@ -17,6 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -46,6 +47,7 @@ type Reconciler struct {
 	failures   *failures
 	grants     *grants.Grants
 	problems   *accountProblems
+	metrics    *metrics.Metrics // nil: nobody counts
 	clock      clock.PassiveClock
 	failing    kube.Lasting[types.NamespacedName] // by account
 
@@ -80,7 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	found, token, read := r.readToken(ctx, o, plan)
 	var last final
 	if read.ok() {
-		last = decideFinally(plan, found, r.clock.Now())
+		now := r.clock.Now()
+		last = decideFinally(plan, found, now)
+		r.metrics.TokenEnds(o.key, countedEnd(found, now))
 	}
 	r.operations.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
 	applied := r.apply(ctx, o, plan, last, token)

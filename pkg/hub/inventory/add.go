@@ -21,6 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
@@ -83,6 +84,9 @@ type Options struct {
 	Workers             int
 	WorkersPerNamespace int
 
+	// Metrics count what becomes of pairs and claims; nil means that nobody counts.
+	Metrics *metrics.Metrics
+
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -139,6 +143,8 @@ type inventory struct {
 	// everyTrigger feeds all pairs when the guard has changed its mind, or a kind is
 	// served again or is not. What changes together has each pair looked at once.
 	everyTrigger kube.Trigger
+
+	counting bool // whether the metrics count rejected claims
 }
 
 // Add registers the controllers and returns what knows the condition ProfilesSynced.
@@ -191,6 +197,12 @@ func (i *inventory) start(ctx context.Context) error {
 	if err := i.opts.Rule.Prepare(ctx); err != nil {
 		return err
 	}
+	if !i.counting {
+		if err := countRejected(ctx, i.mgr.GetCache(), i.opts.Metrics); err != nil {
+			return err
+		}
+		i.counting = true
+	}
 	if err := i.addPairs(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
@@ -209,7 +221,7 @@ func (i *inventory) addPairs() error {
 		Named(ControllerName).
 		WithOptions(i.queue().Controller()).
 		Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
-	b = i.routes.Watch(b, contentChanged)
+	b = i.routes.Watch(b, measured(contentChanged, i.opts.Metrics))
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}

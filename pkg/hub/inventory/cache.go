@@ -133,6 +133,7 @@ func (l Limits) trimCluster(in any) (any, error) {
 		},
 	}
 	rememberLeftOut(trimmed, append(leftOut, leftOutOf(cluster)...))
+	rememberRejected(trimmed, l.rejectedOf(cluster, len(claims)))
 	keepRegistries(trimmed, cluster)
 	return trimmed, nil
 }

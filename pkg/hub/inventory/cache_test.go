@@ -136,7 +136,8 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 						"inventory.open-cluster-management.io/left-out": `"x\n" has a name that does not print` + "\n" +
 							`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
 							"the Kubernetes version has 65 bytes, more than 64",
-						"open-cluster-management.io/image-registries": "{}",
+						"inventory.open-cluster-management.io/rejected": "Name=1,Limit=1",
+						"open-cluster-management.io/image-registries":   "{}",
 					}
 					return meta
 				}(),

@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -54,7 +55,7 @@ func (l Limits) judgeClaims(
 			times++
 		}
 		for _, claim := range sorted[:times] {
-			if problem := claimProblem(claim, times); problem != "" {
+			if _, problem := claimProblem(claim, times); problem != "" {
 				invalid = append(invalid, kube.Quote(name)+" "+problem)
 				continue
 			}
@@ -95,28 +96,30 @@ func firstProblems(problems []string) []string {
 	return problems
 }
 
-// claimProblem says why a claim cannot be a property by itself, or "". times is how
-// many claims have its name.
-func claimProblem(claim clusterv1.ManagedClusterClaim, times int) string {
+// claimProblem says why a claim cannot be a property by itself, or "", and which of the
+// metrics' reasons that is. times is how many claims have its name.
+func claimProblem(claim clusterv1.ManagedClusterClaim, times int) (reason, problem string) {
 	switch {
 	case claim.Name == "":
-		return "has no name"
+		return metrics.RejectedName, "has no name"
 	case len(claim.Name) > contract.MaxPropertyNameBytes:
-		return fmt.Sprintf("has a name of %d bytes, more than %d", len(claim.Name), contract.MaxPropertyNameBytes)
+		return metrics.RejectedName,
+			fmt.Sprintf("has a name of %d bytes, more than %d", len(claim.Name), contract.MaxPropertyNameBytes)
 	case !utf8.ValidString(claim.Name):
-		return "has a name that is not UTF-8"
+		return metrics.RejectedName, "has a name that is not UTF-8"
 	case !kube.IsPrintable(claim.Name):
-		return "has a name that does not print"
+		return metrics.RejectedName, "has a name that does not print"
 	case times > 1:
-		return fmt.Sprintf("is there %d times", times)
+		return metrics.RejectedDuplicate, fmt.Sprintf("is there %d times", times)
 	case claim.Value == "":
-		return "has no value"
+		return metrics.RejectedEmpty, "has no value"
 	case len(claim.Value) > contract.MaxPropertyValueBytes:
-		return fmt.Sprintf("has a value of %d bytes, more than %d", len(claim.Value), contract.MaxPropertyValueBytes)
+		return metrics.RejectedTooLong,
+			fmt.Sprintf("has a value of %d bytes, more than %d", len(claim.Value), contract.MaxPropertyValueBytes)
 	case !utf8.ValidString(claim.Value):
-		return "has a value that is not UTF-8"
+		return metrics.RejectedNotText, "has a value that is not UTF-8"
 	default:
-		return ""
+		return "", ""
 	}
 }
 

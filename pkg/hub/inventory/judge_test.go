@@ -79,6 +79,13 @@ func TestJudgeClaims(t *testing.T) {
 				if diff := cmp.Diff(test.leftOut, leftOut, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("left out (-want +got):\n%s", diff)
 				}
+				rejected := 0
+				for _, count := range limits.rejectedOf(clusterOf(test.claims), len(kept)) {
+					rejected += count
+				}
+				if want := len(test.claims) - len(kept); rejected != want {
+					t.Errorf("%d claims are counted as rejected, want %d", rejected, want)
+				}
 				if diff := cmp.Diff(before, test.claims); diff != "" {
 					t.Errorf("the given claims were changed (-before +after):\n%s", diff)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -18,6 +19,7 @@ import (
 type outcomes struct {
 	statusChanged func(cluster string) // nil: nobody reports it
 	reportTrigger kube.Trigger         // by namespace
+	metrics       *metrics.Metrics     // nil: nobody counts
 
 	mu    sync.RWMutex
 	pairs map[types.NamespacedName]outcome
@@ -50,6 +52,7 @@ func (o *outcomes) set(pair types.NamespacedName, value outcome) {
 	}
 	o.mu.Unlock()
 	if changed {
+		o.metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, true))
 		o.enqueueReports(pair)
 	}
 }
@@ -57,7 +60,7 @@ func (o *outcomes) set(pair types.NamespacedName, value outcome) {
 // forget drops a pair that nobody expects a profile of any more.
 func (o *outcomes) forget(pair types.NamespacedName) {
 	o.mu.Lock()
-	_, known := o.pairs[pair]
+	before, known := o.pairs[pair]
 	if known {
 		delete(o.pairs, pair)
 		o.namespaces.Delete(pair.Name, pair.Namespace)
@@ -65,6 +68,7 @@ func (o *outcomes) forget(pair types.NamespacedName) {
 	}
 	o.mu.Unlock()
 	if known {
+		o.metrics.MovePair(pair.Namespace, countedAs(before, true), metrics.Pair{})
 		o.enqueueReports(pair)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -37,6 +38,7 @@ type Reconciler struct {
 	guard      Guard
 	access     Access // nil: access providers are not ours
 	labelAllow []string
+	metrics    *metrics.Metrics
 	clock      clock.PassiveClock
 
 	outcomes     *outcomes
@@ -45,16 +47,19 @@ type Reconciler struct {
 }
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
-	return &Reconciler{
+	r := &Reconciler{
 		rule:         opts.Rule,
 		writer:       writer,
 		guard:        opts.Guard,
 		access:       opts.Access,
 		labelAllow:   opts.LabelAllow,
+		metrics:      opts.Metrics,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
 		expectations: kube.NewExpectations(),
 	}
+	r.outcomes.metrics = opts.Metrics
+	return r
 }
 
 // Reconcile makes the pair's profile what the rule and the cluster say.
@@ -93,11 +98,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if r.access != nil && len(o.Unserved) == 0 {
 		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
+	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody else was first, or the response to our own request was lost. The
 		// profile's event will show which.
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
+	}
+	if err == nil && o.Cluster != nil {
+		r.metrics.ProfileServed(pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile)
 	}
 	r.record(pair, o, selected, problems, err)
 	if kube.IsPermanent(err) && next != remove {

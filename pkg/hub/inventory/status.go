@@ -64,6 +64,10 @@ type outcome struct {
 	// why completes a sentence that begins with the cluster; empty when inPlace.
 	why string
 
+	// reason is one of the metrics' reasons, when withheld where somebody may expect a
+	// profile.
+	reason string
+
 	// properties says what of the cluster was left out of the profile, and why.
 	properties []string
 
@@ -104,6 +108,9 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 	case o.Profile != nil && !selection.IsMarked(o.Profile):
 		out.kind = leftAlone
 		out.why = "has a ClusterProfile that this addon did not make and leaves alone, although the cluster " + s.Why
+	}
+	if out.kind == withheld && len(s.Bindings) > 0 {
+		out.reason = withheldFor(o, s)
 	}
 	return out
 }

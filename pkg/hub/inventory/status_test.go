@@ -45,11 +45,11 @@ func TestOutcomeOf(t *testing.T) {
 		},
 		"withheld: a way in is not missed": {
 			o: situation(noWay), s: selection.Result{Answer: selection.No, Why: "w", Bindings: s},
-			want: outcome{kind: withheld, why: "w", bindings: s},
+			want: outcome{kind: withheld, why: "w", reason: "NotBound", bindings: s},
 		},
 		"withheld": {
 			o: situation(), s: selection.Result{Answer: selection.No, Why: "w", Bindings: s},
-			want: outcome{kind: withheld, why: "w", bindings: s},
+			want: outcome{kind: withheld, why: "w", reason: "NotBound", bindings: s},
 		},
 		"unknown": {
 			o: situation(have(ours, true)), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s, Undecided: []string{"p"}},

@@ -55,6 +55,9 @@ type Options struct {
 	// Hub is the cluster of that object. The caller starts its cache, which need not
 	// have synced.
 	Hub cluster.Cluster
+
+	// Metrics show what was reported last; nil means that nobody counts.
+	Metrics *Metrics
 }
 
 // Add adds the controller to a manager of the spoke. The manager must be stopped
@@ -73,6 +76,7 @@ func Add(mgr manager.Manager, opts Options) error {
 			problem:  opts.Problem,
 			limit:    opts.Limit,
 			addonUID: opts.AddonUID,
+			metrics:  opts.Metrics,
 			clock:    clock.RealClock{},
 			awaited:  awaited{},
 			spoke:    mgr.GetCache(),

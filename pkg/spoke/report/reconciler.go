@@ -27,6 +27,7 @@ type Reconciler struct {
 	problem  string
 	limit    Limit
 	addonUID types.UID
+	metrics  *Metrics
 	clock    clock.PassiveClock
 
 	// awaited needs no lock, because there is only one worker.
@@ -54,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	late := r.awaited.count(&seen, r.clock.Now())
+	r.metrics.show(count(seen))
 	if err := r.apply(ctx, addon, desiredCondition(seen)); err != nil {
 		return reconcile.Result{}, err
 	}

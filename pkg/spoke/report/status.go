@@ -74,10 +74,7 @@ func desiredCondition(seen observed) metav1.Condition {
 
 // compare compares properties with claims.
 func compare(seen observed) outcome {
-	claims := make(map[string]claim, len(seen.claims))
-	for _, c := range seen.claims {
-		claims[c.name] = c
-	}
+	claims := claimsByName(seen.claims)
 	result := outcome{total: len(seen.properties), cut: predictCut(seen.claims, seen.limit)}
 	for _, p := range seen.properties {
 		switch reason := whyNot(p, claims); reason {
@@ -92,6 +89,14 @@ func compare(seen observed) outcome {
 	slices.Sort(result.spokeOnly)
 	slices.Sort(result.leftOut)
 	return result
+}
+
+func claimsByName(list []claim) map[string]claim {
+	claims := make(map[string]claim, len(list))
+	for _, c := range list {
+		claims[c.name] = c
+	}
+	return claims
 }
 
 // whyNot returns why a property is not published, or "" if it is. A claim with an

@@ -1,0 +1,74 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+)
+
+// measured returns a comparison that tells the metrics when a ManagedCluster has changed,
+// before the change leads to any pair.
+func measured(
+	changed func(before, after client.Object) bool, counts *metrics.Metrics,
+) func(before, after client.Object) bool {
+	return func(before, after client.Object) bool {
+		if !changed(before, after) {
+			return false
+		}
+		counts.ClusterChanged(after.GetName(), after.GetResourceVersion())
+		return true
+	}
+}
+
+// countRejected has the metrics count the claims that are left out of the ManagedClusters
+// in a cache, from now on.
+func countRejected(ctx context.Context, informers cache.Informers, counts *metrics.Metrics) error {
+	if counts == nil {
+		return nil
+	}
+	clusters, err := informers.GetInformer(ctx, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return fmt.Errorf("caching ManagedClusters: %w", err)
+	}
+	_, err = clusters.AddEventHandler(rejectedCounter{counts})
+	return err
+}
+
+// rejectedCounter follows what is remembered on cached ManagedClusters.
+type rejectedCounter struct{ counts *metrics.Metrics }
+
+var _ toolscache.ResourceEventHandler = rejectedCounter{}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (r rejectedCounter) OnAdd(after any, _ bool) { r.count(after, 1) }
+
+// OnUpdate implements toolscache.ResourceEventHandler.
+func (r rejectedCounter) OnUpdate(before, after any) {
+	r.count(before, -1)
+	r.count(after, 1)
+}
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (r rejectedCounter) OnDelete(before any) {
+	if missed, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
+		before = missed.Obj
+	}
+	r.count(before, -1)
+}
+
+func (r rejectedCounter) count(object any, sign int) {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok {
+		return
+	}
+	for reason, count := range rejectedBefore(cluster) {
+		r.counts.RejectClaims(reason, sign*count)
+	}
+}

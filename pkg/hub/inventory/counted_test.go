@@ -1,0 +1,221 @@
+package inventory
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+)
+
+// shows checks the series of one of the metrics that are not zero.
+func shows(t *testing.T, when string, counts *metrics.Metrics, name string, want map[string]float64) {
+	t.Helper()
+	if diff := cmp.Diff(want, apitest.Shown(t, counts, "cluster_inventory_"+name)); diff != "" {
+		t.Errorf("%s, %s (-want +got):\n%s", when, name, diff)
+	}
+}
+
+func clusterOf(claims []clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
+}
+
+func TestEveryOutcomeCountsAsOneThing(t *testing.T) {
+	tests := map[outcomeKind]metrics.Pair{
+		withheld:  {Withheld: "NotPlaced"},
+		inPlace:   {State: "Synced"},
+		undecided: {State: "SelectionUnknown"},
+		doubtful:  {State: "SelectionUnknown"},
+		foreign:   {State: "ForeignProfile"},
+		leftAlone: {State: "LeftAlone"},
+		failed:    {State: "WriteFailed"},
+	}
+	for kind, want := range tests {
+		if got := countedAs(outcome{kind: kind, reason: "NotPlaced"}, true); got != want {
+			t.Errorf("kind %d counts as %+v, want %+v", kind, got, want)
+		}
+		if got := countedAs(outcome{kind: kind}, false); got != (metrics.Pair{}) {
+			t.Errorf("without an outcome: %+v", got)
+		}
+	}
+}
+
+func TestRejectedClaimsByReason(t *testing.T) {
+	claims := []clusterv1.ManagedClusterClaim{
+		claim("", "1"), claim(strings.Repeat("n", 300), "1"), claim("a\x1b", "1"), claim("twice", "1"), claim("twice", "2"),
+		claim("empty", ""), claim("long", strings.Repeat("v", 2000)), claim("binary", "\xff"),
+		claim("a", "1"), claim("b", "2"), claim("c", "3"), claim("d", "4"),
+	}
+	limits := Limits{Properties: 2, PropertyBytes: 100}
+	kept, _ := limits.judgeClaims(claims)
+	want := map[string]int{"Name": 3, "Duplicate": 2, "Empty": 1, "TooLong": 1, "NotText": 1, "Limit": 2}
+	if diff := cmp.Diff(want, limits.rejectedOf(clusterOf(claims), len(kept))); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+	cached := &clusterv1.ManagedCluster{}
+	rememberRejected(cached, want)
+	if diff := cmp.Diff(want, limits.rejectedOf(cached, 0)); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+	const wild = "Limit=999999999,Empty=-3,x=7,Name=,=,Duplicate=2"
+	cached.Annotations[annotationRejected] = wild
+	again := &clusterv1.ManagedCluster{}
+	rememberRejected(again, rejectedBefore(cached))
+	if got := again.Annotations[annotationRejected]; got != "Duplicate=2,Limit=100000" {
+		t.Errorf("what a spoke wrote becomes %q", got)
+	}
+}
+
+// TestRejectedClaimsAreCountedOncePerCluster: as clusters come, change and go, also if
+// their going was missed.
+func TestRejectedClaimsAreCountedOncePerCluster(t *testing.T) {
+	counts := metrics.New(metrics.Options{})
+	counter := rejectedCounter{counts}
+	cluster := func(claims ...clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
+		return asCached(clusterOf(claims))
+	}
+	first, second := cluster(claim("a", ""), claim("b", "")), cluster(claim("c", ""), claim("d", "\xff"))
+	counter.OnAdd(first, true)
+	counter.OnAdd(second, false)
+	shows(t, "two clusters", counts, "properties_rejected", map[string]float64{"Empty": 3, "NotText": 1})
+	fixed := cluster(claim("a", ""), claim("b", "1"))
+	counter.OnUpdate(first, fixed)
+	shows(t, "one claim was fixed", counts, "properties_rejected", map[string]float64{"Empty": 2, "NotText": 1})
+	counter.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "first", Obj: fixed})
+	counter.OnDelete(second)
+	shows(t, "both are gone", counts, "properties_rejected", map[string]float64{})
+}
+
+// TestWhyAPairIsWithheldIsCounted steps a pair through what the rule may say no to.
+func TestWhyAPairIsWithheldIsCounted(t *testing.T) {
+	tests := map[string]struct {
+		prepare func(*stepper)
+		want    string
+	}{
+		"unbound":        {withdraw, "NotBound"},
+		"without addon":  {func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) }, "AddonMissing"},
+		"not accepted":   {func(s *stepper) { apitest.Edit(s, s.c, unaccept) }, "ClusterNotAccepted"},
+		"not chosen":     {func(s *stepper) { s.Placement(s.ns, "view", "another") }, "NotPlaced"},
+		"no Placement":   {requirePlacement, "PlacementMissing"},
+		"being detached": {func(s *stepper) { holdCluster(s); s.MustDelete(s.c) }, "ClusterDetaching"},
+		"addon removed": {func(s *stepper) {
+			addon := ocmtest.Addon(s.c.Name)
+			apitest.Edit(s, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/hold"} })
+			s.MustDelete(addon)
+			s.T.Cleanup(func() {
+				apitest.Edit(s, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = nil })
+			})
+		}, "AddonRemoving"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStepper(t, mapHub)
+			counts := metrics.New(metrics.Options{})
+			s.r.metrics, s.r.outcomes.metrics = counts, counts
+			s.mustStep(post, patchStatus)
+			shows(t, "published", counts, "profiles", map[string]float64{"Synced": 1})
+			s.later(time.Hour)
+			test.prepare(s)
+			for range 2 { // an absence must last for a second
+				if _, err := s.step(); err != nil {
+					t.Fatal(err)
+				}
+				s.later(2 * time.Second)
+			}
+			shows(t, "withheld", counts, "profiles", map[string]float64{})
+			shows(t, "withheld", counts, "withheld", map[string]float64{test.want: 1})
+		})
+	}
+}
+
+func unaccept(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }
+
+func requirePlacement(s *stepper) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}}
+	apitest.Edit(s, namespace, func(n *corev1.Namespace) {
+		n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+	})
+}
+
+func holdCluster(s *stepper) {
+	apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"example.com/hold"} })
+	s.T.Cleanup(func() {
+		apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
+	})
+}
+
+// TestMetricsFollowTheHub runs the inventory in a manager: counts and delays come from
+// what happens, and no metric costs a write.
+func TestMetricsFollowTheHub(t *testing.T) {
+	w := newWorld(t, wiredHub.Config(t))
+	t.Cleanup(func() { clearHub(w) })
+	counts := metrics.New(metrics.Options{ByNamespace: true})
+	set := w.ExclusiveSet("set")
+	ns := w.Namespace("team", nil)
+	w.Bind(ns, set.Name)
+	cluster := w.Cluster("c", ocmtest.InSet(set.Name), claim("a", "1"), claim("empty", ""))
+	wire := &apitest.Wire{}
+	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}, Metrics: counts})
+	w.whole(ns, cluster.Name)
+	eventually := func(name string, want map[string]float64) {
+		t.Helper()
+		w.Eventually("the metric "+name, func() string {
+			return cmp.Diff(want, apitest.Shown(t, counts, "cluster_inventory_"+name))
+		})
+	}
+	eventually("profiles", map[string]float64{ns + " Synced": 1})
+	eventually("properties_rejected", map[string]float64{"Empty": 1})
+	if delay := apitest.Shown(t, counts, "cluster_inventory_profile_delay_seconds"); delay["count"] != 0 {
+		t.Errorf("a birth counts as a change: %v", delay)
+	}
+
+	wire.Reset()
+	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("a", "2")}
+	})
+	w.Eventually("the change is measured", func() string {
+		delay := apitest.Shown(t, counts, "cluster_inventory_profile_delay_seconds")
+		return cmp.Diff(1., delay["count"])
+	})
+	eventually("properties_rejected", map[string]float64{})
+	if diff := cmp.Diff([]string{patchStatus}, wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+
+	w.MustDelete(w.Profile(ns, cluster.Name)) // it is made anew, which is no change of the cluster
+	w.Eventually("the profile is back", func() string {
+		if profile := w.Profile(ns, cluster.Name); profile == nil || len(profile.Status.Properties) == 0 {
+			return "it is not whole yet"
+		}
+		return ""
+	})
+	apitest.Edit(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, func(n *corev1.Namespace) {
+		n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
+	})
+	eventually("withheld", map[string]float64{ns + " PlacementMissing": 1})
+	eventually("profiles", map[string]float64{})
+	if delay := apitest.Shown(t, counts, "cluster_inventory_profile_delay_seconds"); delay["count"] != 1 {
+		t.Errorf("delays were measured without a change: %v", delay)
+	}
+}
+
+// BenchmarkCounting is what one outcome costs.
+func BenchmarkCounting(b *testing.B) {
+	o := newOutcomes()
+	o.metrics = metrics.New(metrics.Options{})
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	for i := range b.N {
+		o.set(pair, outcome{kind: outcomeKind(i % 2)})
+	}
+}

@@ -1,0 +1,55 @@
+package inventory
+
+import (
+	"slices"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// countedAs is what a pair with an outcome counts as; known is false for one without.
+func countedAs(out outcome, known bool) metrics.Pair {
+	if !known {
+		return metrics.Pair{}
+	}
+	switch out.kind {
+	case inPlace:
+		return metrics.Pair{State: contract.ReasonSynced}
+	case undecided, doubtful:
+		return metrics.Pair{State: contract.ReasonSelectionUnknown}
+	case foreign:
+		return metrics.Pair{State: contract.ReasonForeignProfile}
+	case leftAlone:
+		return metrics.Pair{State: metrics.StateLeftAlone}
+	case failed:
+		return metrics.Pair{State: contract.ReasonWriteFailed}
+	default:
+		return metrics.Pair{Withheld: out.reason}
+	}
+}
+
+// restsOnPlacements is among what a No rests on if Placements are why.
+const restsOnPlacements = "placements.cluster.open-cluster-management.io"
+
+// withheldFor is why a pair must have no profile, in the order in which the rule looks.
+func withheldFor(o observed, s selection.Result) string {
+	switch {
+	case o.Cluster == nil:
+		return metrics.WithheldClusterMissing
+	case o.Cluster.DeletionTimestamp != nil:
+		return metrics.WithheldClusterDetaching
+	case !o.Cluster.Spec.HubAcceptsClient:
+		return metrics.WithheldClusterNotAccepted
+	case o.Addon == nil:
+		return metrics.WithheldAddonMissing
+	case o.Addon.DeletionTimestamp != nil:
+		return metrics.WithheldAddonRemoving
+	case s.ByPlacement:
+		return metrics.WithheldNotPlaced
+	case slices.Contains(s.Rests, restsOnPlacements):
+		return metrics.WithheldPlacementMissing
+	default:
+		return metrics.WithheldNotBound
+	}
+}

@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// tally counts things by what they are now. Whoever holds the things says how each of
+// them changes. It is a prometheus.Collector.
+type tally struct {
+	desc        *prometheus.Desc
+	byNamespace bool
+
+	mu     sync.Mutex
+	counts map[series]int
+}
+
+// series is what is counted together.
+type series struct{ namespace, value string }
+
+// newTally returns a tally with a label of these values, which are shown from the first
+// unless namespaces tell them apart.
+func newTally(name, help, label string, byNamespace bool, values []string) *tally {
+	labels := []string{label}
+	if byNamespace {
+		labels = []string{"namespace", label}
+	}
+	t := &tally{
+		desc:        prometheus.NewDesc(prefix+name, help, labels, nil),
+		byNamespace: byNamespace,
+		counts:      map[series]int{},
+	}
+	for _, value := range values {
+		if !byNamespace {
+			t.counts[series{value: value}] = 0
+		}
+	}
+	return t
+}
+
+// move counts a thing as something else; "" is nothing.
+func (t *tally) move(namespace, before, after string) {
+	if before == after {
+		return
+	}
+	if before != "" {
+		t.add(namespace, before, -1)
+	}
+	if after != "" {
+		t.add(namespace, after, 1)
+	}
+}
+
+// add changes a count.
+func (t *tally) add(namespace, value string, more int) {
+	of := series{value: value}
+	if t.byNamespace {
+		of.namespace = namespace
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[of] += more
+	if t.byNamespace && t.counts[of] == 0 {
+		delete(t.counts, of) // the namespace may be gone
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (t *tally) Describe(into chan<- *prometheus.Desc) { into <- t.desc }
+
+// Collect implements prometheus.Collector.
+func (t *tally) Collect(into chan<- prometheus.Metric) {
+	t.mu.Lock()
+	counts := maps.Clone(t.counts)
+	t.mu.Unlock()
+	for of, count := range counts {
+		labels := []string{of.value}
+		if t.byNamespace {
+			labels = []string{of.namespace, of.value}
+		}
+		into <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, float64(count), labels...)
+	}
+}

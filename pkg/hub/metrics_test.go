@@ -1,0 +1,104 @@
+package hub
+
+import (
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
+)
+
+// scrape reads metrics with a token, or none, believing any certificate unless it is given
+// a CA. No answer is code 0.
+func scrape(t *testing.T, url, token string, ca []byte) (code int, text string) {
+	t.Helper()
+	trust := rest.TLSClientConfig{Insecure: len(ca) == 0, CAData: ca}
+	as, err := rest.HTTPClientFor(&rest.Config{BearerToken: token, TLSClientConfig: trust})
+	apitest.Must(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", http.NoBody)
+	apitest.Must(t, err)
+	resp, err := as.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
+	server := apitest.Start(t, apitest.Hub())
+	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
+	hubtest.Install(w, "metrics: {readers: [{namespace: default, name: reader}]}", hubtest.Rights)
+	tokenOf := func(name string) string {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		w.MustCreate(account)
+		request := &authenticationv1.TokenRequest{}
+		apitest.Must(t, w.SubResource("token").Create(t.Context(), account, request))
+		return request.Status.Token
+	}
+	reader, other := tokenOf("reader"), tokenOf("other")
+	// The manager acts with the rights that the chart gives it.
+	manager := server.User(t, hubtest.User)
+	start := func(more ...string) (address string, stop func()) {
+		address = freeAddress(t)
+		return address, hubtest.Start(t, manager, append(more, "--metrics-bind-address="+address)...).Stop
+	}
+	served := func(url, token string, ca []byte) {
+		t.Helper()
+		w.Eventually("the metrics of "+url, func() string {
+			code, text := scrape(t, url, token, ca)
+			if code != http.StatusOK || !strings.Contains(text, "\ncluster_inventory_build_info{") ||
+				!strings.Contains(text, "\ncluster_inventory_profiles{state=\"Synced\"} 0") {
+				return text[:min(len(text), 300)]
+			}
+			return ""
+		})
+	}
+
+	address, stop := start()
+	served("https://"+address, reader, nil)
+	// A token that the hub does not know is an error of the request to the hub.
+	for who, want := range map[string]int{
+		"": http.StatusUnauthorized, "x.y.z": http.StatusInternalServerError, other: http.StatusForbidden,
+	} {
+		if code, text := scrape(t, "https://"+address, who, nil); code != want || strings.Contains(text, "cluster_inventory") {
+			t.Errorf("got %d %s, want %d", code, text, want)
+		}
+	}
+	if code, text := scrape(t, "http://"+address, reader, nil); code == http.StatusOK || strings.Contains(text, "cluster_inventory") {
+		t.Errorf("in plain text: %d %s", code, text)
+	}
+	stop()
+
+	// Whoever wants to verify the server gives it a certificate.
+	ca := certtest.NewCA(t, "metrics", time.Now().Add(time.Hour))
+	dir := t.TempDir()
+	serving := certtest.Issue(t, ca, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	apitest.Must(t, os.WriteFile(filepath.Join(dir, "tls.crt"), serving.PEM(), 0o600))
+	apitest.Must(t, os.WriteFile(filepath.Join(dir, "tls.key"), serving.KeyPEM(t), 0o600))
+	address, stop = start("--metrics-cert-dir=" + dir)
+	served("https://"+address, reader, ca.PEM())
+	stop()
+
+	address, stop = start("--metrics-secure=false")
+	served("http://"+address, "", nil)
+	stop()
+}

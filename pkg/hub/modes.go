@@ -1,0 +1,52 @@
+package hub
+
+import (
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// The metrics show which of upstream's writers are on as those see it who ask.
+
+// countedProxyGate tells the metrics what it answers.
+type countedProxyGate struct {
+	*upstream.ProxyGate
+	counts *metrics.Metrics
+}
+
+// Verdict implements access.ProxyGate.
+func (g countedProxyGate) Verdict() (on bool, problem string) {
+	on, problem = g.ProxyGate.Verdict()
+	g.counts.Upstream(metrics.WriterClusterProxy, modeOf(on, !on && problem != ""))
+	return on, problem
+}
+
+// countedSyncer tells the metrics what it answers.
+type countedSyncer struct {
+	*upstream.Syncer
+	counts *metrics.Metrics
+}
+
+// On implements credentials.UpstreamSyncer.
+func (s countedSyncer) On() bool {
+	on := s.Syncer.On()
+	s.counts.Upstream(metrics.WriterServiceAccount, modeOf(on, s.Unknown() != ""))
+	return on
+}
+
+// countVerdict tells the metrics what the gate of OCM's own profiles answers.
+func countVerdict(verdict upstream.Verdict, counts *metrics.Metrics) {
+	on := verdict.Reason == contract.ReasonUpstreamGateOn
+	counts.Upstream(metrics.WriterRegistration, modeOf(on, !on && !verdict.Allowed))
+}
+
+func modeOf(on, unknown bool) metrics.Mode {
+	switch {
+	case unknown:
+		return metrics.Unknown
+	case on:
+		return metrics.On
+	default:
+		return metrics.Off
+	}
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// What has become of a property, in the metrics.
+const (
+	statePublished = "Published"
+	stateCutOff    = "CutOff"
+	stateSpokeOnly = "SpokeOnly"
+	stateLeftOut   = "LeftOut"
+)
+
+func states() []string { return []string{statePublished, stateCutOff, stateSpokeOnly, stateLeftOut} }
+
+// Metrics are the agent's own, as of its last report; docs/metrics.md has the table of
+// them. It is a prometheus.Collector. A nil one counts nothing.
+type Metrics struct {
+	properties *prometheus.GaugeVec
+	build      prometheus.Collector
+}
+
+var _ prometheus.Collector = &Metrics{}
+
+// NewMetrics returns metrics of nothing yet.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		properties: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "cluster_inventory_agent_properties",
+			Help: "ClusterProperties of the cluster by what has become of them.",
+		}, []string{"state"}),
+		build: kube.BuildInfo("cluster_inventory_agent_build_info", "Of which version the agent is; always 1."),
+	}
+	m.show(nil)
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(into chan<- *prometheus.Desc) {
+	m.properties.Describe(into)
+	m.build.Describe(into)
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(into chan<- prometheus.Metric) {
+	m.properties.Collect(into)
+	m.build.Collect(into)
+}
+
+// show shows how many properties are in each state.
+func (m *Metrics) show(counts map[string]int) {
+	if m == nil {
+		return
+	}
+	for _, state := range states() {
+		m.properties.WithLabelValues(state).Set(float64(counts[state]))
+	}
+}
+
+// count says what has become of the properties.
+func count(seen observed) map[string]int {
+	claims := claimsByName(seen.claims)
+	beyond := predictCut(seen.claims, seen.limit).ours
+	counts := map[string]int{}
+	for _, p := range seen.properties {
+		switch whyNot(p, claims) {
+		case "":
+			if _, isCut := slices.BinarySearch(beyond, p.Name); isCut {
+				counts[stateCutOff]++
+			} else {
+				counts[statePublished]++
+			}
+		case string(property.ObstacleSpokeOnly):
+			counts[stateSpokeOnly]++
+		default:
+			counts[stateLeftOut]++
+		}
+	}
+	return counts
+}
