@@ -58,12 +58,15 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ClusterRole /open-cluster-management:cluster-inventory:agent-on-hub",
 		"ClusterRole /open-cluster-management:cluster-inventory:credentials",
 		"ClusterRole /open-cluster-management:cluster-inventory:manager",
+		"ClusterRole /open-cluster-management:cluster-inventory:metrics",
+		"ClusterRole /open-cluster-management:cluster-inventory:metrics-reader",
 		"ClusterRole /open-cluster-management:cluster-inventory:token-source",
 		"ClusterRole /open-cluster-management:cluster-inventory:token-target",
 		"ClusterRole /open-cluster-management:cluster-inventory:uninstall",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:credentials",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:access",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:manager",
+		"ClusterRoleBinding /open-cluster-management:cluster-inventory:metrics",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:uninstall",
 		"ConfigMap inventory-system/cluster-inventory-access-ca",
 		"Deployment inventory-system/cluster-inventory-manager",
@@ -75,6 +78,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"RoleBinding inventory-system/cluster-inventory-access",
 		"RoleBinding inventory-system/cluster-inventory-manager",
 		"RoleBinding open-cluster-management-addon/cluster-inventory-cluster-proxy",
+		"Service inventory-system/cluster-inventory-metrics",
 		"ServiceAccount inventory-system/cluster-inventory-manager",
 		"ServiceAccount inventory-system/cluster-inventory-uninstall",
 		"ValidatingAdmissionPolicy /cluster-inventory-addons",
@@ -121,6 +125,21 @@ func TestWhatIsInstalled(t *testing.T) {
 		},
 		"a configuration that is there already": {
 			values: "agent: {existingConfig: {namespace: fleet, name: mine}}",
+		},
+		"everything that monitors": {
+			values: `
+metrics:
+  readers: [{namespace: monitoring, name: prometheus}]
+  serviceMonitor: {enabled: true}
+  rules: {enabled: true}
+  dashboard: {enabled: true}
+`,
+			also: []string{
+				"ClusterRoleBinding /open-cluster-management:cluster-inventory:metrics-reader",
+				"ConfigMap inventory-system/cluster-inventory-dashboard",
+				"PrometheusRule inventory-system/cluster-inventory",
+				"ServiceMonitor inventory-system/cluster-inventory",
+			},
 		},
 		"several managers": {
 			values: "replicas: 3",
@@ -367,6 +386,7 @@ access:
     configuration: mine
     url: https://proxy.example.com/p
     caBundle: "-----BEGIN CERTIFICATE-----"
+metrics: {certificateSecret: serving, byNamespace: true}
 logLevel: 4
 uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
@@ -395,6 +415,9 @@ podAnnotations: {a: b}
 		"--leader-elect=true",
 		"--health-probe-bind-address=$(POD_IP):8081",
 		"--metrics-bind-address=$(POD_IP):8080",
+		"--metrics-secure=true",
+		"--metrics-cert-dir=/etc/cluster-inventory/metrics",
+		"--metrics-by-namespace",
 		"--pprof-bind-address=127.0.0.1:6060",
 		"-v=4",
 	}
@@ -507,14 +530,18 @@ func TestSchemaRejects(t *testing.T) {
 			values: `image: {repository: "example.com/a@sha256:00"}`,
 			want:   "image/repository",
 		},
-		"no workers":                 {values: "workers: {total: 0}", want: "workers/total"},
-		"no workers in a namespace":  {values: "workers: {perNamespace: 0}", want: "workers/perNamespace"},
-		"profiles for everybody":     {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
-		"a timeout of no time":       {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
-		"no time for the Job":        {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
-		"a timeout without unit":     {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
-		"a timeout that is a number": {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
-		"gates said to be on":        {values: "upstreamGates: on", want: "upstreamGates"},
+		"no workers":                {values: "workers: {total: 0}", want: "workers/total"},
+		"no workers in a namespace": {values: "workers: {perNamespace: 0}", want: "workers/perNamespace"},
+		"a reader of metrics without a namespace": {
+			values: "metrics: {readers: [{name: prometheus}]}", want: "metrics/readers/0",
+		},
+		"metrics that are secure in words": {values: "metrics: {secure: partly}", want: "metrics/secure"},
+		"profiles for everybody":           {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
+		"a timeout of no time":             {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
+		"no time for the Job":              {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
+		"a timeout without unit":           {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
+		"a timeout that is a number":       {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
+		"gates said to be on":              {values: "upstreamGates: on", want: "upstreamGates"},
 		"no role to look at": {
 			values: `upstreamRegistrationClusterRole: ""`,
 			want:   "upstreamRegistrationClusterRole",
