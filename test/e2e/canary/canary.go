@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,20 +148,5 @@ func accounts() *unstructured.UnstructuredList {
 	return list
 }
 
-// Metrics looks through what a process serves of metrics.
-func (s *Search) Metrics(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return errors.Join(err, s.in(url, text))
-}
+// Text looks through a text that people or programs read, such as metrics.
+func (s *Search) Text(where, text string) error { return s.in(where, []byte(text)) }

@@ -41,7 +41,7 @@ func noTokenAnywhere(t *testing.T) {
 		found = append(found, Tokens.Objects(ctx, ClientOf(t, cluster)))
 	}
 	if installedWith != nil {
-		found = append(found, Tokens.Metrics(ctx, "http://"+ManagerPod(ctx, t).Status.PodIP+":8080/metrics"))
+		found = append(found, Tokens.Text("the manager's metrics", ManagerMetrics(ctx, t)))
 	}
 	if err := errors.Join(found...); err != nil {
 		t.Error(err)
