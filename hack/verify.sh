@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks in a copy of the tree that derived files are up to date and go.mod files are
-# tidy. It never changes the tree itself.
+# tidy, and tests alerts and dashboard. It never changes the tree itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,8 +20,10 @@ new=$(cd "$copy" && find . -type f | sed 's|^\./||' | while IFS= read -r file; d
 
 # Without test/fleet/tools: tidying it downloads everything that the tests of Kubernetes
 # need. The fleet builds it, which is enough.
-for dir in . test/fleet test/e2e hack/tools/*/; do
+for dir in . test/fleet test/e2e test/monitoring hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
+echo "verify: alerts and dashboard, with Prometheus' engine"
+(cd test/monitoring && go test ./...) || { echo "verify: go test in test/monitoring fails" >&2; exit 1; }
 echo "verify: ok"

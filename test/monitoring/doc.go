@@ -1,0 +1,7 @@
+// Package monitoring tests the chart's alerts and dashboard with Prometheus' own engine,
+// and draws the dashboard from what was scraped.
+//
+// It is a module of its own because Prometheus has many dependencies. It uses only the
+// packages that parse and evaluate: the storage is a map, and the "for" of an alert is
+// counted here, as Prometheus' manager of rules counts it.
+package monitoring
