@@ -59,7 +59,18 @@ func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
 	manager := server.User(t, hubtest.User)
 	start := func(more ...string) (address string, stop func()) {
 		address = freeAddress(t)
-		return address, hubtest.Start(t, manager, append(more, "--metrics-bind-address="+address)...).Stop
+		program := hubtest.Start(t, manager, append(more, "-v=10", "--metrics-bind-address="+address)...)
+		return address, func() {
+			t.Helper()
+			program.Stop()
+			signature := reader[strings.LastIndex(reader, ".")+1:] // it is in no other text
+			if !strings.Contains(program.Log(), "tokenreviews") && len(more) == 0 {
+				t.Error("at this verbosity, the log does not mention the reviews")
+			}
+			if strings.Contains(program.Log(), signature) {
+				t.Error("the token of who reads the metrics is in the log")
+			}
+		}
 	}
 	served := func(url, token string, ca []byte) {
 		t.Helper()
@@ -75,9 +86,8 @@ func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
 
 	address, stop := start()
 	served("https://"+address, reader, nil)
-	// A token that the hub does not know is an error of the request to the hub.
 	for who, want := range map[string]int{
-		"": http.StatusUnauthorized, "x.y.z": http.StatusInternalServerError, other: http.StatusForbidden,
+		"": http.StatusUnauthorized, "x.y.z": http.StatusUnauthorized, other: http.StatusForbidden,
 	} {
 		if code, text := scrape(t, "https://"+address, who, nil); code != want || strings.Contains(text, "cluster_inventory") {
 			t.Errorf("got %d %s, want %d", code, text, want)

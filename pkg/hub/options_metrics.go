@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -66,7 +65,7 @@ func (o *MetricsOptions) server() metricsserver.Options {
 	if o.Secure {
 		options.SecureServing = true
 		options.CertDir = o.CertDir
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = reviewed
 		// Nobody who scrapes needs more than one request at a time.
 		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}

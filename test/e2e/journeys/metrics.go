@@ -56,7 +56,6 @@ func scraper(ctx context.Context, t *testing.T) *http.Client {
 			t.Fatal(err)
 		}
 	}
-	// The manager remembers a refusal for half a minute.
 	apitest.Within(t, Eventually, "the hub lets the scraper read metrics", func(ctx context.Context) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:                  "system:serviceaccount:" + reader.Namespace + ":" + reader.Name,

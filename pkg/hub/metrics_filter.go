@@ -1,0 +1,89 @@
+package hub
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// reviewer asks the hub who reads the metrics, and whether they may. controller-runtime has
+// a filter that does the same, but client-go logs its requests from verbosity 8 on, and the
+// token with them.
+type reviewer struct {
+	tokens authenticationclient.TokenReviewInterface
+	access authorizationclient.SubjectAccessReviewInterface
+}
+
+// reviewed is a provider of the metrics server's filter.
+func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+	authentication, err := authenticationclient.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	authorization, err := authorizationclient.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	r := reviewer{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews()}
+	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			code, err := r.review(req)
+			switch {
+			case err != nil:
+				log.Error(err, "Asking the hub who reads the metrics failed")
+				http.Error(w, "asking the hub failed", code)
+			case code != http.StatusOK:
+				http.Error(w, http.StatusText(code), code)
+			default:
+				next.ServeHTTP(w, req)
+			}
+		}), nil
+	}, nil
+}
+
+// review returns the code of the answer.
+func (r reviewer) review(req *http.Request) (code int, err error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
+		return http.StatusUnauthorized, nil
+	}
+	ctx := kube.WithoutBodies(req.Context())
+	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
+	}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return http.StatusInternalServerError, err
+	case !who.Status.Authenticated:
+		return http.StatusUnauthorized, nil
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	may, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{
+			Path: req.URL.Path, Verb: strings.ToLower(req.Method),
+		},
+	}}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return http.StatusInternalServerError, err
+	case !may.Status.Allowed:
+		return http.StatusForbidden, nil
+	default:
+		return http.StatusOK, nil
+	}
+}
