@@ -128,8 +128,13 @@ const (
 	// that may pass by itself counts once it has lasted for half a minute.
 	ReasonWriteFailed = "WriteFailed"
 
+	// ReasonContested: somebody else keeps changing a ClusterProfile, or a copy of a
+	// token, so this addon puts it right at a bounded rate (status False).
+	ReasonContested = "Contested"
+
 	// ReasonUpstreamGateOn: Open Cluster Management's own ClusterProfile
-	// feature gate is on, so this addon writes no profiles (status False).
+	// feature gate is on, so this addon writes nothing but access providers to
+	// profiles (status False).
 	ReasonUpstreamGateOn = "UpstreamGateOn"
 
 	// ReasonUpstreamGateUnknown: whether that gate is on cannot be determined,
@@ -172,7 +177,8 @@ const (
 	ReasonNameTooLong = "NameTooLong"
 
 	// ReasonForeignSecret: a Secret with the copy's name exists that this addon
-	// did not create; it was left alone (status False).
+	// did not create, and that is not a copy of managed-serviceaccount's own syncer
+	// which it may take over; it was left alone (status False).
 	ReasonForeignSecret = "ForeignSecret"
 
 	// ReasonInvalidSource: the account's status names no Secret of its own, or
@@ -192,7 +198,7 @@ const (
 	// (status False).
 	ReasonCopyFailed = "CopyFailed"
 
-	// ReasonSelectionUnknown is a reason of this condition, too: whether a
-	// namespace selects the cluster cannot be determined; existing copies stay
-	// (status Unknown).
+	// ReasonContested and ReasonSelectionUnknown are reasons of this condition, too:
+	// somebody else keeps changing a copy (status False), and whether a namespace
+	// selects the cluster cannot be determined; existing copies stay (status Unknown).
 )

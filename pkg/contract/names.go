@@ -133,6 +133,11 @@ const (
 	// charts/managed-serviceaccount/templates/clusterrole.yaml).
 	UpstreamSyncerClusterRole = "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"
 
+	// LabelUpstreamSynced is on every Secret that upstream's syncer has written. Its value
+	// is the Secret's name (managed-serviceaccount
+	// pkg/addon/manager/controller/clusterprofile_cred_syncer.go).
+	LabelUpstreamSynced = "authentication.open-cluster-management.io/synced-from"
+
 	// AnnotationSyncToNamespaces on a ManagedServiceAccount lists the namespaces
 	// that its token is copied to, comma-separated.
 	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"

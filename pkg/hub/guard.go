@@ -18,7 +18,9 @@ import (
 // profiles.
 type profileGuard struct {
 	reader client.Reader
-	gate   *upstream.RegistrationGate
+	gate   interface {
+		Verdict(ctx context.Context) (upstream.Verdict, error)
+	}
 	counts *metrics.Metrics
 }
 
@@ -28,22 +30,24 @@ func guardObjects() []client.Object {
 }
 
 // Verdict asks upstream's gate first: profiles that upstream owns are not ours to
-// keep either.
+// keep either. Their access providers are: OCM's registration controller, which owns the
+// rest, leaves them alone.
 func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, error) {
 	gate, err := g.gate.Verdict(ctx)
 	if err != nil {
 		return inventory.GuardVerdict{}, err
 	}
 	countVerdict(gate, g.counts)
-	if !gate.Allowed {
-		return inventory.GuardVerdict{Reason: gate.Reason, Message: gate.Message}, nil
-	}
 	kept, why, err := uninstall.ProfilesKept(ctx, g.reader)
-	if err != nil {
+	switch {
+	case err != nil:
 		return inventory.GuardVerdict{}, err
-	}
-	if kept {
+	case !gate.Allowed:
+		isUpstreams := gate.Reason == contract.ReasonUpstreamGateOn
+		return inventory.GuardVerdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && !kept}, nil
+	case kept:
 		return inventory.GuardVerdict{Reason: contract.ReasonProfilesKept, Message: why}, nil
+	default:
+		return inventory.GuardVerdict{Allowed: true}, nil
 	}
-	return inventory.GuardVerdict{Allowed: true}, nil
 }

@@ -12,6 +12,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 )
 
@@ -71,6 +72,49 @@ func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
 		has(theirs)
 		if diff := cmp.Diff([]inventoryv1alpha1.AccessProvider{others}, s.mine().Status.CredentialProviders); diff != "" {
 			t.Errorf("deprecated credential providers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// OCM's own controller keeps the profile, but for its access providers. Those are kept
+// beside it, and nothing else.
+func TestAccessProvidersAreKeptInAProfileOfOCMs(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		given := &givenAccess{}
+		s.r.access = given
+		allowed := true
+		s.r.guard = GuardFunc(func(context.Context) (GuardVerdict, error) {
+			return GuardVerdict{Reason: "UpstreamGateOn", Access: allowed}, nil
+		})
+		says := func(provider *inventoryv1alpha1.AccessProvider) {
+			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: provider}}
+		}
+		proxy := throughProxy([]byte("CA"), s.c.Name)
+		says(&proxy)
+		s.settled() // it makes no profile
+
+		planted := s.plant("open-cluster-management")
+		s.mustStep(patchStatus)
+		want := planted.DeepCopy()
+		want.Status.AccessProviders = append([]inventoryv1alpha1.AccessProvider{proxy}, planted.Status.AccessProviders...)
+		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile (-want +got):\n%s", diff)
+		}
+		s.settled()
+		if _, known := s.r.outcomes.get(s.pair); known {
+			t.Error("the pair has an outcome")
+		}
+
+		allowed = false // as when it is not known whose the profile is
+		says(nil)
+		s.settled()
+		allowed = true
+		withdraw(s) // the cluster is not published there any more, which OCM's controller sees to
+		s.settled()
+		s.bindingSays(ocmtest.Condition("Bound", "True", "R", ""))
+		s.mustStep(patchStatus)
+		if diff := cmp.Diff(planted, s.mine(), sameProfile); diff != "" {
+			t.Errorf("profile without a way in (-want +got):\n%s", diff)
 		}
 	})
 }

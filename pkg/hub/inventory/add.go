@@ -120,6 +120,10 @@ type GuardVerdict struct {
 	Allowed bool
 	Reason  string
 	Message string
+
+	// Access allows access providers to be written to profiles that are there although
+	// nothing else may be written: whoever writes the rest leaves these alone.
+	Access bool
 }
 
 // GuardFunc is a function that is a Guard.

@@ -66,7 +66,7 @@ func subjects(cluster string, out outcome) []subject {
 	var list []subject
 	switch out.kind {
 	case inPlace:
-	case leftAlone:
+	case leftAlone, contested:
 		list = append(list, subject{aboutProfile, cluster})
 	default:
 		for _, name := range out.bindings {

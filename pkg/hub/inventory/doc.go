@@ -21,8 +21,8 @@
 // # Controllers
 //
 //   - hub.inventory: observe, settle, decide, apply, prune. It starts when all CRDs
-//     it needs are served, and rests while the guard says that upstream writes the
-//     profiles.
+//     it needs are served, and writes at most access providers while the guard says that
+//     upstream writes the profiles.
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, at most one in half a minute
 //     about each object.
@@ -34,6 +34,10 @@
 // write, at intervals from 20 ms doubling to a minute, or to 5 s if the profile must
 // go, or ten minutes if it is invalid or too large; and after a second each while Placements'
 // decisions settle. Conflicts are returned, not retried.
+//
+// A profile that somebody else keeps changing, or deleting, is put right ten times at once
+// and then every ten seconds (kube.Brake), each time with at most one write of the object
+// and one of its status; removals are counted apart.
 //
 // Profiles that must go are removed before others are edited, and those before new
 // ones are created. Namespaces take turns, and each has a bounded number of writes in

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -43,6 +45,7 @@ type Reconciler struct {
 
 	outcomes     *outcomes
 	expectations *kube.Expectations
+	brake        kube.Brake[types.NamespacedName]   // by pair
 	failing      kube.Lasting[types.NamespacedName] // by pair
 }
 
@@ -88,7 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if !verdict.Allowed {
 		r.outcomes.forget(pair)
-		return reconcile.Result{}, nil
+		if !verdict.Access || nextStep(o, selected.Answer) != update || selected.Answer != selection.Yes {
+			return reconcile.Result{}, nil
+		}
 	}
 	if wait := r.expectations.Wait(pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -97,6 +102,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// unreliable as well.
 	if r.access != nil && len(o.Unserved) == 0 {
 		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
+	}
+	if !verdict.Allowed {
+		return r.finish(ctx, pair, r.applyAccess(ctx, &o))
 	}
 	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)
@@ -114,7 +122,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
 		return reconcile.Result{RequeueAfter: permanentEvery}, nil
 	}
-	return reconcile.Result{}, err
+	return r.finish(ctx, pair, err)
+}
+
+// finish ends a reconciliation. A profile that somebody else keeps changing is looked at
+// again when it may be written, and when there has been calm for long enough.
+func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err error) (reconcile.Result, error) {
+	fight := &kube.ContestedError{}
+	switch {
+	case errors.As(err, &fight):
+		if fight.News {
+			log.FromContext(ctx).Info("Somebody else keeps changing the ClusterProfile, so it is put right less often",
+				"every", kube.RepairEvery)
+		}
+		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	default:
+		return reconcile.Result{RequeueAfter: r.brake.Contested(pair, r.clock.Now())}, nil
+	}
 }
 
 // priority returns how urgent a pair is, as far as the caches say.
@@ -125,7 +151,8 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	}
 	last, _ := r.outcomes.get(req.NamespacedName)
 	o := observed{Observation: observation}
-	return priorityOf(nextStep(o, selected.Answer), o.Profile != nil, last.kind == inPlace)
+	wasInPlace := last.kind == inPlace || last.kind == contested
+	return priorityOf(nextStep(o, selected.Answer), o.Profile != nil, wasInPlace)
 }
 
 // act takes the next step and returns what was left out of the profile.
@@ -144,28 +171,38 @@ func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answ
 // its status, afterwards at most one patch each of metadata and status.
 func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	desired, problems := desiredProfile(*o, r.labelAllow, now)
-	if o.Profile == nil {
-		if err := r.create(ctx, o, desired); err != nil {
-			return nil, err
-		}
-	} else if err := r.patch(ctx, o, metadataChanges(o.Profile, desired), r.writer.Patch); err != nil {
-		return nil, err
+	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
+		desired, _ := desiredProfile(o, r.labelAllow, now)
+		return desired
 	}
-	desired, _ = desiredProfile(*o, r.labelAllow, now)
-	return problems, r.patch(ctx, o, statusChanges(o.Profile, desired), r.patchStatus)
+	_, problems := desiredProfile(*o, r.labelAllow, now)
+	if o.Profile == nil {
+		if err := r.create(ctx, o, desire); err != nil {
+			return problems, err
+		}
+	} else if err := r.patch(ctx, o, desire, metadataChanges, r.writer.Patch); err != nil {
+		return problems, err
+	}
+	return problems, r.patch(ctx, o, desire, statusChanges, r.patchStatus)
 }
 
-func (r *Reconciler) create(ctx context.Context, o *observed, desired *inventoryv1alpha1.ClusterProfile) error {
-	created := desired.DeepCopy()
-	if err := r.writer.Create(ctx, created, client.FieldOwner(ControllerName)); err != nil {
-		return fmt.Errorf("creating ClusterProfile: %w", err)
+// applyAccess writes nothing but the access providers, to a profile that somebody else
+// keeps.
+func (r *Reconciler) applyAccess(ctx context.Context, o *observed) error {
+	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
+		desired := o.Profile.DeepCopy()
+		desired.Status.AccessProviders = access.Merge(desired.Status.AccessProviders, o.Cluster.Name, o.access)
+		return desired
 	}
-	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
-	r.expectations.Wrote(created, r.clock.Now())
-	o.Profile = created
-	return nil
+	return r.patch(ctx, o, desire, statusChanges, r.patchStatus)
 }
+
+// desireFunc returns what a pair's profile must be.
+type desireFunc func(observed) *inventoryv1alpha1.ClusterProfile
+
+// changesFunc returns the part of a merge patch that turns a profile into another, or nil
+// if there is nothing to change.
+type changesFunc func(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any
 
 type patchFunc func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
@@ -175,36 +212,84 @@ func (r *Reconciler) patchStatus(
 	return r.writer.Status().Patch(ctx, obj, patch, client.FieldOwner(ControllerName))
 }
 
-// patch writes changes, if there are any, to the profile that was observed.
-func (r *Reconciler) patch(ctx context.Context, o *observed, changes map[string]any, write patchFunc) error {
+func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc) error {
+	if err := r.brake.Check(o.pair, kube.Rewrite, "", r.clock.Now()); err != nil {
+		return err
+	}
+	created := desire(*o)
+	if err := r.writer.Create(ctx, created, client.FieldOwner(ControllerName)); err != nil {
+		return fmt.Errorf("creating ClusterProfile: %w", err)
+	}
+	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
+	r.wrote(o, "", created, desire, metadataChanges)
+	return nil
+}
+
+// patch writes what differs, if anything does, to the profile that was observed.
+func (r *Reconciler) patch(
+	ctx context.Context, o *observed, desire desireFunc, differing changesFunc, write patchFunc,
+) error {
+	changes, version := differing(o.Profile, desire(*o)), o.Profile.ResourceVersion
 	if changes == nil {
 		return nil
 	}
-	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
+	if err := r.brake.Check(o.pair, kube.Rewrite, version, r.clock.Now()); err != nil {
+		return err
+	}
+	patch, err := kube.MergePatch(version, changes)
 	if err != nil {
 		return err
 	}
 	written := &inventoryv1alpha1.ClusterProfile{}
 	written.Namespace, written.Name = o.Profile.Namespace, o.Profile.Name
 	if err := write(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
+		r.lost(o, kube.Rewrite, err)
 		return fmt.Errorf("patching ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched ClusterProfile", "resourceVersion", written.ResourceVersion)
-	r.expectations.Wrote(written, r.clock.Now())
-	o.Profile = written
+	r.wrote(o, version, written, desire, differing)
 	return nil
+}
+
+// wrote records a write that brought the pair's profile from a version to what it is now.
+// If that is not as desired, a webhook has changed it on its way, who is somebody else,
+// too.
+func (r *Reconciler) wrote(
+	o *observed, before string, written *inventoryv1alpha1.ClusterProfile, desire desireFunc, differing changesFunc,
+) {
+	now, after := r.clock.Now(), written.ResourceVersion
+	next := *o
+	next.Profile = trimProfile(written.DeepCopy()) // as it will be observed
+	if differing(next.Profile, desire(next)) != nil {
+		after = ""
+	}
+	r.brake.Wrote(o.pair, kube.Rewrite, before, after, now)
+	r.expectations.Wrote(written, now)
+	o.Profile = written
+}
+
+// lost records a write that failed because somebody else was faster.
+func (r *Reconciler) lost(o *observed, what kube.Repair, err error) {
+	if apierrors.IsConflict(err) {
+		r.brake.Lost(o.pair, what, o.Profile.ResourceVersion, r.clock.Now())
+	}
 }
 
 // prune deletes the profile if it is still exactly what was observed: with another
 // UID it is somebody else's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *observed) error {
+	if err := r.brake.Check(o.pair, kube.Remove, o.Profile.ResourceVersion, r.clock.Now()); err != nil {
+		return err
+	}
 	profile := o.Profile.DeepCopy()
 	exactly := client.Preconditions{UID: &o.Profile.UID, ResourceVersion: &o.Profile.ResourceVersion}
 	err := r.writer.Delete(ctx, profile, exactly)
 	if client.IgnoreNotFound(err) != nil {
+		r.lost(o, kube.Remove, err)
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
+	r.brake.Wrote(o.pair, kube.Remove, o.Profile.ResourceVersion, "", r.clock.Now())
 	r.expectations.Deleted(o.Profile, r.clock.Now())
 	return nil
 }
@@ -216,7 +301,15 @@ func (r *Reconciler) record(
 	if err == nil {
 		r.failing.Over(pair)
 	}
+	fight := &kube.ContestedError{}
+	isContested := errors.As(err, &fight) || err == nil && r.brake.Contested(pair, r.clock.Now()) > 0
 	switch {
+	case isContested:
+		r.outcomes.set(pair, outcome{
+			kind: contested, properties: problems, access: o.access.Problems,
+			why: fmt.Sprintf("has a ClusterProfile that somebody else keeps changing, so it is put right every %s at most; "+
+				"find out who it is, for instance by its metadata.managedFields", kube.RepairEvery),
+		})
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
 		// It is tried again; until then the previous outcome is the best one known.
 	case err != nil:

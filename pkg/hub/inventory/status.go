@@ -55,6 +55,8 @@ const (
 	leftAlone
 	// failed: the API server refused a write.
 	failed
+	// contested: somebody else keeps changing the profile.
+	contested
 )
 
 // outcome is what to report about a pair.
@@ -132,6 +134,7 @@ func profilesSynced(byNamespace map[string]outcome, isComplete bool) *conditions
 		sentences = append(sentences, what...)
 	}
 	add(metav1.ConditionFalse, contract.ReasonWriteFailed, group(byNamespace, namespaces[failed])...)
+	add(metav1.ConditionFalse, contract.ReasonContested, group(byNamespace, namespaces[contested])...)
 	add(metav1.ConditionFalse, contract.ReasonForeignProfile, group(byNamespace, namespaces[foreign])...)
 	add(metav1.ConditionUnknown, contract.ReasonSelectionUnknown, group(byNamespace, namespaces[undecided])...)
 	if left := leftOut(byNamespace); len(left) > 0 {

@@ -115,6 +115,10 @@ func TestProfilesSynced(t *testing.T) {
 		"no namespace concerns the cluster": {
 			status: "True", reason: "Synced", message: syncedText,
 		},
+		"somebody interferes in one namespace": {
+			outcomes: map[string]outcome{"a": good, "b": {kind: contested, why: "has a profile that somebody keeps changing"}},
+			status:   "False", reason: "Contested", message: "In b: the cluster has a profile that somebody keeps changing.",
+		},
 		"withheld everywhere": {
 			outcomes: map[string]outcome{"b": {why: "is no x"}, "a": {why: "is no x"}, "c": {why: "is y"}},
 			status:   "True", reason: "Synced", message: syncedText,

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,7 @@ func Add(mgr manager.Manager, api property.API) error {
 			cached: mgr.GetCache(),
 			live:   mgr.GetAPIReader(),
 			writer: client.WithFieldOwner(mgr.GetClient(), ControllerName),
+			clock:  clock.RealClock{},
 		})
 }
 

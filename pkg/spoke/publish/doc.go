@@ -16,7 +16,8 @@
 //
 // Writes: one request for each change, with an optimistic lock, and none when
 // nothing changed. A write that has started is finished even when the controller
-// is stopped, so that none is under way once it has stopped.
+// is stopped, so that none is under way once it has stopped. A claim that somebody else
+// keeps changing is put right ten times at once and then every ten seconds (kube.Brake).
 //
 // Requeue: only errors, conflicts among them, with a backoff of up to a minute.
 //

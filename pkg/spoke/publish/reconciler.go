@@ -2,15 +2,19 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -23,6 +27,8 @@ type Reconciler struct {
 	cached client.Reader
 	live   client.Reader
 	writer client.Writer
+	clock  clock.PassiveClock
+	brake  kube.Brake[string] // by name
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -44,6 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = r.patch(ctx, want, seen.claim)
 	case want == nil && seen.claim != nil:
 		err = r.prune(ctx, seen)
+	}
+	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
+		return reconcile.Result{RequeueAfter: fight.Wait}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -74,13 +83,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 }
 
 func (r *Reconciler) create(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
-	return write(ctx, "created", claim, func(ctx context.Context) error {
+	return r.write(ctx, change{what: "created", claim: claim}, func(ctx context.Context) error {
 		return r.writer.Create(ctx, claim)
 	})
 }
 
 func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.ClusterClaim) error {
-	return write(ctx, "changed", want, func(ctx context.Context) error {
+	changed := change{what: "changed", claim: want, before: current.ResourceVersion}
+	return r.write(ctx, changed, func(ctx context.Context) error {
 		return r.writer.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
 	})
 }
@@ -95,25 +105,44 @@ func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 			return err
 		}
 	}
-	return write(ctx, "deleted", claim, func(ctx context.Context) error {
+	removal := change{what: "deleted", repair: kube.Remove, claim: claim, before: claim.ResourceVersion}
+	return r.write(ctx, removal, func(ctx context.Context) error {
 		return client.IgnoreNotFound(r.writer.Delete(ctx, claim,
 			client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}))
 	})
 }
 
+// change is a write of a claim.
+type change struct {
+	what   string
+	repair kube.Repair
+	claim  *clusterv1alpha1.ClusterClaim
+	before string // the version that is changed; empty if there is no claim
+}
+
 // write does not start a write after ctx has ended, and does not cancel one that
-// has started: a canceled request may still take effect.
-func write(
-	ctx context.Context, what string, claim *clusterv1alpha1.ClusterClaim, do func(context.Context) error,
-) error {
+// has started: a canceled request may still take effect. Nor does it start one of a claim
+// that somebody else keeps changing, for a while.
+func (r *Reconciler) write(ctx context.Context, w change, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.brake.Check(w.claim.Name, w.repair, w.before, r.clock.Now()); err != nil {
 		return err
 	}
 	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	if err := do(finishing); err != nil {
-		return fmt.Errorf("ClusterClaim %s could not be %s: %w", claim.Name, what, err)
+		if apierrors.IsConflict(err) {
+			r.brake.Lost(w.claim.Name, w.repair, w.before, r.clock.Now())
+		}
+		return fmt.Errorf("ClusterClaim %s could not be %s: %w", w.claim.Name, w.what, err)
 	}
-	log.FromContext(ctx).V(2).Info("ClusterClaim "+what, "claim", claim.Name)
+	after := w.claim.ResourceVersion
+	if w.repair == kube.Remove {
+		after = ""
+	}
+	r.brake.Wrote(w.claim.Name, w.repair, w.before, after, r.clock.Now())
+	log.FromContext(ctx).V(2).Info("ClusterClaim "+w.what, "claim", w.claim.Name)
 	return nil
 }

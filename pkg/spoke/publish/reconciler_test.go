@@ -7,18 +7,21 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
@@ -33,6 +36,7 @@ type bench struct {
 	admin      *apitest.World
 	wire       *apitest.Wire
 	reconciler *Reconciler
+	time       *clocktesting.FakePassiveClock
 }
 
 func newBench(t *testing.T) *bench {
@@ -46,10 +50,13 @@ func newBench(t *testing.T) *bench {
 	for _, version := range []string{"v1beta1", "v9"} {
 		mapper.Add(property.GroupVersionKind(version), meta.RESTScopeRoot)
 	}
-	b := &bench{admin: server.World(t, ocmtest.Scheme()), wire: &apitest.Wire{}}
+	b := &bench{
+		admin: server.World(t, ocmtest.Scheme()), wire: &apitest.Wire{},
+		time: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+	}
 	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme, Mapper: mapper})
 	apitest.Must(t, err)
-	b.reconciler = &Reconciler{api: property.API{Version: "v1beta1"}, cached: wired, live: wired, writer: wired}
+	b.reconciler = &Reconciler{api: property.API{Version: "v1beta1"}, cached: wired, live: wired, writer: wired, clock: b.time}
 	t.Cleanup(func() {
 		b.admin.Clear(&clusterv1alpha1.ClusterClaimList{})
 		b.admin.Clear(property.NewList("v1beta1"))
@@ -301,9 +308,10 @@ func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 }
 
 func TestWriteIsFinishedButNotBegunAfterTheEnd(t *testing.T) {
-	claim := &clusterv1alpha1.ClusterClaim{}
+	r := &Reconciler{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	changed := change{what: "changed", claim: &clusterv1alpha1.ClusterClaim{}}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := write(ctx, "changed", claim, func(ctx context.Context) error {
+	err := r.write(ctx, changed, func(ctx context.Context) error {
 		cancel()
 		return ctx.Err()
 	})
@@ -311,11 +319,49 @@ func TestWriteIsFinishedButNotBegunAfterTheEnd(t *testing.T) {
 		t.Errorf("a write under way was broken off: %v", err)
 	}
 	begun := false
-	err = write(ctx, "changed", claim, func(context.Context) error {
+	err = r.write(ctx, changed, func(context.Context) error {
 		begun = true
 		return nil
 	})
 	if begun || !errors.Is(err, context.Canceled) {
 		t.Errorf("begun = %v, error = %v; want false, %v", begun, err, context.Canceled)
+	}
+}
+
+// A claim that somebody else keeps changing is put right at a bounded rate; what its property
+// says comes at once.
+func TestAClaimThatIsFoughtOverWaits(t *testing.T) {
+	b := newBench(t)
+	b.property("a")
+	b.mustReconcile()
+	claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}}
+	harm := func(n int) {
+		t.Helper()
+		b.admin.MustMerge(claim.DeepCopy(), fmt.Sprintf(`{"spec":{"value":"hostile-%d"}}`, n))
+	}
+	for n := range kube.RepairsAtOnce {
+		harm(n)
+		b.mustReconcile()
+	}
+	for n := range kube.RepairsAtOnce { // these are nobody's repairs
+		b.edit(fmt.Sprint(n))
+		b.mustReconcile()
+	}
+	b.wire.Reset()
+	harm(-1)
+	b.mustReconcile()
+	if sent := b.wire.Sent(); len(sent) > 0 {
+		t.Errorf("written while it must wait: %v", sent)
+	}
+	b.time.SetTime(b.time.Now().Add(kube.RepairEvery))
+	b.mustReconcile()
+	if diff := cmp.Diff(map[string]string{"location": "9"}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	harm(-2)
+	b.removeProperty()
+	b.mustReconcile()
+	if claims := b.claims(); len(claims) > 0 {
+		t.Errorf("the removal waits: %v", claims)
 	}
 }

@@ -1,0 +1,31 @@
+package apitest
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+// hostility is how long Hostile lasts.
+var hostility = flag.Duration("hostile", 5*time.Second, "how long tests let somebody rewrite what this project's programs write")
+
+const (
+	// hostileEvery is how often Hostile acts: 50 times a second.
+	hostileEvery = 20 * time.Millisecond
+
+	// hostileLeast is how often it acts in all, even where every request takes long.
+	hostileLeast = 40
+)
+
+// Hostile has somebody interfere 50 times a second, for as long as the flag -hostile says.
+// It returns how often that was.
+func Hostile(tb testing.TB, act func(n int) error) (times int) {
+	tb.Helper()
+	tick := time.NewTicker(hostileEvery)
+	defer tick.Stop()
+	for end := time.Now().Add(*hostility); times < hostileLeast || time.Now().Before(end); times++ {
+		<-tick.C
+		Must(tb, act(times))
+	}
+	return times
+}

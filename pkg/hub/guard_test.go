@@ -1,0 +1,66 @@
+package hub
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// saidByGate is what upstream's gate is known to be.
+type saidByGate upstream.Verdict
+
+func (g saidByGate) Verdict(context.Context) (upstream.Verdict, error) {
+	return upstream.Verdict(g), nil
+}
+
+// oneDefinition is a cache with the ClusterManagementAddOn, annotated so.
+type oneDefinition struct {
+	client.Reader
+	annotations map[string]string
+}
+
+func (o oneDefinition) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	obj.(*addonv1beta1.ClusterManagementAddOn).Annotations = o.annotations
+	return nil
+}
+
+func TestProfileGuard(t *testing.T) {
+	kept := map[string]string{"inventory.open-cluster-management.io/keep-profiles": "true"}
+	const why = `ClusterManagementAddOn "cluster-inventory" is annotated ` +
+		"inventory.open-cluster-management.io/keep-profiles=true, so profiles stay as they are"
+	on := saidByGate{Reason: "UpstreamGateOn", Message: "it is on"}
+	unknown := saidByGate{Reason: "UpstreamGateUnknown", Message: "who knows"}
+	for name, test := range map[string]struct {
+		gate        saidByGate
+		annotations map[string]string
+		want        inventory.GuardVerdict
+	}{
+		"nothing forbids it": {gate: saidByGate{Allowed: true}, want: inventory.GuardVerdict{Allowed: true}},
+		"profiles are kept by an uninstallation": {
+			gate: saidByGate{Allowed: true}, annotations: kept, want: inventory.GuardVerdict{Reason: "ProfilesKept", Message: why},
+		},
+		"upstream writes them, but for access providers": {
+			gate: on, want: inventory.GuardVerdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
+		},
+		"upstream writes them, and an uninstallation keeps them": {
+			gate: on, annotations: kept, want: inventory.GuardVerdict{Reason: "UpstreamGateOn", Message: "it is on"},
+		},
+		"nobody knows whose they are": {
+			gate: unknown, want: inventory.GuardVerdict{Reason: "UpstreamGateUnknown", Message: "who knows"},
+		},
+		"it cannot be told yet": {gate: saidByGate{}, want: inventory.GuardVerdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := profileGuard{reader: oneDefinition{annotations: test.annotations}, gate: test.gate}.Verdict(t.Context())
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("error %v; verdict (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package kube
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// fight is somebody who changes an object, and a controller that puts it right.
+type fight struct {
+	*testing.T
+	brake   Brake[string]
+	now     time.Time
+	version int // 0: there is no object
+	last    int
+	writes  int
+}
+
+func newFight(t *testing.T) *fight {
+	return &fight{T: t, now: time.Unix(1_000_000, 0), version: 1, last: 1}
+}
+
+func (f *fight) at() string {
+	if f.version == 0 {
+		return ""
+	}
+	return strconv.Itoa(f.version)
+}
+
+// foreign is a change by somebody else.
+func (f *fight) foreign() { f.change() }
+
+func (f *fight) change() {
+	f.last++
+	f.version = f.last
+}
+
+// own is an attempt to write. It returns how long to wait instead.
+func (f *fight) own(what Repair) time.Duration {
+	f.Helper()
+	var contested *ContestedError
+	if err := f.brake.Check("object", what, f.at(), f.now); errors.As(err, &contested) {
+		return contested.Wait
+	}
+	before := f.at()
+	f.change()
+	f.writes++
+	f.brake.Wrote("object", what, before, f.at(), f.now)
+	return 0
+}
+
+func TestBrake(t *testing.T) {
+	for name, test := range map[string]struct {
+		during func(f *fight)
+		writes int
+		wait   time.Duration // of one more repair
+	}{
+		"own writes are never bounded": {
+			during: func(f *fight) {
+				for range 1000 {
+					f.own(Rewrite)
+				}
+			},
+			writes: 1000,
+		},
+		"ten repairs are not either": {
+			during: func(f *fight) {
+				for range 10 {
+					f.foreign()
+					f.own(Rewrite)
+				}
+			},
+			writes: 10, wait: 10 * time.Second,
+		},
+		"of a minute's changes, 50 in each second, ten are put right at once and then one in ten seconds": {
+			during: func(f *fight) {
+				for range 60 * 50 {
+					f.foreign()
+					f.own(Rewrite)
+					f.now = f.now.Add(20 * time.Millisecond)
+				}
+			},
+			writes: 10 + 5,
+		},
+		"an attempt that came too late counts": {
+			during: func(f *fight) {
+				for range 10 {
+					f.foreign()
+					f.brake.Lost("object", Rewrite, f.at(), f.now)
+				}
+			},
+			wait: 10 * time.Second,
+		},
+		"a slow change is always put right": {
+			during: func(f *fight) {
+				for range 100 {
+					f.foreign()
+					f.own(Rewrite)
+					f.now = f.now.Add(RepairEvery)
+				}
+			},
+			writes: 100,
+		},
+		"a removal has an allowance of its own": {
+			during: func(f *fight) {
+				for range 20 {
+					f.foreign()
+					f.own(Rewrite)
+				}
+				if wait := f.own(Remove); wait > 0 {
+					f.Errorf("a removal waits for %s", wait)
+				}
+			},
+			writes: 11, wait: 10 * time.Second,
+		},
+		"an object that somebody deletes again and again": {
+			during: func(f *fight) {
+				for range 20 {
+					f.version = 0
+					f.own(Rewrite)
+				}
+			},
+			writes: 10 + 1, // the first is no repair
+			wait:   10 * time.Second,
+		},
+		"an object that this process deletes and creates": {
+			during: func(f *fight) {
+				for range 20 {
+					f.own(Rewrite)
+					f.brake.Wrote("object", Remove, f.at(), "", f.now)
+					f.version = 0
+				}
+			},
+			writes: 20,
+		},
+		"somebody who changes each write on its way": {
+			during: func(f *fight) {
+				for range 20 {
+					if f.brake.Check("object", Rewrite, f.at(), f.now) == nil {
+						before := f.at()
+						f.change()
+						f.writes++
+						f.brake.Wrote("object", Rewrite, before, "", f.now)
+					}
+				}
+			},
+			writes: 10, wait: 10 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFight(t)
+			test.during(f)
+			if f.writes != test.writes {
+				t.Errorf("%d writes, want %d", f.writes, test.writes)
+			}
+			f.foreign()
+			if wait := f.own(Rewrite); wait != test.wait {
+				t.Errorf("one more repair waits for %s, want %s", wait, test.wait)
+			}
+		})
+	}
+}
+
+func TestBrakeTellsOfAFightOnceAndUntilThereIsCalm(t *testing.T) {
+	f := newFight(t)
+	for range RepairsAtOnce {
+		f.foreign()
+		f.own(Rewrite)
+	}
+	if left := f.brake.Contested("object", f.now); left != 0 {
+		t.Errorf("contested for %s before anything had to wait", left)
+	}
+	f.foreign()
+	for i := range 3 {
+		var contested *ContestedError
+		err := f.brake.Check("object", Rewrite, f.at(), f.now)
+		if !errors.As(err, &contested) || contested.News != (i == 0) || contested.Error() == "" {
+			t.Errorf("check %d: %+v", i, err)
+		}
+	}
+	calm := f.brake.Contested("object", f.now)
+	if calm != 50*time.Second {
+		t.Errorf("contested for %s, want 50s", calm)
+	}
+	f.now = f.now.Add(RepairEvery)
+	if wait := f.own(Rewrite); wait != 0 {
+		t.Errorf("the last repair waits for %s", wait)
+	}
+	f.now = f.now.Add(f.brake.Contested("object", f.now))
+	if left := f.brake.Contested("object", f.now); left != 0 {
+		t.Errorf("contested for %s after the calm", left)
+	}
+}
+
+func TestBrakeForgetsWhatHasRested(t *testing.T) {
+	f := newFight(t)
+	for i := range 1000 {
+		f.brake.Wrote(strconv.Itoa(i), Rewrite, "", "1", f.now)
+	}
+	f.now = f.now.Add(2 * RepairsAtOnce * RepairEvery)
+	f.own(Rewrite)
+	if got := len(f.brake.states); got != 1 {
+		t.Errorf("%d objects are remembered, want 1", got)
+	}
+}
