@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
@@ -43,7 +44,7 @@ func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.Mana
 func (h *Hub) Rotate(account *authv1beta1.ManagedServiceAccount) string {
 	h.T.Helper()
 	expires := time.Now().Add(time.Hour)
-	token := Token(expires)
+	token := TokenOf(account.Namespace, account.Name, expires)
 	h.StoreToken(account, token, CA())
 	h.ReportToken(account, account.Name, expires)
 	return token
@@ -93,15 +94,44 @@ func (h *Hub) ReportToken(account *authv1beta1.ManagedServiceAccount, secret str
 
 // Token is a token in the form of an API server's, unlike any other. Nobody
 // accepts it.
-func Token(expires time.Time) string {
-	payload, err := json.Marshal(map[string]any{"exp": expires.Unix(), "sub": "system:serviceaccount:agents:a"})
+func Token(expires time.Time) string { return TokenOf("c", "a", expires) }
+
+// TokenOf is a Token that says which cluster's account it was issued to.
+func TokenOf(cluster, account string, expires time.Time) string {
+	payload, err := json.Marshal(map[string]any{
+		"exp": expires.Unix(),
+		"iss": "https://" + cluster + ".example.com",
+		"sub": "system:serviceaccount:agents:" + account,
+		"kubernetes.io": map[string]any{
+			"namespace":      "agents",
+			"serviceaccount": map[string]any{"name": account, "uid": "uid-of-" + account},
+		},
+	})
 	if err != nil {
-		panic(err) // a map of a number and a string
+		panic(err) // a map of numbers and strings
 	}
 	signature := make([]byte, 256)
 	_, _ = rand.Read(signature) // never fails
 	encode := base64.RawURLEncoding.EncodeToString
 	return "eyJhbGciOiJSUzI1NiJ9." + encode(payload) + "." + encode(signature)
+}
+
+// UpstreamCopy is what managed-serviceaccount's own syncer makes in the namespace of a
+// cluster's profile (managed-serviceaccount v0.10.0), not yet created.
+func UpstreamCopy(profile *inventoryv1alpha1.ClusterProfile, account, token string) *corev1.Secret {
+	name := profile.Name + "-" + account
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: profile.Namespace, Name: name,
+			Labels: map[string]string{"authentication.open-cluster-management.io/synced-from": name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ClusterProfile",
+				Name: profile.Name, UID: profile.UID, Controller: ptr.To(true),
+			}},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{"token": []byte(token), "ca.crt": []byte(CA())},
+	}
 }
 
 // CA is a certificate for the Secrets of tokens, which nobody parses.

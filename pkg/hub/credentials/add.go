@@ -399,11 +399,13 @@ func (c *Credentials) queue() fair.Options {
 
 func (c *Credentials) reconciler() *Reconciler {
 	owner := client.FieldOwner(ControllerName)
+	copies := target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner)
 	return &Reconciler{
 		observer: observer{
 			accounts:      c.accounts,
 			tokens:        c.tokens,
 			ledger:        c.ledger,
+			copies:        copies,
 			operations:    c.operations,
 			reader:        c.mgr.GetCache(),
 			rule:          c.opts.Rule,
@@ -413,7 +415,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			requireTarget: c.opts.RequireTarget,
 		},
 		tokens:        c.tokens,
-		copies:        target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner),
+		copies:        copies,
 		ledger:        c.ledger,
 		followers:     c.followers,
 		operations:    c.operations,

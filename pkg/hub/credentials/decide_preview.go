@@ -50,7 +50,7 @@ func PreviewOf(
 		return preview
 	}
 	decided := decideTarget(observed{key: key, now: now, known: true, account: account}, observedTarget{
-		namespace: namespace, wanted: true, selection: selected, profile: judgeProfile(profile, account.Namespace),
+		namespace: namespace, wanted: true, selection: selected, profile: judgeProfile(profile),
 	})
 	preview.Reason, preview.Why = decided.reason, decided.why
 	if refusal := source.ReferenceOf(account).Refusal(account.Name, now); preview.Reason == "" && refusal.Problem != "" {

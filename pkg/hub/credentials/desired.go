@@ -81,6 +81,9 @@ type observedTarget struct {
 	// much in flight as it may or because that failed a short while ago.
 	blocked bool
 
+	// contested is true while somebody else keeps changing the copy.
+	contested bool
+
 	// err is what left open whether a copy may be there.
 	err error
 }
@@ -102,7 +105,7 @@ func isIncomplete(account *authv1beta1.ManagedServiceAccount) bool {
 }
 
 // judgeProfile judges a pair's profile; nil means that there is none.
-func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) observedProfile {
+func judgeProfile(profile *inventoryv1alpha1.ClusterProfile) observedProfile {
 	switch {
 	case profile == nil:
 		return observedProfile{}
@@ -112,10 +115,9 @@ func judgeProfile(profile *inventoryv1alpha1.ClusterProfile, cluster string) obs
 	case profile.DeletionTimestamp != nil:
 		held := strings.Join(profile.Finalizers, ", ")
 		return observedProfile{why: "has a ClusterProfile there that is being deleted and held by finalizers " + held}
-	case profile.Labels[contract.LabelManagedBy] != contract.ManagedBy,
-		profile.Labels[contract.LabelClusterName] != cluster:
-		return observedProfile{} // about to be adopted or repaired
 	default:
+		// Also one without our labels. They prove nothing; it is about to be adopted or
+		// repaired, in place, or belongs to OCM's own controller.
 		return observedProfile{owner: target.Owner{UID: profile.UID, Name: profile.Name}}
 	}
 }
@@ -268,6 +270,9 @@ func decide(o observed) plan {
 		if d.reason != "" && o.account != nil {
 			p.problems = append(p.problems, problem{d.reason, d.namespace, d.why})
 		}
+		if t.contested {
+			p.problems = append(p.problems, contestedProblem("Secret", target.Key(o.key, t.namespace), t.namespace))
+		}
 	}
 	if !slices.ContainsFunc(p.decisions, decision.needsCopy) {
 		return p
@@ -286,6 +291,13 @@ func decide(o observed) plan {
 		p.token = toRead
 	}
 	return p
+}
+
+// contestedProblem says that somebody else keeps changing an object that a copy rests on.
+func contestedProblem(kind string, key types.NamespacedName, namespace string) problem {
+	const text = "somebody else keeps changing %s %s/%s, so it is put right every %s at most; find out who it is, " +
+		"for instance by its metadata.managedFields"
+	return problem{contract.ReasonContested, namespace, fmt.Sprintf(text, kind, key.Namespace, key.Name, kube.RepairEvery)}
 }
 
 // generalProblems are those that concern an account wherever it is to be copied.

@@ -162,10 +162,12 @@ func TestJudgeProfile(t *testing.T) {
 		profile *inventoryv1alpha1.ClusterProfile
 		want    observedProfile
 	}{
-		"none":                          {},
-		"ours":                          {profile: profile(nil), want: observedProfile{owner: target.Owner{UID: "uid", Name: "c1"}}},
-		"not marked yet":                {profile: profile(func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") })},
-		"labelled as another cluster's": {profile: profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["open-cluster-management.io/cluster-name"] = "c2" })},
+		"none": {},
+		"ours": {profile: profile(nil), want: observedProfile{owner: target.Owner{UID: "uid", Name: "c1"}}},
+		"without our labels, as OCM's own controller makes it": {
+			profile: profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }),
+			want:    observedProfile{owner: target.Owner{UID: "uid", Name: "c1"}},
+		},
 		"another manager's": {
 			profile: profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.ClusterManager.Name = "gke" }),
 			want:    observedProfile{why: `has a ClusterProfile of cluster manager "gke" in its place`},
@@ -179,7 +181,7 @@ func TestJudgeProfile(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := judgeProfile(test.profile, "c1"); got != test.want {
+			if got := judgeProfile(test.profile); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

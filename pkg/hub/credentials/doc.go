@@ -10,8 +10,8 @@
 //  2. its annotation names the namespace, or it has none and the manager does not
 //     require one;
 //  3. the rule of what is published where (package selection) selects the cluster
-//     for the namespace, and our ClusterProfile is there and not being deleted. A
-//     ClusterProfile alone proves nothing: whoever may create one may forge every
+//     for the namespace, and a ClusterProfile of our cluster manager is there and not
+//     being deleted. A ClusterProfile alone proves nothing: whoever may create one may forge every
 //     label and owner of it;
 //  4. no other account would be copied there under the same name, unless the account's
 //     own copy is there already;
@@ -19,6 +19,10 @@
 //     was made by managed-serviceaccount for this very account, and it holds a
 //     token that has not expired. The spoke's agent writes status and Secret, so
 //     neither is trusted further than that.
+//
+// A Secret of the copy's name that managed-serviceaccount's own syncer has left behind is
+// taken over in place under the same rule, if its one owner is that ClusterProfile and its
+// token was issued to this account. Any other Secret is left alone.
 //
 // A definite no withdraws the copy at once. What cannot be told, such as an API
 // server's error or a Placement that has not decided, creates nothing and deletes
@@ -50,7 +54,8 @@
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
-// for a withdrawal, each copy by itself (failures.go); a copy that is invalid or too large
+// for a withdrawal, each copy by itself (failures.go); one that somebody else keeps changing
+// is put right ten times at once and then every ten seconds (kube.Brake); a copy that is invalid or too large
 // every ten minutes; one whose place is taken by a foreign Secret, or whose token has
 // expired, every 20 seconds; every token is read again every four to six minutes.
 //

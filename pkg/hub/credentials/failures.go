@@ -83,8 +83,8 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	if before := f.last[what.account][what]; before != nil && before.goal != to {
 		f.counts.Forget(what)
 	}
-	var pause time.Duration
-	if result.failed() {
+	pause := result.pause
+	if result.failed() && pause == 0 {
 		pause = f.counts.When(what)
 		if what.task == withdrawing {
 			pause = min(pause, fair.RetryUrgent)

@@ -27,6 +27,7 @@ type observer struct {
 	accounts      *source.Accounts
 	tokens        *source.Tokens
 	ledger        *target.Ledger
+	copies        *target.Copies
 	operations    *operations
 	reader        client.Reader // ClusterProfiles
 	rule          Rule
@@ -79,6 +80,9 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
 		}
+		if left := r.copies.Contested(key, namespace); left > 0 {
+			t.contested, o.again = true, kube.Sooner(o.again, left)
+		}
 		if o.account != nil {
 			t.blocked = !r.operations.mayWrite(key, writeOf(o, namespace, t.profile.owner))
 		}
@@ -129,7 +133,7 @@ func (r *observer) observeTarget(
 	if err != nil {
 		return err
 	}
-	t.profile = judgeProfile(profile, key.Namespace)
+	t.profile = judgeProfile(profile)
 	for _, other := range rivals {
 		isThere := r.ledger.Known(other.key, t.namespace, now).Present
 		if isThere {

@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.operations.revoke(o.key, plan.mayHold)
 	r.claim(o, plan, nil)
 	r.failures.keep(o.key, plan.mayAttempt)
-	withdrawn := r.withdraw(ctx, o.key, plan.withdrawals())
+	withdrawn := r.withdraw(ctx, o, plan.withdrawals())
 	if o.unknown != "" {
 		return r.result(o.key, r.pause(o, plan, withdrawn))
 	}
@@ -170,6 +170,10 @@ type effect struct {
 
 	// lost is true when the namespace does not exist.
 	lost bool
+
+	// pause, unless zero, is how long an attempt that failed must not be repeated. By
+	// default that grows with every failure.
+	pause time.Duration
 }
 
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
@@ -213,28 +217,35 @@ func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) b
 	return r.ledger.Known(account, namespace, r.clock.Now()).Present
 }
 
-// withdraw deletes the account's copies in the given namespaces.
-func (r *Reconciler) withdraw(ctx context.Context, account types.NamespacedName, namespaces []string) effect {
+// withdraw deletes the account's copies in the given namespaces, but for those that
+// upstream's syncer has taken over and may be keeping.
+func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []string) effect {
 	var present []request
 	for _, namespace := range namespaces {
-		if r.isPresent(account, namespace) {
+		if r.isPresent(o.key, namespace) {
 			present = append(present, request{namespace: namespace})
 		}
 	}
-	return r.operations.do(account, withdrawing, present, func(namespace string, _ func() bool) effect {
-		return r.withdrawFrom(ctx, account, namespace)
+	yield := o.paused || o.unknown != ""
+	return r.operations.do(o.key, withdrawing, present, func(namespace string, _ func() bool) effect {
+		return r.withdrawFrom(ctx, o.key, namespace, yield)
 	})
 }
 
 // withdrawFrom deletes the account's copy in a namespace.
-func (r *Reconciler) withdrawFrom(ctx context.Context, account types.NamespacedName, namespace string) effect {
+func (r *Reconciler) withdrawFrom(
+	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
+) effect {
 	// Even a RoleBinding that is not ours may give the right to delete.
 	granted := r.ensure(ctx, grants.Target(namespace), namespace)
 	if granted.lost {
 		return effect{}
 	}
-	withdrawn, err := r.copies.Withdraw(ctx, account, namespace)
+	withdrawn, err := r.copies.Withdraw(ctx, account, namespace, yield)
+	fight := &kube.ContestedError{}
 	switch {
+	case errors.As(err, &fight):
+		return contested(ctx, "Secret", target.Key(account, namespace), namespace, fight)
 	case err != nil && granted.ok():
 		return r.failure(grants.Target(namespace), namespace, err, err.Error())
 	case err != nil:
@@ -285,7 +296,7 @@ func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *tar
 // apply withdraws the copies of a token that must not be used, and writes those
 // that differ. token is nil if it was not read.
 func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, token *target.Content) effect {
-	withdrawn := r.withdraw(ctx, o.key, f.withdraw)
+	withdrawn := r.withdraw(ctx, o, f.withdraw)
 	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
 	if token == nil && p.token != postponed {
 		// The Secret is missing and may come back: nothing can be written until then.
@@ -323,10 +334,13 @@ func (r *Reconciler) put(
 	}
 	err := r.copies.Put(ctx, target.Want{
 		Account: account, Namespace: d.namespace, Content: token, Owner: d.owner, Create: d.action == publish,
+		Belongs: func(other []byte) bool { return source.IssuedToTheSame(token.Token, other) },
 		Revoked: revoked,
 	})
-	foreign := &target.ForeignError{}
+	foreign, fight := &target.ForeignError{}, &kube.ContestedError{}
 	switch {
+	case errors.As(err, &fight):
+		return contested(ctx, "Secret", target.Key(account, d.namespace), d.namespace, fight)
 	case errors.Is(err, target.ErrRevoked):
 		return effect{undecided: true} // the account is reconciled again, or is just now
 	case errors.As(err, &foreign):
@@ -345,6 +359,21 @@ func (r *Reconciler) put(
 	}
 }
 
+// contested is what follows when somebody else keeps changing an object: it stays as it is
+// for a while. namespace is where that is reported; "" is everywhere.
+func contested(
+	ctx context.Context, kind string, key types.NamespacedName, namespace string, fight *kube.ContestedError,
+) effect {
+	if fight.News {
+		log.FromContext(ctx).Info("Somebody else keeps changing an object, so it is put right less often",
+			"kind", kind, "namespace", key.Namespace, "name", key.Name, "every", kube.RepairEvery)
+	}
+	return effect{
+		problems: []problem{contestedProblem(kind, key, namespace)},
+		refused:  true, again: fight.Wait, pause: fight.Wait,
+	}
+}
+
 // ensure makes sure that a grant's RoleBinding is there. namespace is where a
 // failure is reported; "" is everywhere.
 func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace string) effect {
@@ -354,6 +383,9 @@ func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace s
 			r.followers.Lost(grant.Namespace)
 		}
 		return effect{lost: true}
+	}
+	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
+		return contested(ctx, "RoleBinding", grant.Key(), namespace, fight)
 	}
 	if err != nil {
 		return r.failure(grant, namespace, err, err.Error())

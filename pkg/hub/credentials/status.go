@@ -44,6 +44,7 @@ var order = []string{
 	contract.ReasonInvalidSource,
 	contract.ReasonNoTarget,
 	contract.ReasonTargetNotEntitled,
+	contract.ReasonContested,
 	contract.ReasonCopyFailed,
 	contract.ReasonSelectionUnknown,
 }
@@ -128,6 +129,8 @@ func sentence(reason, account string, where []string, text string) string {
 	switch reason {
 	case contract.ReasonSelectionUnknown:
 		verb = "is left as it is"
+	case contract.ReasonContested:
+		verb = "is copied again and again"
 	case contract.ReasonCopyFailed:
 		verb = "could not be copied or withdrawn"
 	}

@@ -36,6 +36,9 @@ type Grants struct {
 	// written is what this process wrote and the cache may not show yet.
 	written *kube.Expectations
 
+	// brake bounds how often a RoleBinding is put right that somebody else keeps changing.
+	brake kube.Brake[Grant]
+
 	mu     sync.Mutex
 	states map[Grant]*grantState
 	claims map[types.NamespacedName][]Grant // by account
@@ -166,6 +169,9 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error)
 	case g.written.IsAwaited(grant.Key(), g.clock.Now()):
 		return false, nil // made, and not in the cache yet
 	}
+	if err := g.brake.Check(grant, kube.Rewrite, "", g.clock.Now()); err != nil {
+		return false, err
+	}
 	binding := desiredBinding(grant, g.subject)
 	err = g.writer.Create(ctx, binding, g.owner)
 	if apierrors.IsAlreadyExists(err) {
@@ -179,8 +185,7 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error)
 		return false, fmt.Errorf("creating RoleBinding %s: %w", grant.role, err)
 	}
 	log.FromContext(ctx).V(1).Info("Created RoleBinding", "roleBinding", grant.Key())
-	g.written.Wrote(binding, g.clock.Now())
-	g.setMade(grant, g.clock.Now())
+	g.wrote(grant, "", binding)
 	return true, nil
 }
 
@@ -192,17 +197,31 @@ func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBi
 	if err != nil || !differs || g.written.Wait(grant.Key(), current, g.clock.Now()) > 0 {
 		return err
 	}
+	if err := g.brake.Check(grant, kube.Rewrite, current.ResourceVersion, g.clock.Now()); err != nil {
+		return err
+	}
 	patch, err := kube.MergePatch(current.ResourceVersion, map[string]any{"subjects": desired.Subjects})
 	if err != nil {
 		return err
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: grant.Namespace, Name: grant.role}}
 	if err := g.writer.Patch(ctx, binding, patch, g.owner); err != nil {
+		if apierrors.IsConflict(err) {
+			g.brake.Lost(grant, kube.Rewrite, current.ResourceVersion, g.clock.Now())
+		}
 		return fmt.Errorf("patching RoleBinding %s: %w", grant.role, err)
 	}
-	g.written.Wrote(binding, g.clock.Now())
-	g.setMade(grant, g.clock.Now())
+	g.wrote(grant, current.ResourceVersion, binding)
 	return nil
+}
+
+// wrote records a write that brought a grant's RoleBinding from a version to what it is
+// now.
+func (g *Grants) wrote(grant Grant, before string, binding *rbacv1.RoleBinding) {
+	now := g.clock.Now()
+	g.brake.Wrote(grant, kube.Rewrite, before, binding.ResourceVersion, now)
+	g.written.Wrote(binding, now)
+	g.setMade(grant, now)
 }
 
 // restore repairs the cached RoleBinding of a grant that no account is known to
@@ -222,11 +241,15 @@ func (g *Grants) remove(ctx context.Context, grant Grant, current *rbacv1.RoleBi
 	if g.isClaimed(grant, keep) || g.written.IsDeleted(current) {
 		return nil
 	}
+	if err := g.brake.Check(grant, kube.Remove, current.ResourceVersion, g.clock.Now()); err != nil {
+		return err
+	}
 	err := g.writer.Delete(ctx, current.DeepCopy(), client.Preconditions{UID: ptr.To(current.UID)})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting RoleBinding: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Deleted RoleBinding", "roleBinding", grant.Key())
+	g.brake.Wrote(grant, kube.Remove, current.ResourceVersion, "", g.clock.Now())
 	g.written.Deleted(current, g.clock.Now())
 	g.setMade(grant, time.Time{})
 	return nil

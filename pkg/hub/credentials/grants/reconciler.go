@@ -45,34 +45,43 @@ type Reconciler struct {
 	AllReconciled func() bool
 }
 
-// Reconcile looks at one RoleBinding.
+// Reconcile looks at one RoleBinding. One that somebody else keeps changing is looked at
+// again when it may be written.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	grant := Of(req.NamespacedName)
+	err := r.keep(ctx, Of(req.NamespacedName))
+	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
+		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// keep ensures, removes or leaves a RoleBinding.
+func (r *Reconciler) keep(ctx context.Context, grant Grant) error {
 	current, err := kube.Get(ctx, r.Reader, grant.Key(), &rbacv1.RoleBinding{})
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	switch {
 	case r.Grants.isClaimed(grant, need):
-		return reconcile.Result{}, r.ensure(ctx, grant)
+		return r.ensure(ctx, grant)
 	case current == nil || !isLabelled(current):
 		if grant.IsTarget() {
 			r.Copies.Unfollow(grant.Namespace)
 		}
 		r.Grants.forget(grant)
-		return reconcile.Result{}, nil
+		return nil
 	case r.Grants.isClaimed(grant, keep):
-		return reconcile.Result{}, nil // what ends that enqueues it
+		return nil // what ends that enqueues it
 	}
 	if grant.IsTarget() {
 		if empty, err := r.isEmpty(ctx, grant, current); err != nil || !empty {
-			return reconcile.Result{}, err
+			return err
 		}
 	}
 	if !r.AllReconciled() {
-		return reconcile.Result{}, nil // every RoleBinding is enqueued then
+		return nil // every RoleBinding is enqueued then
 	}
-	return reconcile.Result{}, r.Grants.remove(ctx, grant, current)
+	return r.Grants.remove(ctx, grant, current)
 }
 
 // ensure keeps a RoleBinding that is needed. In a namespace that does not exist none

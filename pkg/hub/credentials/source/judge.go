@@ -210,26 +210,52 @@ func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount
 
 // tokenExpiry reads when a token expires. Its signature is the spoke's business.
 func tokenExpiry(token []byte) (time.Time, bool) {
-	parts := strings.Split(string(token), ".")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
-		return time.Time{}, false
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return time.Time{}, false
-	}
 	var claims struct {
 		Expires *float64 `json:"exp"`
 	}
 	// RFC 3339 cannot express times after the last second of the year 9999.
 	const lastSecond = 253402300799
-	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires == nil {
+	if !readClaims(token, &claims) || claims.Expires == nil {
 		return time.Time{}, false
 	}
 	if *claims.Expires < 0 || *claims.Expires > lastSecond {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(*claims.Expires), 0).UTC(), true
+}
+
+// readClaims decodes what a token says, whoever has signed it.
+func readClaims(token []byte, claims any) bool {
+	parts := strings.Split(string(token), ".")
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return err == nil && json.Unmarshal(payload, claims) == nil
+}
+
+// holder is whom a token was issued to.
+type holder struct {
+	Issuer     string `json:"iss"`
+	Subject    string `json:"sub"`
+	Kubernetes struct {
+		ServiceAccount struct {
+			UID string `json:"uid"`
+		} `json:"serviceaccount"`
+	} `json:"kubernetes.io"`
+}
+
+// IssuedToTheSame reports whether a token is the account's own, or was issued by the same
+// cluster to the same ServiceAccount, as one that was rotated since. The other token's word
+// is taken for that, because nobody here can verify its signature: this tells what may be
+// replaced by the account's own token, and nothing else.
+func IssuedToTheSame(own, other []byte) bool {
+	if bytes.Equal(own, other) {
+		return true
+	}
+	var a, b holder
+	return len(other) <= maxTokenBytes && readClaims(own, &a) && readClaims(other, &b) && a == b &&
+		a.Issuer != "" && a.Subject != "" && a.Kubernetes.ServiceAccount.UID != ""
 }
 
 // isCertificates reports whether data is PEM certificates only: a private key

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +18,20 @@ import (
 )
 
 // ForeignError says that a Secret that is no copy stands in a copy's place.
-type ForeignError struct{ Name string }
+type ForeignError struct {
+	Name string
+
+	// Why a Secret that is labelled as a copy of upstream's syncer is not taken over;
+	// empty if it is not.
+	Why string
+}
 
 // Error implements error.
 func (e *ForeignError) Error() string {
+	if e.Why != "" {
+		return fmt.Sprintf("the Secret %s there, labelled as a copy of managed-serviceaccount's own syncer, "+
+			"is left alone, because %s; delete it to have it made anew", e.Name, e.Why)
+	}
 	return fmt.Sprintf("the Secret %s there was not made by this addon and is left alone; delete or rename it", e.Name)
 }
 
@@ -38,6 +49,7 @@ type Copies struct {
 	ledger *Ledger
 	clock  clock.PassiveClock
 	owner  client.FieldOwner
+	brake  kube.Brake[types.NamespacedName] // by copy
 }
 
 // NewCopies returns one that writes as the given field manager.
@@ -47,13 +59,38 @@ func NewCopies(
 	return &Copies{live: live, writer: writer, ledger: ledger, clock: clock, owner: owner}
 }
 
+// Contested returns how long a copy will still count as one that somebody else keeps
+// changing, if that stops now; zero means that it does not.
+func (c *Copies) Contested(account types.NamespacedName, namespace string) time.Duration {
+	return c.brake.Contested(Key(account, namespace), c.clock.Now())
+}
+
+// unreadVersion stands for the version of a Secret that this process has not read: none
+// of its own.
+const unreadVersion = "unread"
+
+// check returns a *kube.ContestedError while a copy that somebody else keeps changing must
+// stay as it is. It is called before a copy is read: somebody who changes it all the time
+// must not cost a request each time either.
+func (c *Copies) check(key types.NamespacedName, what kube.Repair, known knowledge) error {
+	version := unreadVersion
+	if known == absent {
+		version = ""
+	}
+	return c.brake.Check(key, what, version, c.clock.Now())
+}
+
 // Put makes a copy what it should be. It patches a copy that is trusted at once,
-// and reads what is there before any other write. A *ForeignError means that the
-// place is taken.
+// and reads what is there before any other write. A copy of upstream's syncer becomes this
+// addon's in place, by one patch. A *ForeignError means that the place is taken, and a
+// *kube.ContestedError that somebody else keeps changing the copy.
 func (c *Copies) Put(ctx context.Context, w Want) error {
 	known, own := c.ledger.look(w.Account, w.key(), c.clock.Now())
 	if known == trusted {
 		return c.patch(ctx, w, own.resourceVersion, nil)
+	}
+	if err := c.check(w.key(), kube.Rewrite, known); err != nil {
+		return err
 	}
 	have, err := c.read(ctx, w.Account, w.key())
 	if err != nil {
@@ -65,40 +102,53 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 	switch nextStep(have, c.isCopy(have, w.Account), w) {
 	case leaveForeign:
 		c.ledger.gone(w.Account, w.key(), c.clock.Now())
-		return &ForeignError{Name: w.key().Name}
+		foreign := &ForeignError{Name: w.key().Name}
+		if isUpstreams(have) {
+			foreign.Why = judgeUpstreams(have, w)
+		}
+		return foreign
 	case replace:
 		if w.isRevoked() {
 			return ErrRevoked
 		}
-		if err := c.delete(ctx, have); err != nil {
+		if err := c.delete(ctx, have, removal{what: kube.Rewrite}); err != nil {
 			return err
 		}
 		return c.create(ctx, w)
 	case patch:
-		return c.patch(ctx, w, have.ResourceVersion, have.Data)
+		if isUpstreams(have) {
+			log.FromContext(ctx).Info("Taking over a copy of upstream's syncer", "secret", w.key())
+		}
+		return c.patch(ctx, w, have.ResourceVersion, have)
 	default:
-		c.wrote(w, have)
+		c.record(w, have)
 		return nil
 	}
 }
 
 // Withdraw deletes an account's copy in a namespace, if there is or may be one. A
 // copy that is trusted is deleted at once; any other is read for its UID and
-// finalizers. withdrawn is true when a copy was deleted.
+// finalizers. yield leaves a copy alone that upstream's syncer has taken over, which is
+// looked for then. withdrawn is true when a copy was deleted.
 func (c *Copies) Withdraw(
-	ctx context.Context, account types.NamespacedName, namespace string,
+	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
 ) (withdrawn bool, err error) {
 	key := Key(account, namespace)
 	known, own := c.ledger.look(account, key, c.clock.Now())
 	if known == absent {
 		return false, nil
 	}
-	if known == trusted && !c.ledger.held(key) {
-		err := c.deleteUID(ctx, key, own.uid)
+	if known == trusted && !c.ledger.held(key) && !yield {
+		err := c.deleteUID(ctx, key, removal{what: kube.Remove, uid: own.uid, version: own.resourceVersion})
 		if !apierrors.IsConflict(err) {
 			return err == nil, err
 		}
 		// Another copy stands there, most likely.
+	}
+	if known != trusted {
+		if err := c.check(key, kube.Remove, known); err != nil {
+			return false, err
+		}
 	}
 	have, err := c.read(ctx, account, key)
 	if err != nil {
@@ -107,11 +157,12 @@ func (c *Copies) Withdraw(
 	if have == nil {
 		return false, nil
 	}
-	if !c.isCopy(have, account) {
+	if !c.isCopy(have, account) || yield && isUpstreams(have) {
 		c.ledger.gone(account, key, c.clock.Now())
 		return false, nil
 	}
-	return true, c.delete(ctx, have)
+	// Upstream may take it over at any moment.
+	return true, c.delete(ctx, have, removal{what: kube.Remove, exactly: yield})
 }
 
 // read returns what is in the place of an account's copy, or nil.
@@ -138,16 +189,27 @@ func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool 
 	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID)
 }
 
+// removal is the deletion of a copy.
+type removal struct {
+	what    kube.Repair
+	uid     types.UID
+	version string // as it was read or written last
+	exactly bool   // no other version may be deleted
+}
+
 // delete deletes a copy that was just read, whatever its finalizers.
-func (c *Copies) delete(ctx context.Context, have *corev1.Secret) error {
+func (c *Copies) delete(ctx context.Context, have *corev1.Secret, r removal) error {
 	key := client.ObjectKeyFromObject(have)
+	r.uid, r.version = have.UID, have.ResourceVersion
 	if len(have.Finalizers) > 0 {
 		if err := c.release(ctx, have); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizers of Secret %s: %w", key.Name, err)
 		}
+		r.exactly = false // that was another version
 	}
-	err := c.deleteUID(ctx, key, have.UID)
+	err := c.deleteUID(ctx, key, r)
 	if apierrors.IsConflict(err) {
+		c.brake.Lost(key, r.what, r.version, c.clock.Now())
 		c.ledger.doubts(key)
 		return fmt.Errorf("deleting Secret %s: %w", key.Name, errChanging)
 	}
@@ -164,14 +226,19 @@ func (c *Copies) release(ctx context.Context, have *corev1.Secret) error {
 	return c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
 }
 
-// deleteUID deletes the Secret of this UID, if it is still there. The API server
-// answers with the Secret, and its token, if a finalizer holds it.
-func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, uid types.UID) error {
-	err := c.writer.Delete(kube.WithoutBodies(ctx), emptySecret(key), client.Preconditions{UID: &uid})
+// deleteUID deletes the Secret of a UID, if it is still there. The API server answers with
+// the Secret, and its token, if a finalizer holds it.
+func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, r removal) error {
+	only := client.Preconditions{UID: &r.uid}
+	if r.exactly {
+		only.ResourceVersion = &r.version
+	}
+	err := c.writer.Delete(kube.WithoutBodies(ctx), emptySecret(key), only)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Secret %s: %w", key.Name, err)
 	}
-	c.ledger.deleted(key, uid, c.clock.Now())
+	c.brake.Wrote(key, r.what, r.version, "", c.clock.Now())
+	c.ledger.deleted(key, r.uid, c.clock.Now())
 	return nil
 }
 
@@ -186,6 +253,7 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 	secret := DesiredCopy(w)
 	err := c.writer.Create(kube.WithoutBodies(ctx), secret, c.owner)
 	if apierrors.IsAlreadyExists(err) {
+		c.brake.Lost(w.key(), kube.Rewrite, "", c.clock.Now())
 		err = errChanging
 	}
 	if err != nil {
@@ -195,13 +263,12 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 		return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 	}
 	log.FromContext(ctx).Info("Made a copy", "secret", w.key())
-	c.wrote(w, secret)
+	c.wrote(w, "", secret)
 	return nil
 }
 
-// patch changes a copy that is at a version and holds the given data; nil is what
-// this process wrote.
-func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have map[string][]byte) error {
+// patch changes a copy that is at a version; have is nil if it is what this process wrote.
+func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have *corev1.Secret) error {
 	if w.isRevoked() {
 		return ErrRevoked
 	}
@@ -212,16 +279,26 @@ func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have
 	secret := emptySecret(w.key())
 	err = c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
 	if err != nil {
+		if apierrors.IsConflict(err) {
+			c.brake.Lost(w.key(), kube.Rewrite, resourceVersion, c.clock.Now())
+		}
 		c.ledger.doubts(w.key())
 		return fmt.Errorf("patching Secret %s: %w", secret.Name, err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched a copy", "secret", w.key())
-	c.wrote(w, secret)
+	c.wrote(w, resourceVersion, secret)
 	return nil
 }
 
-// wrote records the version that the API server answered with, but no content.
-func (c *Copies) wrote(w Want, secret *corev1.Secret) {
+// wrote records a write that brought a copy from a version to what the API server answered
+// with.
+func (c *Copies) wrote(w Want, before string, secret *corev1.Secret) {
+	c.brake.Wrote(w.key(), kube.Rewrite, before, secret.ResourceVersion, c.clock.Now())
+	c.record(w, secret)
+}
+
+// record remembers the version of a copy that is as it should be, but no content.
+func (c *Copies) record(w Want, secret *corev1.Secret) {
 	c.ledger.wrote(w.Account, w.key(), version{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, digest: w.Content.Digest, owner: ownerOf(secret),
 	}, c.clock.Now())

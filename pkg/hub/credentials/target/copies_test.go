@@ -33,7 +33,7 @@ func TestTheAnswerToAWithdrawalIsNotLogged(t *testing.T) {
 	copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test")
 
 	everything := funcr.New(func(string, string) {}, funcr.Options{Verbosity: 10})
-	withdrawn, err := copies.Withdraw(klog.NewContext(t.Context(), everything), account, "team")
+	withdrawn, err := copies.Withdraw(klog.NewContext(t.Context(), everything), account, "team", false)
 	if err != nil || !withdrawn {
 		t.Fatalf("withdrawn: %t, %v", withdrawn, err)
 	}

@@ -52,8 +52,13 @@ type Want struct {
 	// Owner of the copy; while it is unknown, the copy's owner is left as it is.
 	Owner Owner
 
-	// Create allows a copy that is not there to be made.
+	// Create allows a copy that is not there to be made, and one of upstream's syncer to
+	// be taken over.
 	Create bool
+
+	// Belongs reports whether a token was issued to the account's own ServiceAccount, so
+	// that upstream's copy of it may be taken over. Nil means that none was.
+	Belongs func(token []byte) bool
 
 	// Revoked, if not nil, reports whether the right to the copy has ended meanwhile. It
 	// is asked before each write.
@@ -123,7 +128,7 @@ type step int
 const (
 	leaveForeign step = iota // it is no copy
 	keep                     // it is as it should be
-	patch                    // it differs
+	patch                    // it differs, or is upstream's and may be taken over
 	replace                  // it cannot be changed into what it should be
 )
 
@@ -131,6 +136,8 @@ const (
 // is whether it is the account's copy.
 func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
 	switch {
+	case !isCopy && isUpstreams(have) && judgeUpstreams(have, w) == "":
+		return patch
 	case !isCopy:
 		return leaveForeign
 	case have.Type != corev1.SecretTypeOpaque, have.Immutable != nil && *have.Immutable, have.DeletionTimestamp != nil:
@@ -143,9 +150,9 @@ func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
 }
 
 // matches reports whether a copy is as it should be. Other labels and annotations
-// do not matter.
+// do not matter, but for upstream's: its syncer would take the copy for its own.
 func matches(have *corev1.Secret, w Want) bool {
-	return apiequality.Semantic.DeepEqual(have.Data, w.data()) &&
+	return !hasUpstreamLabel(have) && apiequality.Semantic.DeepEqual(have.Data, w.data()) &&
 		contains(have.Labels, Labels()) && contains(have.Annotations, w.annotations()) &&
 		(w.Owner.UID == "" || apiequality.Semantic.DeepEqual(have.OwnerReferences, w.owners()))
 }
@@ -167,18 +174,27 @@ func ownerOf(secret *corev1.Secret) types.UID {
 	return ""
 }
 
-// copyPatch is the JSON merge patch that makes a copy what it should be. have is
-// the data that is there, of which other keys are removed. The API server refuses
-// the patch with a conflict unless the copy is still at that version.
-func copyPatch(resourceVersion string, have map[string][]byte, w Want) ([]byte, error) {
-	data := map[string]any{}
-	for key := range have {
-		data[key] = nil
+// copyPatch is the JSON merge patch that makes a copy what it should be. have is what is
+// there, of which other data and upstream's label are removed; nil is what this process
+// wrote. The API server refuses the patch with a conflict unless the copy is still at that
+// version.
+func copyPatch(resourceVersion string, have *corev1.Secret, w Want) ([]byte, error) {
+	data, labels := map[string]any{}, map[string]any{}
+	if have != nil {
+		for key := range have.Data {
+			data[key] = nil
+		}
+		if hasUpstreamLabel(have) {
+			labels[contract.LabelUpstreamSynced] = nil
+		}
 	}
 	for key, value := range w.data() {
 		data[key] = value
 	}
-	metadata := map[string]any{"resourceVersion": resourceVersion, "labels": Labels(), "annotations": w.annotations()}
+	for key, value := range Labels() {
+		labels[key] = value
+	}
+	metadata := map[string]any{"resourceVersion": resourceVersion, "labels": labels, "annotations": w.annotations()}
 	if w.Owner.UID != "" {
 		metadata["ownerReferences"] = w.owners()
 	}

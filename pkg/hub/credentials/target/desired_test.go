@@ -56,9 +56,10 @@ func TestCopyPatch(t *testing.T) {
 	)
 	unowned := w
 	unowned.Owner = Owner{}
+	holding := func(data map[string][]byte) *corev1.Secret { return &corev1.Secret{Data: data} }
 	for name, test := range map[string]struct {
 		want  Want
-		have  map[string][]byte
+		have  *corev1.Secret
 		patch string
 	}{
 		"what this process wrote": {
@@ -66,8 +67,14 @@ func TestCopyPatch(t *testing.T) {
 			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
 		},
 		"other keys are removed": {
-			want: w, have: map[string][]byte{"token": []byte("x"), "more": []byte("y")},
+			want: w, have: holding(map[string][]byte{"token": []byte("x"), "more": []byte("y")}),
 			patch: `{"data":{"ca.crt":"Yw==","more":null,"token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
+		},
+		"upstream's label is removed": {
+			want: w, have: upstreams(w),
+			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` +
+				`"labels":{"app.kubernetes.io/managed-by":"cluster-inventory-addon","authentication.open-cluster-management.io/synced-from":null,` +
+				`"inventory.open-cluster-management.io/credential":"true"},` + owners + `,"resourceVersion":"7"}}`,
 		},
 		"the owner of an unknown profile stays": {
 			want:  unowned,
@@ -110,7 +117,10 @@ func TestNextStep(t *testing.T) {
 		"not immutable":   {change: func(s *corev1.Secret) { s.Immutable = ptr.To(false) }, want: keep},
 		"of another type": {change: func(s *corev1.Secret) { s.Type = "example.com/other" }, want: replace},
 		"being deleted":   {change: func(s *corev1.Secret) { s.DeletionTimestamp = ptr.To(metav1.Now()) }, want: replace},
-		"foreign":         {foreign: true, want: leaveForeign},
+		"with upstream's label": {change: func(s *corev1.Secret) {
+			s.Labels["authentication.open-cluster-management.io/synced-from"] = "c1-a"
+		}, want: patch},
+		"foreign": {foreign: true, want: leaveForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, want := DesiredCopy(w), w

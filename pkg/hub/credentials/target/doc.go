@@ -7,7 +7,11 @@
 // without being read; any other is read first. Copies makes all writes.
 //
 // A Secret that does not say by its labels, annotations and name that it is a copy
-// is foreign: it is left alone. Copies are deleted by UID, whatever their
+// is foreign: it is left alone. One that managed-serviceaccount's own syncer has left behind
+// is taken over in place, by one patch, once everything it says has been verified
+// (judge_upstreams.go). As long as that syncer is on, what it has taken over is its own.
+// A copy that somebody else keeps changing is put right at a bounded rate (kube.Brake).
+// Copies are deleted by UID, whatever their
 // finalizers, because whoever can read one while it is held must not.
 //
 // RBAC: secrets get, list, watch, create, patch and delete in target namespaces, by
