@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -99,10 +100,17 @@ func judgeProxy(deployment string, args []string, unknown string) (on bool, prob
 	}
 }
 
+// The names of cluster-proxy's feature gate for access providers: until v0.10, and since.
+var proxyGates = []string{"ClusterProfileAccessProvider", "ClusterProfile"}
+
+// allAlpha turns on every alpha gate that is not set by its own name
+// (k8s.io/component-base/featuregate).
+const allAlpha = "AllAlpha"
+
 // proxyGateOn reports whether a command line turns on cluster-proxy's feature gate
-// for access providers, under either of its names. The last setting counts.
+// for access providers, under any of its names. The last setting of a name counts.
 func proxyGateOn(args []string) bool {
-	on := false
+	settings := map[string]bool{}
 	for i, arg := range args {
 		value, found := strings.CutPrefix(strings.TrimLeft(arg, "-"), "feature-gates")
 		switch {
@@ -113,12 +121,19 @@ func proxyGateOn(args []string) bool {
 		}
 		for gate := range strings.SplitSeq(strings.TrimPrefix(value, "="), ",") {
 			name, setting, _ := strings.Cut(gate, "=")
-			if name = strings.TrimSpace(name); name == "ClusterProfileAccessProvider" || name == "ClusterProfile" {
-				on = strings.EqualFold(strings.TrimSpace(setting), "true")
-			}
+			on, err := strconv.ParseBool(strings.TrimSpace(setting))
+			settings[strings.TrimSpace(name)] = on && err == nil
 		}
 	}
-	return on
+	isSet := false
+	for _, name := range proxyGates {
+		on, set := settings[name]
+		if on {
+			return true
+		}
+		isSet = isSet || set
+	}
+	return !isSet && settings[allAlpha]
 }
 
 // judgeSyncer judges by whether the syncer's ClusterRole exists.

@@ -113,7 +113,17 @@ func TestProxyGateOn(t *testing.T) {
 		"the last setting counts": {
 			args: []string{"--feature-gates=ClusterProfile=true", "--feature-gates=ClusterProfile=false"},
 		},
-		"another gate": {args: []string{"--feature-gates=ClusterProfileX=true"}},
+		"on by either name": {
+			args: []string{"--feature-gates=ClusterProfile=true,ClusterProfileAccessProvider=false"},
+			want: true,
+		},
+		"on, as a program would read it": {args: []string{"--feature-gates= ClusterProfile = 1"}, want: true},
+		"all that are new are on":        {args: []string{"--feature-gates=AllAlpha=true"}, want: true},
+		"all that are new are on, but for it": {
+			args: []string{"--feature-gates=AllAlpha=true,ClusterProfileAccessProvider=false"},
+		},
+		"neither on nor off": {args: []string{"--feature-gates=ClusterProfile"}},
+		"another gate":       {args: []string{"--feature-gates=ClusterProfileX=true"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,9 +2,9 @@
 // Two writers of one object fight, so this addon leaves to a writer what that
 // writer owns.
 //
-//   - RegistrationGate: OCM's registration controller writes ClusterProfiles. It
-//     deletes what its own selection does not contain and rewrites properties
-//     without their times. Its gate cannot be read from the ClusterManager, which
+//   - RegistrationGate: OCM's registration controller writes ClusterProfiles, but for
+//     their access providers. It deletes what its own selection does not contain and
+//     rewrites properties without their times. Its gate cannot be read from the ClusterManager, which
 //     is not on the hub in hosted mode. But OCM's operator grants the controller
 //     writes of clusterprofiles exactly when the gate is on, and that ClusterRole
 //     is always on the hub.
@@ -12,7 +12,7 @@
 //     manager's Deployment turn its gate on. The RBAC of that is not gated.
 //   - Syncer: managed-serviceaccount copies tokens into Secrets of the names that
 //     this addon uses. Its chart installs a ClusterRole exactly when the gate is
-//     on.
+//     on, whatever the gate is called.
 //
 // What each piece of evidence means is decided in decide.go. "Cannot tell" counts
 // as on, unless the administrator overrides it. Evidence that is gone counts as it
