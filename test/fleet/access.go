@@ -103,14 +103,14 @@ func (f *Fleet) entrypoint() string {
 }
 
 // accessValues are what the fleet sets in upstream's charts.
-func (f *Fleet) accessValues(chart string) []string {
+func (f *Fleet) accessValues(chart string, gates Gates) []string {
 	if chart != programs.ClusterProxy.Name {
-		return []string{"featureGates.clusterProfileCredSyncer=false"}
+		return []string{fmt.Sprintf("featureGates.clusterProfileCredSyncer=%t", gates.Tokens)}
 	}
 	return []string{
 		"enableServiceProxy=true",
 		"userServer.enabled=true",
-		"featureGates.clusterProfileAccessProvider=false",
+		fmt.Sprintf("featureGates.clusterProfileAccessProvider=%t", gates.AccessProviders),
 		"proxyServer.entrypointAddress=127.0.0.1",
 		fmt.Sprintf("proxyServer.port=%d", f.state.Ports[proxyEntrypoint]),
 	}
@@ -127,7 +127,7 @@ func (f *Fleet) installAccess(ctx context.Context, report *progress.Report) erro
 	}
 	all := objects.Namespaces(AccessNamespace)
 	for _, chart := range f.access.charts {
-		rendered, err := f.renderChart(ctx, chart)
+		rendered, err := f.renderChart(ctx, chart, Gates{})
 		if err != nil {
 			return err
 		}
@@ -181,9 +181,9 @@ func (f *Fleet) template(
 	return all, nil
 }
 
-func (f *Fleet) renderChart(ctx context.Context, chart chart) ([]*unstructured.Unstructured, error) {
+func (f *Fleet) renderChart(ctx context.Context, chart chart, gates Gates) ([]*unstructured.Unstructured, error) {
 	var values []string
-	for _, value := range f.accessValues(chart.name) {
+	for _, value := range f.accessValues(chart.name, gates) {
 		values = append(values, "--set", value)
 	}
 	all, err := f.template(ctx, chart.name, chart.dir, AccessNamespace, values...)

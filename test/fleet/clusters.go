@@ -30,9 +30,9 @@ func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
 // server is the URL of a cluster's API server.
 func (f *Fleet) server(cluster string) string { return f.controlPlane(cluster, "").Server() }
 
-// certFile is the path of one of a cluster's certificates.
-func (f *Fleet) certFile(cluster, name string) string {
-	return f.controlPlane(cluster, "").CertFile(name)
+// hubCertFile is the path of one of the hub's certificates.
+func (f *Fleet) hubCertFile(name string) string {
+	return f.controlPlane(HubName, "").CertFile(name)
 }
 
 // startControlPlanes starts all clusters at once, each with its node, and returns

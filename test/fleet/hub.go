@@ -18,7 +18,7 @@ import (
 
 func (f *Fleet) hubOCM(binary string) ocm.Hub {
 	return ocm.Hub{
-		Binary: binary, Kubeconfig: f.Kubeconfig(HubName), CertDir: f.certFile(HubName, "webhooks"),
+		Binary: binary, Kubeconfig: f.Kubeconfig(HubName), CertDir: f.hubCertFile("webhooks"),
 		Ports: ocm.HubPorts{
 			Webhooks:      f.state.Ports["hub/webhooks"],
 			WebhookProbes: f.state.Ports["hub/webhook-probes"],
@@ -37,7 +37,7 @@ func (f *Fleet) startHubOCM(ctx context.Context, binary string, m ocm.Manifests,
 	if err != nil {
 		return err
 	}
-	ca, err := os.ReadFile(f.certFile(HubName, "ca.crt"))
+	ca, err := os.ReadFile(f.hubCertFile("ca.crt"))
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func (f *Fleet) writeBootstrap(ctx context.Context, path string) error {
 	if err := c.SubResource("token").Create(ctx, account, token); err != nil {
 		return fmt.Errorf("bootstrap token: %w", err)
 	}
-	ca, err := os.ReadFile(f.certFile(HubName, "ca.crt"))
+	ca, err := os.ReadFile(f.hubCertFile("ca.crt"))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type Step struct {
 }
 
 // Steps returns those of one section of a guide, in order: its YAML blocks, and
-// the indented lines that begin with kubectl.
+// the indented lines that begin with kubectl, with those that continue them.
 func Steps(content, section string) ([]Step, error) {
 	_, rest, found := strings.Cut("\n"+content, "\n## "+section+"\n")
 	if !found {
@@ -33,7 +33,7 @@ func Steps(content, section string) ([]Step, error) {
 		if yaml, isYAML := strings.CutPrefix(part, "yaml\n"); i%2 == 1 && isYAML {
 			steps = append(steps, Step{YAML: yaml})
 		} else if i%2 == 0 {
-			for line := range strings.Lines(part) {
+			for line := range strings.Lines(strings.ReplaceAll(part, "\\\n", "")) {
 				if command, isCode := strings.CutPrefix(line, "    "); isCode && strings.HasPrefix(command, "kubectl ") {
 					steps = append(steps, Step{Command: strings.TrimSpace(command)})
 				}

@@ -44,22 +44,33 @@ func (h Hub) Webhooks() supervisor.Process {
 
 // Controllers are the processes that need the webhooks.
 func (h Hub) Controllers() []supervisor.Process {
-	controller := func(name string, port int, command []string, flags ...string) supervisor.Process {
-		args := append([]string{h.Binary}, command...)
-		args = append(args,
-			"--kubeconfig="+h.Kubeconfig, "--namespace="+HubNamespace,
-			"--disable-leader-election", fmt.Sprintf("--listen=127.0.0.1:%d", port))
-		return supervisor.Process{
-			Name: "hub/" + name, Args: append(args, flags...), Env: env(HubNamespace),
-			Tier: supervisor.TierManagement, Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", port),
-		}
-	}
 	return []supervisor.Process{
-		controller("registration", h.Ports.Registration, []string{"registration", "controller"},
-			"--feature-gates=ManagedClusterAutoApproval=true",
-			"--auto-approved-csr-users=system:serviceaccount:"+ManagementNamespace+":"+BootstrapAccount),
-		controller("placement", h.Ports.Placement, []string{"placement", "controller"}),
-		controller("addon-manager", h.Ports.AddonManager, []string{"addon", "manager"}),
+		h.Registration(false),
+		h.controller("placement", h.Ports.Placement, []string{"placement", "controller"}),
+		h.controller("addon-manager", h.Ports.AddonManager, []string{"addon", "manager"}),
+	}
+}
+
+// Registration is the registration controller, with or without the gate by which it writes
+// ClusterProfiles.
+func (h Hub) Registration(profiles bool) supervisor.Process {
+	gates := "ManagedClusterAutoApproval=true"
+	if profiles {
+		gates += ",ClusterProfile=true"
+	}
+	return h.controller("registration", h.Ports.Registration, []string{"registration", "controller"},
+		"--feature-gates="+gates,
+		"--auto-approved-csr-users=system:serviceaccount:"+ManagementNamespace+":"+BootstrapAccount)
+}
+
+func (h Hub) controller(name string, port int, command []string, flags ...string) supervisor.Process {
+	args := append([]string{h.Binary}, command...)
+	args = append(args,
+		"--kubeconfig="+h.Kubeconfig, "--namespace="+HubNamespace,
+		"--disable-leader-election", fmt.Sprintf("--listen=127.0.0.1:%d", port))
+	return supervisor.Process{
+		Name: "hub/" + name, Args: append(args, flags...), Env: env(HubNamespace),
+		Tier: supervisor.TierManagement, Probe: fmt.Sprintf("https://127.0.0.1:%d/healthz", port),
 	}
 }
 

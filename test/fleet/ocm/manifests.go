@@ -87,15 +87,30 @@ func (m Manifests) HubCRDs(ca []byte, webhooks string) ([]*unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return o.GetName() == "clusterprofiles.multicluster.x-k8s.io"
-	})
+	objects = slices.DeleteFunc(objects, isProfileCRD)
 	for _, o := range objects {
 		if err := pointToURL(o, webhooks, "spec", "conversion", "webhook", "clientConfig"); err != nil {
 			return nil, err
 		}
 	}
 	return objects, nil
+}
+
+func isProfileCRD(o *unstructured.Unstructured) bool {
+	return o.GetName() == "clusterprofiles.multicluster.x-k8s.io"
+}
+
+// ProfileCRD is OCM's own ClusterProfile CRD, which comes with the gate.
+func (m Manifests) ProfileCRD() ([]*unstructured.Unstructured, error) {
+	return m.glob("cluster-manager/hub/crds/*multicluster.x-k8s.io_clusterprofiles.crd.yaml", hubValues(nil))
+}
+
+// RegistrationRole is the ClusterRole of the registration controller, with or without the
+// gate by which it writes ClusterProfiles.
+func (m Manifests) RegistrationRole(ca []byte, profiles bool) ([]*unstructured.Unstructured, error) {
+	values := hubValues(ca)
+	values["ClusterProfileEnabled"] = profiles
+	return m.files([]string{"registration/clusterrole.yaml"}, values)
 }
 
 // HubAccess are the service accounts of the hub with their roles.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,6 +87,25 @@ func Apply(ctx context.Context, c client.Client, objects ...*unstructured.Unstru
 		}
 	}
 	return nil
+}
+
+// Replace makes a CRD exactly what is given, as OCM's operator does, whoever brought the one
+// that is there, and waits until it is served.
+func Replace(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(crd.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(crd), current)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = c.Create(ctx, crd, client.FieldOwner("fleet"))
+	case err == nil:
+		crd.SetResourceVersion(current.GetResourceVersion())
+		err = c.Update(ctx, crd, client.FieldOwner("fleet"))
+	}
+	if err != nil {
+		return fmt.Errorf("replace %s %s: %w", crd.GetKind(), crd.GetName(), err)
+	}
+	return waitEstablished(ctx, c, crd.GetName())
 }
 
 func waitEstablished(ctx context.Context, c client.Client, name string) error {
