@@ -24,6 +24,8 @@ func countedAs(out outcome, known bool) metrics.Pair {
 		return metrics.Pair{State: metrics.StateLeftAlone}
 	case failed:
 		return metrics.Pair{State: contract.ReasonWriteFailed}
+	case contested:
+		return metrics.Pair{State: contract.ReasonContested}
 	default:
 		return metrics.Pair{Withheld: out.reason}
 	}

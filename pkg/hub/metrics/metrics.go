@@ -61,7 +61,7 @@ const (
 func profileStates() []string {
 	return []string{
 		contract.ReasonSynced, contract.ReasonSelectionUnknown, contract.ReasonForeignProfile, contract.ReasonWriteFailed,
-		StateLeftAlone,
+		contract.ReasonContested, StateLeftAlone,
 	}
 }
 
@@ -83,7 +83,8 @@ func credentialStates() []string {
 	return []string{
 		contract.ReasonCopied, contract.ReasonDraining, contract.ReasonUpstreamSyncerOn, contract.ReasonNameCollision,
 		contract.ReasonNameTooLong, contract.ReasonForeignSecret, contract.ReasonInvalidSource, contract.ReasonNoTarget,
-		contract.ReasonTargetNotEntitled, contract.ReasonCopyFailed, contract.ReasonSelectionUnknown,
+		contract.ReasonTargetNotEntitled, contract.ReasonContested, contract.ReasonCopyFailed,
+		contract.ReasonSelectionUnknown,
 	}
 }
 

@@ -66,7 +66,7 @@ func TestStatesAreThereFromTheFirst(t *testing.T) {
 		series[strings.TrimPrefix(family.GetName(), "cluster_inventory_")] = len(family.GetMetric())
 	}
 	want := map[string]int{
-		"profiles": 5, "withheld": 8, "properties_rejected": 6, "credentials": 11, "profile_delay_seconds": 1, "build_info": 1,
+		"profiles": 6, "withheld": 8, "properties_rejected": 6, "credentials": 12, "profile_delay_seconds": 1, "build_info": 1,
 	}
 	if diff := cmp.Diff(want, series); diff != "" {
 		t.Errorf("series of nothing (-want +got):\n%s", diff)
