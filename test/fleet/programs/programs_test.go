@@ -122,7 +122,7 @@ func TestReadyImageIsADirectory(t *testing.T) {
 // docs/compatibility.md names the versions that the journeys run with.
 func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 	docs := read(t, "../../../docs/compatibility.md")
-	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount} {
+	for _, p := range []Program{Kube, OCM, ClusterProxy, ManagedServiceAccount, Kueue, KnativeOperator} {
 		module, file := p.Module, filepath.Join(p.dir("../../.."), "go.mod")
 		required := regexp.MustCompile(
 			`(?m)^\t` + regexp.QuoteMeta(module) + ` (v[0-9.]+)(?: // indirect)?$`,

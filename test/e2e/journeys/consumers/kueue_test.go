@@ -88,8 +88,17 @@ func TestMultiKueue(t *testing.T) {
 	runsJob(t, "after-return")
 
 	t.Log("=== the plugin as an init container copies it")
+	watches = watchesBegun(t)
 	read.command(t, "kubectl patch deployment "+kueueDeployment+" -n "+kueueNamespace+" --patch-file plugin-copied.yaml")
 	rolledOut(t, fleet.HubName, kueueNamespace, kueueDeployment)
+	// Active is still what the Kueue before has said, and a Workload that this one takes up
+	// before it is connected stays as it is.
+	apitest.Within(t, journeys.Eventually, "the new Kueue is connected", func(context.Context) error {
+		if now := watchesBegun(t); now <= watches {
+			return fmt.Errorf("%d watches were begun, as before", now)
+		}
+		return nil
+	})
 	runsJob(t, "after-upgrade")
 	activeIs(t, metav1.ConditionTrue, "Active")
 }
