@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -13,11 +14,15 @@ const LastingAfter = 30 * time.Second
 // does not fail takes no memory. The zero value is ready for use, and safe for
 // concurrent use.
 type Lasting[K comparable] struct {
+	// After is for how long it must have; zero means LastingAfter. It must not change
+	// after the first use.
+	After time.Duration
+
 	mu    sync.Mutex
 	since map[K]time.Time
 }
 
-// Failed records a failure and reports whether it has lasted for LastingAfter.
+// Failed records a failure and reports whether it has lasted for long enough.
 func (l *Lasting[K]) Failed(key K, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +34,7 @@ func (l *Lasting[K]) Failed(key K, now time.Time) bool {
 		since = now
 		l.since[key] = now
 	}
-	return now.Sub(since) >= LastingAfter
+	return now.Sub(since) >= cmp.Or(l.After, LastingAfter)
 }
 
 // Over records that there is no failure any more.

@@ -33,6 +33,9 @@ type LateStart struct {
 	// a moment.
 	Kinds []schema.GroupVersionKind
 
+	// Ready, if not nil, reports whether it may start otherwise. It is asked every second.
+	Ready func() bool
+
 	// Start is called on the elected leader, again after an error, and never again
 	// after it has returned nil. It must be able to go on where it failed.
 	Start func(ctx context.Context) error
@@ -81,6 +84,9 @@ func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconci
 		case err != nil:
 			return reconcile.Result{}, fmt.Errorf("looking up %s: %w", kind, err)
 		}
+	}
+	if s.Ready != nil && !s.Ready() {
+		return reconcile.Result{RequeueAfter: servedRecheck}, nil
 	}
 	if err := s.Start(ctx); err != nil {
 		return reconcile.Result{}, err

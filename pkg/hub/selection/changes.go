@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ type changeTracker struct {
 	mu          sync.Mutex
 	subscribers []func(types.NamespacedName)
 	early       []func(types.NamespacedName) // told of events
+	definitions []func(context.Context)      // told of CRDs
 	pairs       map[types.NamespacedName]trackedState
 }
 
@@ -45,6 +47,22 @@ func (t *changeTracker) subscribeEarly(touched func(types.NamespacedName)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.early = append(t.early, touched)
+}
+
+func (t *changeTracker) subscribeDefinitions(changed func(context.Context)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.definitions = append(t.definitions, changed)
+}
+
+// announceDefinitions tells subscribers that what caches are worth has changed.
+func (t *changeTracker) announceDefinitions(ctx context.Context) {
+	t.mu.Lock()
+	subscribers := t.definitions
+	t.mu.Unlock()
+	for _, changed := range subscribers {
+		changed(ctx)
+	}
 }
 
 // announce tells early subscribers about pairs that an event concerns.

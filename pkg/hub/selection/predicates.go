@@ -97,6 +97,13 @@ func decisionChanged(before, after client.Object) bool {
 		!slices.Equal(decidedClusters(b), decidedClusters(a))
 }
 
+// choiceChanged is decisionChanged for those whom decision groups concern, too.
+func choiceChanged(before, after client.Object) bool {
+	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
+	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
+	return !okBefore || !okAfter || decisionChanged(b, a) || groupOf(b) != groupOf(a)
+}
+
 // requirementChanged compares whether a Namespace requires a Placement.
 func requirementChanged(before, after client.Object) bool {
 	const key = contract.AnnotationRequirePlacement

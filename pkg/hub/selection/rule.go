@@ -133,7 +133,10 @@ func (r *Rule) Growth() *kube.Growth { return r.growth }
 // again: a kind has ceased to be served, is served again, or what it lacks begins to
 // mean something.
 func (r *Rule) WatchDefinitions(mgr manager.Manager, controller string, changed func(context.Context)) error {
-	return r.definitions.AddTo(mgr, controller, changed)
+	return r.definitions.AddTo(mgr, controller, func(ctx context.Context) {
+		changed(ctx)
+		r.changes.announceDefinitions(ctx)
+	})
 }
 
 // Ready reports whether the rule is prepared.
@@ -225,6 +228,15 @@ func (r *Rule) settleAbsence(
 // may have been, the result becomes Unknown: an event of the CRD will lead to the
 // pair.
 func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Result) (Result, error) {
+	confirmed, err := r.confirmed(ctx, result)
+	if err == nil && len(result.Rests) > 0 && confirmed.Answer == Yes {
+		r.settling.widen(pair.Namespace)
+	}
+	return confirmed, err
+}
+
+// confirmed is confirm for what concerns no pair.
+func (r *Rule) confirmed(ctx context.Context, result Result) (Result, error) {
 	if len(result.Rests) == 0 {
 		return result, nil
 	}
@@ -238,8 +250,6 @@ func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Re
 		return result, err
 	case doubtful != "":
 		return result.doubt(doubtful), nil
-	case result.Answer == Yes:
-		r.settling.widen(pair.Namespace)
 	}
 	return result, nil
 }

@@ -43,6 +43,11 @@ type settling struct {
 	// absenceKept; swept is when these were last looked for.
 	absent map[types.NamespacedName]absence
 	swept  time.Time
+
+	// left is since when clusters have been absent from the decisions of one Placement,
+	// whatever others decide, by Placement and cluster: of those from which somebody
+	// would take something away because of it.
+	left map[types.NamespacedName]map[string]time.Time
 }
 
 type absence struct {
@@ -70,6 +75,7 @@ func newSettling() *settling {
 		seen:     map[types.NamespacedName]sighting{},
 		narrowed: kube.SetIndex[string, string]{},
 		absent:   map[types.NamespacedName]absence{},
+		left:     map[types.NamespacedName]map[string]time.Time{},
 	}
 }
 
@@ -126,12 +132,54 @@ func (s *settling) absence(
 	}
 	entry.asked = now
 	s.absent[pair] = entry
+	return s.absenceLeft(entry.since, placements, now)
+}
+
+// absenceLeft returns how long it takes until an absence means something. It requires the
+// lock.
+func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, now time.Time) time.Duration {
 	var writing time.Duration
 	for _, p := range placements {
 		written := s.seen[client.ObjectKeyFromObject(p.placement)].written
 		writing = max(writing, timeLeft(written, settleTime, now))
 	}
-	return max(timeLeft(entry.since, settleTime, now), min(writing, timeLeft(entry.since, longestAbsence, now)))
+	return max(timeLeft(since, settleTime, now), min(writing, timeLeft(since, longestAbsence, now)))
+}
+
+// leaving is absence for all clusters from which somebody would take something away
+// because they are absent from the complete decisions of one Placement. Others are not
+// absent any more.
+func (s *settling) leaving(
+	placement types.NamespacedName, observed []observedPlacement, clusters []string, now time.Time,
+) map[string]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.left[placement]
+	current := make(map[string]time.Time, len(clusters))
+	waits := make(map[string]time.Duration, len(clusters))
+	for _, cluster := range clusters {
+		since, ok := before[cluster]
+		if !ok || since.After(now) { // the latter if the clock was set back
+			since = now
+		}
+		current[cluster] = since
+		waits[cluster] = s.absenceLeft(since, observed, now)
+	}
+	if len(current) > 0 {
+		s.left[placement] = current
+	} else {
+		delete(s.left, placement)
+	}
+	return waits
+}
+
+// chosen ends the absence of clusters from the decisions of one Placement.
+func (s *settling) chosen(placement types.NamespacedName, clusters []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cluster := range clusters {
+		delete(s.left[placement], cluster)
+	}
 }
 
 // sweep forgets the absences of pairs that nobody asks for any more, since they were
@@ -180,6 +228,7 @@ func (s *settling) vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+	delete(s.left, placement)
 }
 
 // unpublished drops a Placement that does not publish any more.
@@ -187,6 +236,7 @@ func (s *settling) unpublished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+	delete(s.left, placement)
 	s.narrowed.Delete(placement.Namespace, placement.Name)
 }
 
