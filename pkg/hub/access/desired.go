@@ -34,6 +34,11 @@ type Decision struct {
 	// Problems are sentences for the cluster's condition. They say why a provider
 	// that the cluster should have is not published or not kept up to date.
 	Problems []string
+
+	// Lacking names the providers that the cluster should have, or may be found in a
+	// moment to have, and that this addon cannot publish. A profile without an entry of
+	// such a name does not lead to its cluster yet.
+	Lacking []string
 }
 
 // ProviderState is what is known of one access provider.
@@ -154,15 +159,18 @@ func decide(o ClusterProxyOptions, e endpoint, c clusterFacts) Decision {
 	var problem string
 	if o.Enabled {
 		d.Proxy, problem = desiredProxy(e, c)
-		d.report(contract.AccessProviderName, d.Proxy, problem)
+		d.report(contract.AccessProviderName, d.Proxy, problem, c.proxied)
 	}
 	d.Direct, problem = desiredDirect(c)
-	d.report(contract.DirectAccessProviderName, d.Direct, problem)
+	d.report(contract.DirectAccessProviderName, d.Direct, problem, c.direct.entry != nil)
 	return d
 }
 
-// report adds the problem of one provider.
-func (d *Decision) report(name string, state ProviderState, problem string) {
+// report adds the problem of one provider, which the cluster is expected to have or not.
+func (d *Decision) report(name string, state ProviderState, problem string, expected bool) {
+	if problem != "" && (expected || isPassing(problem)) {
+		d.Lacking = append(d.Lacking, name)
+	}
 	switch {
 	case problem == "", !state.Known && isPassing(problem):
 	case state.Known:

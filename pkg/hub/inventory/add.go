@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -79,6 +80,10 @@ type Options struct {
 	// this addon's to write.
 	Access Access
 
+	// References are told which profiles may be referred to. Nil means that nobody refers
+	// to any.
+	References References
+
 	// Workers is how many pairs are worked on at a time, and WorkersPerNamespace how
 	// many of them in one namespace; 0 means a default.
 	Workers             int
@@ -104,6 +109,26 @@ type Access interface {
 	// WaitForSync returns when Of knows what can be known after a start, so that a
 	// profile is born with its access providers.
 	WaitForSync(ctx context.Context) error
+}
+
+// References are what refers to profiles, and must not refer to any that is not whole, or
+// not any more.
+type References interface {
+	// Admit says that a pair's profile is whole.
+	Admit(ctx context.Context, pair types.NamespacedName)
+
+	// Withdraw says that a pair's profile is about to go, or has gone. It reports whether
+	// nothing refers to it any more; otherwise subscribers are told when that is so.
+	Withdraw(ctx context.Context, pair types.NamespacedName) (done bool)
+
+	// Hold says that nothing can be said of a pair's profile now.
+	Hold(pair types.NamespacedName)
+
+	// Refers reports whether something refers to a pair's profile, which may be gone.
+	Refers(ctx context.Context, pair types.NamespacedName) bool
+
+	// Subscribe makes look be called with a pair that must be looked at.
+	Subscribe(look func(pair types.NamespacedName))
 }
 
 // Guard says whether this addon may write profiles now.
@@ -144,6 +169,10 @@ type inventory struct {
 	// accessTrigger feeds the pairs of clusters whose access has changed.
 	accessTrigger kube.Trigger
 
+	// referenceTrigger feeds the pairs to whose profiles nothing refers any more, and those
+	// to which something does for no known reason.
+	referenceTrigger kube.Trigger
+
 	// everyTrigger feeds all pairs when the guard has changed its mind, or a kind is
 	// served again or is not. What changes together has each pair looked at once.
 	everyTrigger kube.Trigger
@@ -174,6 +203,9 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
 		i.followAccess(ctx)
+	}
+	if opts.References != nil {
+		opts.References.Subscribe(i.referenceTrigger.Enqueue)
 	}
 	if opts.GuardChanges != nil {
 		opts.GuardChanges(func() { i.enqueueEverything(ctx) })
@@ -232,7 +264,7 @@ func (i *inventory) addPairs() error {
 	if i.opts.Access != nil {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
-	return b.WatchesRawSource(&i.everyTrigger).Complete(i.pairs)
+	return b.WatchesRawSource(&i.referenceTrigger).WatchesRawSource(&i.everyTrigger).Complete(i.pairs)
 }
 
 // enqueueAll enqueues every pair.

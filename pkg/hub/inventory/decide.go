@@ -1,8 +1,11 @@
 package inventory
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -16,6 +19,10 @@ type observed struct {
 	pair types.NamespacedName
 
 	access access.Decision
+
+	// referenced is true when something refers to the profile although it is not there,
+	// is not ours, or is being deleted. Of others it is not asked.
+	referenced bool
 }
 
 // step is what to do with a pair's profile.
@@ -26,6 +33,7 @@ const (
 	create
 	update // adopts a profile without our mark
 	remove
+	release // has references to a profile go that is none, or none of ours
 )
 
 // nextStep decides what to do with a pair's profile, from the rule's answer and
@@ -36,11 +44,18 @@ const (
 // deleted.
 func nextStep(o observed, answer selection.Answer) step {
 	switch {
+	case isTerminating(o.Namespace):
 	case o.Profile == nil:
-		if answer == selection.Yes && !isTerminating(o.Namespace) {
+		if answer == selection.Yes {
 			return create
 		}
-	case !selection.IsOurs(o.Profile), o.Profile.DeletionTimestamp != nil, isTerminating(o.Namespace):
+		if answer == selection.No && o.referenced {
+			return release
+		}
+	case !selection.IsOurs(o.Profile), o.Profile.DeletionTimestamp != nil:
+		if o.referenced {
+			return release
+		}
 	case answer == selection.Yes:
 		return update
 	case !selection.IsMarked(o.Profile):
@@ -57,7 +72,7 @@ func nextStep(o observed, answer selection.Answer) step {
 // and has vanished is put back like an edit.
 func priorityOf(next step, exists, wasInPlace bool) int {
 	switch {
-	case next == remove:
+	case next == remove, next == release:
 		return kube.PriorityHigh
 	case exists, wasInPlace:
 		return kube.PriorityNormal
@@ -75,6 +90,19 @@ func trustedAccess(says access.Decision, restoring bool) access.Decision {
 		says.Direct.Known = says.Direct.Known && says.Direct.Provider != nil
 	}
 	return says
+}
+
+// isWhole reports whether a profile has all that consumers need: its status, and each access
+// provider that its cluster should have, as far as is known.
+func isWhole(o observed) bool {
+	if o.Profile == nil || o.Profile.DeletionTimestamp != nil || !selection.IsMarked(o.Profile) {
+		return false
+	}
+	return !slices.ContainsFunc(o.access.Lacking, func(name string) bool {
+		return !slices.ContainsFunc(o.Profile.Status.AccessProviders, func(entry inventoryv1alpha1.AccessProvider) bool {
+			return entry.Name == name
+		})
+	})
 }
 
 func isTerminating(namespace *metav1.PartialObjectMetadata) bool {

@@ -48,6 +48,7 @@ func TestNextStep(t *testing.T) {
 	going := func(o *observed) { o.Profile.DeletionTimestamp = &now }
 	terminating := func(o *observed) { o.Namespace.DeletionTimestamp = &now }
 	noAddon := func(o *observed) { o.Addon = nil }
+	referenced := func(o *observed) { o.referenced = true }
 
 	tests := map[string]struct {
 		o                 observed
@@ -55,6 +56,10 @@ func TestNextStep(t *testing.T) {
 	}{
 		"no profile":                              {o: situation(), onYes: create, onNo: leave, onUn: leave},
 		"no profile, the namespace is going":      {o: situation(terminating), onYes: leave, onNo: leave, onUn: leave},
+		"no profile, but references":              {o: situation(referenced), onYes: create, onNo: release, onUn: leave},
+		"being deleted, and references":           {o: situation(have(profile(ours, true)), going, referenced), onYes: release, onNo: release, onUn: release},
+		"another manager's, and references":       {o: situation(have(profile("another", false)), referenced), onYes: release, onNo: release, onUn: release},
+		"references in a namespace that is going": {o: situation(terminating, referenced), onYes: leave, onNo: leave, onUn: leave},
 		"our profile":                             {o: situation(have(profile(ours, true))), onYes: update, onNo: remove, onUn: update},
 		"our profile, the cluster left":           {o: situation(have(profile(ours, true)), noAddon), onYes: update, onNo: remove, onUn: leave},
 		"our profile, being deleted":              {o: situation(have(profile(ours, true)), going), onYes: leave, onNo: leave, onUn: leave},

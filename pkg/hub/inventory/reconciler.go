@@ -30,6 +30,11 @@ const (
 	// invalid or too large. Normally the change that makes it acceptable is an event;
 	// that of an admission policy is none.
 	permanentEvery = 10 * time.Minute
+
+	// referenceWait is how long a profile that must go waits at most until nothing refers
+	// to it any more. Whoever can make writes of references fail must not keep it alive;
+	// copies of tokens do not wait at all.
+	referenceWait = 3 * time.Second
 )
 
 // Reconciler keeps the profile of one pair: the request's namespace and, as its
@@ -38,7 +43,8 @@ type Reconciler struct {
 	rule       *selection.Rule
 	writer     client.Client
 	guard      Guard
-	access     Access // nil: access providers are not ours
+	access     Access     // nil: access providers are not ours
+	references References // nil: nobody refers to profiles
 	labelAllow []string
 	metrics    *metrics.Metrics
 	clock      clock.PassiveClock
@@ -47,6 +53,8 @@ type Reconciler struct {
 	expectations *kube.Expectations
 	brake        kube.Brake[types.NamespacedName]   // by pair
 	failing      kube.Lasting[types.NamespacedName] // by pair
+	missing      kube.Lasting[types.NamespacedName] // pairs whose profile cannot be created
+	leaving      kube.Lasting[types.NamespacedName] // pairs whose profile waits for its references
 }
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
@@ -55,11 +63,13 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		writer:       writer,
 		guard:        opts.Guard,
 		access:       opts.Access,
+		references:   opts.References,
 		labelAllow:   opts.LabelAllow,
 		metrics:      opts.Metrics,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
 		expectations: kube.NewExpectations(),
+		leaving:      kube.Lasting[types.NamespacedName]{After: referenceWait},
 	}
 	r.outcomes.metrics = opts.Metrics
 	return r
@@ -73,12 +83,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	o := observed{Observation: observation, pair: pair}
+	o.referenced = r.isReferenced(ctx, o)
 	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
 		return reconcile.Result{}, nil
 	}
 	next := nextStep(o, selected.Answer)
-	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, next == create || next == remove)
+	acting := next == create || next == remove || next == release
+	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
@@ -91,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if !verdict.Allowed {
 		r.outcomes.forget(pair)
+		r.holdReferences(pair)
 		if !verdict.Access || nextStep(o, selected.Answer) != update || selected.Answer != selection.Yes {
 			return reconcile.Result{}, nil
 		}
@@ -106,6 +119,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !verdict.Allowed {
 		return r.finish(ctx, pair, r.applyAccess(ctx, &o))
 	}
+	if wait := r.releaseFirst(ctx, o, selected.Answer); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)
 	if apierrors.IsAlreadyExists(err) {
@@ -117,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.metrics.ProfileServed(pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile)
 	}
 	r.record(pair, o, selected, problems, err)
+	r.admit(ctx, o, selected.Answer, err)
 	if kube.IsPermanent(err) && next != remove {
 		log.FromContext(ctx).Info("The API server does not accept the ClusterProfile",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))

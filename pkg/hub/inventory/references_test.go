@@ -1,0 +1,221 @@
+package inventory
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// noted notes what it is told, and refers to one profile or does not.
+type noted struct {
+	refers bool
+	said   []string
+}
+
+func (n *noted) Admit(context.Context, types.NamespacedName)       { n.said = append(n.said, "admit") }
+func (n *noted) Hold(types.NamespacedName)                         { n.said = append(n.said, "hold") }
+func (n *noted) Refers(context.Context, types.NamespacedName) bool { return n.refers }
+func (n *noted) Subscribe(func(types.NamespacedName))              {}
+func (n *noted) Withdraw(context.Context, types.NamespacedName) bool {
+	n.said = append(n.said, "withdraw")
+	return !n.refers
+}
+
+func newReferred(t *testing.T) (*stepper, *noted) {
+	s, refs := newStepper(t, mapHub), &noted{}
+	s.r.references = refs
+	return s, refs
+}
+
+func (n *noted) heard(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, n.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+	n.said = nil
+}
+
+func TestAWholeProfileMayBeReferredTo(t *testing.T) {
+	s, refs := newReferred(t)
+	s.mustStep(post, patchStatus)
+	refs.heard(t, "admit")
+	refs.refers = true
+	s.settled()
+	refs.heard(t, "admit")
+	s.guard.blocked.Store(true)
+	s.settled()
+	refs.heard(t, "hold")
+}
+
+func TestAProfileWithoutAccessIsNotWhole(t *testing.T) {
+	s, refs := newReferred(t)
+	given := &givenAccess{access.Decision{Lacking: []string{"open-cluster-management"}}}
+	s.r.access = given
+	s.mustStep(post, patchStatus)
+	refs.heard(t)
+	proxy := throughProxy([]byte("CA"), s.c.Name)
+	given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}
+	s.mustStep(patchStatus)
+	refs.heard(t, "admit")
+	// It is unknown for a while whether there should be one: the entry stays.
+	given.decision = access.Decision{Lacking: []string{"open-cluster-management"}}
+	s.settled()
+	refs.heard(t, "admit")
+}
+
+func TestAProfileWaitsForItsReferences(t *testing.T) {
+	for name, released := range map[string]bool{"they go": true, "they do not": false} {
+		t.Run(name, func(t *testing.T) {
+			s, refs := newReferred(t)
+			s.mustStep(post, patchStatus)
+			refs.heard(t, "admit")
+			refs.refers = true
+			s.MustDelete(ocmtest.Addon(s.c.Name))
+			for range 2 {
+				if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
+					t.Fatalf("result %+v", result)
+				}
+				refs.heard(t, "withdraw")
+				s.later(time.Second)
+			}
+			if released {
+				refs.refers = false
+			} else {
+				s.later(time.Second)
+			}
+			s.mustStep(del)
+			refs.heard(t, "withdraw")
+		})
+	}
+}
+
+// A wait that ended otherwise does not count for the next.
+func TestAProfileThatIsWantedAgainWaitsAnew(t *testing.T) {
+	s, refs := newReferred(t)
+	s.mustStep(post, patchStatus)
+	refs.refers = true
+	s.MustDelete(ocmtest.Addon(s.c.Name))
+	s.mustStep()
+	s.Enable(s.c.Name)
+	s.later(time.Minute)
+	s.settled()
+	s.MustDelete(ocmtest.Addon(s.c.Name))
+	if result := s.mustStep(); result.RequeueAfter == 0 {
+		t.Error("it does not wait")
+	}
+}
+
+func TestReferencesToWhatIsNotThere(t *testing.T) {
+	t.Run("the profile is gone, and must be", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.MustDelete(ocmtest.Addon(s.c.Name))
+		s.settled()
+		refs.heard(t, "withdraw")
+	})
+	t.Run("unless its CRD may have taken what it rests on", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.MustDelete(ocmtest.Addon(s.c.Name))
+		s.cache.missing = "managedclusteraddons.addon.open-cluster-management.io"
+		s.settled()
+		refs.heard(t)
+	})
+	t.Run("it is put back", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.mustStep(post, patchStatus)
+		refs.heard(t, "admit")
+	})
+	t.Run("it cannot be put back for half a minute", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.wire.Fail(func(c apitest.Call) apitest.Fault {
+			if c.Method == http.MethodPost {
+				return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "quota"}
+			}
+			return apitest.Fault{}
+		})
+		for _, want := range [][]string{nil, nil, {"withdraw"}} {
+			if _, err := s.step(); err == nil {
+				t.Fatal("it was created")
+			}
+			refs.heard(t, want...)
+			s.later(15 * time.Second)
+		}
+	})
+	t.Run("another manager's is in its place", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.CleanUp(s.plant("another"))
+		s.settled()
+		refs.heard(t, "withdraw")
+	})
+	t.Run("somebody deletes it, and its finalizers hold it", func(t *testing.T) {
+		s, refs := newReferred(t)
+		s.mustStep(post, patchStatus)
+		s.MustMerge(s.mine(), `{"metadata":{"finalizers":["example.com/hold"]}}`)
+		s.MustDelete(s.mine())
+		s.CleanUp(s.mine())
+		refs.heard(t, "admit")
+		refs.refers = true
+		s.settled()
+		refs.heard(t, "withdraw")
+	})
+	t.Run("ours without the mark is left alone, and with it what refers to it", func(t *testing.T) {
+		s, refs := newReferred(t)
+		refs.refers = true
+		s.CleanUp(s.plant("open-cluster-management"))
+		s.MustDelete(ocmtest.Addon(s.c.Name))
+		s.settled()
+		refs.heard(t)
+	})
+}
+
+func TestIsWhole(t *testing.T) {
+	profile := func(providers ...string) *inventoryv1alpha1.ClusterProfile {
+		p := ocmtest.OurProfile("ns", "c")
+		for _, name := range providers {
+			p.Status.AccessProviders = append(p.Status.AccessProviders, inventoryv1alpha1.AccessProvider{Name: name})
+		}
+		return p
+	}
+	going, unmarked := profile(), profile()
+	going.DeletionTimestamp = &metav1.Time{}
+	delete(unmarked.Labels, "app.kubernetes.io/managed-by")
+	tests := map[string]struct {
+		profile *inventoryv1alpha1.ClusterProfile
+		lacking []string
+		want    bool
+	}{
+		"no access is expected":      {profile: profile(), want: true},
+		"access lacks":               {profile: profile("other"), lacking: []string{"direct"}},
+		"access is there meanwhile":  {profile: profile("other", "direct"), lacking: []string{"direct"}, want: true},
+		"there is none":              {},
+		"it is going":                {profile: going},
+		"it is not this addon's yet": {profile: unmarked},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := observed{Observation: selection.Observation{Profile: test.profile, Cluster: &clusterv1.ManagedCluster{}}}
+			o.access.Lacking = test.lacking
+			if got := isWhole(o); got != test.want {
+				t.Errorf("whole: %t", got)
+			}
+		})
+	}
+}
