@@ -57,6 +57,11 @@ func ClusterProfile() CRDs {
 	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")
 }
 
+// PlacementDecision is SIG-Multicluster's definition.
+func PlacementDecision() CRDs {
+	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_placementdecisions.yaml")
+}
+
 // ManagedServiceAccount is what the addon of that name brings to the hub.
 func ManagedServiceAccount() CRDs {
 	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/"+

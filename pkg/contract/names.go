@@ -121,6 +121,19 @@ const (
 	LabelDirectAccess = KeyPrefix + "direct-access"
 )
 
+// PlacementDecisions of SIG-Multicluster (KEP-5313), made of those of Open Cluster
+// Management.
+const (
+	// SchedulerName is the schedulerName of every PlacementDecision of this addon.
+	SchedulerName = "cluster-inventory-addon"
+
+	// LabelDecisionGroupIndex and LabelDecisionGroupName say which decision group of the
+	// Placement the clusters of a PlacementDecision are in. A group without a name, such
+	// as the only one of a Placement that defines none, has no second label.
+	LabelDecisionGroupIndex = KeyPrefix + "decision-group-index"
+	LabelDecisionGroupName  = KeyPrefix + "decision-group-name"
+)
+
 // Credentials: the tokens of ManagedServiceAccounts, copied to consumers.
 const (
 	// LabelSyncToProfile with the value "true" on a ManagedServiceAccount allows

@@ -14,6 +14,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
@@ -32,7 +33,7 @@ func cacheOptions(opts *Options) cache.Options {
 	maps.Copy(byObject, credentials.CacheOptions())
 	maps.Copy(byObject, addon.CacheOptions())
 	shared := sharing{kube.NewInterner()}
-	others := shared.after(inventory.DefaultTransform())
+	others := shared.after(decisions.Transform(inventory.DefaultTransform()))
 	for kind, options := range byObject {
 		if options.Transform == nil {
 			options.Transform = others
@@ -91,6 +92,11 @@ func (s sharing) share(obj client.Object) {
 		}
 	case *inventoryv1alpha1.ClusterProfile:
 		s.profile(obj)
+	case *inventoryv1alpha1.PlacementDecision:
+		s.strings(&obj.Kind, &obj.APIVersion, &obj.SchedulerName)
+		for i := range obj.Decisions {
+			s.strings(&obj.Decisions[i].ClusterProfileRef.Name)
+		}
 	}
 }
 

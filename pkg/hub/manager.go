@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -138,6 +139,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		return fmt.Errorf("adding the gate of OCM's own profiles: %w", err)
 	}
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
+	references, err := addDecisions(mgr, opts, rule)
+	if err != nil {
+		return fmt.Errorf("adding the decisions: %w", err)
+	}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
 		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts},
@@ -145,9 +150,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
-		Access:  resolver,
-		Metrics: counts,
-		Clock:   clock.RealClock{},
+		Access:     resolver,
+		References: references,
+		Metrics:    counts,
+		Clock:      clock.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the inventory: %w", err)
@@ -171,6 +177,20 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	}
 	return conditions.Add(ctx, mgr, conditions.Options{
 		Sources: []conditions.Source{configured, profiles, tokens}, Clock: clock.RealClock{},
+	})
+}
+
+// addDecisions returns what refers to profiles; nil if nothing does.
+func addDecisions(mgr manager.Manager, opts *Options, rule *selection.Rule) (inventory.References, error) {
+	if !opts.Decisions {
+		return nil, nil
+	}
+	references := decisions.NewReferences(mgr.GetCache())
+	return references, decisions.Add(mgr, decisions.Options{
+		Rule:       rule,
+		References: references,
+		Workers:    opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Clock: clock.RealClock{},
 	})
 }
 

@@ -80,6 +80,10 @@ type Options struct {
 	MaxProperties    int
 	MaxPropertyBytes int
 
+	// Decisions publishes what Placements choose as PlacementDecisions of
+	// SIG-Multicluster, once the hub serves these.
+	Decisions bool
+
 	// Access configures the access providers in profiles.
 	Access AccessOptions
 
@@ -138,6 +142,7 @@ func newOptions() *Options {
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 		MaxProperties:                   contract.DefaultMaxProperties,
 		MaxPropertyBytes:                contract.DefaultMaxPropertyBytes,
+		Decisions:                       true,
 		CredentialsMode:                 string(credentials.ModeEnabled),
 		CredentialsRequireTarget:        true,
 		CredentialsUpstreamSyncer:       string(upstream.OverrideNone),
@@ -186,6 +191,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"how many properties a profile has at most; the first by name are kept")
 	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
 		"how many bytes the names and values of a profile's properties have at most, taken together")
+	flags.BoolVar(&o.Decisions, "decisions", o.Decisions,
+		"publish what Placements choose as PlacementDecisions of SIG-Multicluster, once the hub serves these")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,
 		`"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; `+
 			`"disabled" copies nothing, and the manager refuses to start while copies exist`)

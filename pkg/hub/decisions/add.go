@@ -1,0 +1,265 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
+)
+
+// Names of the controllers, alike in logs, metrics, field managers and events.
+const (
+	// ControllerName keeps the slices.
+	ControllerName = "hub.decisions"
+
+	// DefinitionsControllerName follows the CRD of the slices.
+	DefinitionsControllerName = "hub.decisions-definitions"
+
+	// StartControllerName starts ControllerName once the hub serves PlacementDecisions.
+	StartControllerName = "hub.decisions-start"
+)
+
+// DecisionCRD is the name of the CRD of SIG-Multicluster's PlacementDecisions.
+const DecisionCRD = "placementdecisions.multicluster.x-k8s.io"
+
+const (
+	// gatherTime is how long what is added, and what is put right after somebody's
+	// change, waits for more of it, so that a hundred clusters that join together are few
+	// writes, and whoever fights over a slice gets one a second.
+	gatherTime = time.Second
+
+	// urgentTime is how long what is withdrawn waits for more of it.
+	urgentTime = 50 * time.Millisecond
+)
+
+// Options configure the decisions.
+type Options struct {
+	// Rule says what Placements choose. Required.
+	Rule *selection.Rule
+
+	// References knows which profiles may be referred to. Required.
+	References *References
+
+	// Workers is how many Placements are worked on at a time, and WorkersPerNamespace how
+	// many of them in one namespace; 0 means a default.
+	Workers             int
+	WorkersPerNamespace int
+
+	// Clock is the time; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// decisions is the controllers and what they share.
+type decisions struct {
+	mgr         manager.Manager
+	opts        Options
+	definitions *kube.Definitions
+	indexed     int // how many indexes there are
+
+	now    kube.Trigger // what is published or not at all
+	soon   kube.Trigger // what is added, and put right
+	urgent kube.Trigger // what is withdrawn
+}
+
+// Add registers the controllers. The one that keeps the slices starts when the rule is
+// prepared and the hub serves PlacementDecisions, which may be long after the manager has
+// started.
+func Add(mgr manager.Manager, opts Options) error {
+	if opts.Rule == nil || opts.References == nil {
+		return errors.New("decisions: a rule and references are required")
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	d := &decisions{
+		mgr:         mgr,
+		opts:        opts,
+		definitions: kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
+		soon:        kube.Trigger{Delay: gatherTime},
+		urgent:      kube.Trigger{Delay: urgentTime},
+	}
+	start := &kube.LateStart{
+		Name:  StartControllerName,
+		CRDs:  []string{DecisionCRD},
+		Kinds: []schema.GroupVersionKind{inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
+		Ready: opts.Rule.Ready,
+		Start: d.start,
+	}
+	if err := start.AddTo(mgr); err != nil {
+		return fmt.Errorf("adding %s: %w", StartControllerName, err)
+	}
+	return nil
+}
+
+// start starts the controller of the slices.
+func (d *decisions) start(ctx context.Context) error {
+	for ; d.indexed < len(indexes); d.indexed++ {
+		index := indexes[d.indexed]
+		if err := d.mgr.GetCache().IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract); err != nil {
+			return fmt.Errorf("adding index %s: %w", index.name, err)
+		}
+	}
+	informer, err := d.mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.PlacementDecision{})
+	if err != nil {
+		return fmt.Errorf("caching PlacementDecisions: %w", err)
+	}
+	source := kube.Source{CRD: DecisionCRD, Informer: informer, OwnWork: true}
+	if err := d.definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
+		return err
+	}
+	if err := d.addSlices(); err != nil {
+		return fmt.Errorf("adding %s: %w", ControllerName, err)
+	}
+	if err := d.definitions.AddTo(d.mgr, DefinitionsControllerName, d.enqueueAll); err != nil {
+		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
+	}
+	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
+	d.opts.References.follow(sliceReader{served: d.served, changed: d.admitted, urgent: d.withdrawn})
+	// What was withdrawn before waits to hear that nothing refers to it.
+	d.opts.References.checkAll(ctx)
+	d.enqueueAll(ctx)
+	return nil
+}
+
+// addSlices registers the controller of the slices.
+func (d *decisions) addSlices() error {
+	queue := fair.Options{Workers: d.opts.Workers, PerGroup: d.opts.WorkersPerNamespace}
+	b := builder.ControllerManagedBy(d.mgr).
+		Named(ControllerName).
+		WithOptions(queue.Controller()).
+		Watches(&inventoryv1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(d.touched),
+			builder.WithPredicates(kube.OnChange(versionChanged)))
+	return d.opts.Rule.WatchChoices(b, selection.Changed{Scope: d.now.Enqueue, Decisions: d.soon.Enqueue}).
+		WatchesRawSource(&d.now).
+		WatchesRawSource(&d.soon).
+		WatchesRawSource(&d.urgent).
+		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.definitions, d.opts))
+}
+
+// versionChanged compares everything: it is false for a resync alone.
+func versionChanged(before, after client.Object) bool {
+	return before.GetResourceVersion() != after.GetResourceVersion()
+}
+
+// served reports whether the cache of slices means anything.
+func (d *decisions) served(ctx context.Context) bool {
+	standing, err := d.definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
+	return err != nil || standing != kube.Unserved
+}
+
+// touched enqueues the Placement that a PlacementDecision is of, or was, whoever made it.
+// If profiles wait for what is withdrawn, that is urgent.
+func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
+	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
+	if !ok {
+		return nil
+	}
+	d.opts.References.check(ctx, decision.Namespace, referredClusters(decision))
+	var placements []types.NamespacedName
+	if base := parseName(decision.Name); base != "" {
+		placements = append(placements, d.placementOf(ctx, decision.Namespace, base))
+	}
+	if !isOurs(decision) {
+		placements = append(placements, d.placementsWithKey(ctx, decision)...)
+	}
+	for _, placement := range placements {
+		if d.opts.References.hasWithdrawn(placement.Namespace) {
+			d.urgent.EnqueueWithPriority(placement, kube.PriorityHigh)
+		} else {
+			d.soon.Enqueue(placement)
+		}
+	}
+	return nil
+}
+
+// placementOf returns the Placement whose slices have names with a base. One whose name
+// had to be cut, and that is gone, is called by the base, which has no shorter one.
+func (d *decisions) placementOf(ctx context.Context, namespace, base string) types.NamespacedName {
+	if len(base) > maxKeyBytes {
+		for _, placement := range d.publishing(ctx, namespace) {
+			if baseOf(placement.Name) == base {
+				return placement
+			}
+		}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: base}
+}
+
+// placementsWithKey returns the publishing Placements whose decision-key somebody else uses.
+func (d *decisions) placementsWithKey(
+	ctx context.Context, decision *inventoryv1alpha1.PlacementDecision,
+) []types.NamespacedName {
+	key := decision.Labels[inventoryv1alpha1.DecisionKeyLabel]
+	if key == "" {
+		return nil
+	}
+	var placements []types.NamespacedName
+	for _, placement := range d.publishing(ctx, decision.Namespace) {
+		if keyOf(placement.Name) == key {
+			placements = append(placements, placement)
+		}
+	}
+	return placements
+}
+
+// publishing returns the publishing Placements of a namespace, or of all without a name.
+func (d *decisions) publishing(ctx context.Context, namespace string) []types.NamespacedName {
+	placements, err := d.opts.Rule.Publishing(ctx, namespace)
+	if err != nil { // the cache is being shut down
+		log.FromContext(ctx).Error(err, "Finding publishing Placements")
+	}
+	return placements
+}
+
+// admitted enqueues the Placements that choose a pair, whose profile may be referred to
+// from now on. With the first one of all, Placements that choose nothing get a slice, too.
+func (d *decisions) admitted(ctx context.Context, pair types.NamespacedName, first bool) {
+	placements, err := d.opts.Rule.Choosing(ctx, pair)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the Placements that choose a cluster", "cluster", pair.Name)
+	}
+	if first {
+		placements = append(placements, d.publishing(ctx, "")...)
+	}
+	for _, placement := range placements {
+		d.soon.Enqueue(placement)
+	}
+}
+
+// withdrawn enqueues a Placement whose slices refer to what must not be referred to.
+func (d *decisions) withdrawn(ctx context.Context, namespace, base string) {
+	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), kube.PriorityHigh)
+}
+
+// enqueueAll enqueues every publishing Placement, and those that slices are of.
+func (d *decisions) enqueueAll(ctx context.Context) {
+	d.opts.References.checkAll(ctx)
+	for _, placement := range d.publishing(ctx, "") {
+		d.now.Enqueue(placement)
+	}
+	list := &inventoryv1alpha1.PlacementDecisionList{}
+	if err := d.mgr.GetCache().List(ctx, list, kube.Uncopied); err != nil {
+		log.FromContext(ctx).Error(err, "Listing PlacementDecisions")
+	}
+	for i := range list.Items {
+		if decision := &list.Items[i]; isOurs(decision) {
+			d.now.Enqueue(d.placementOf(ctx, decision.Namespace, parseName(decision.Name)))
+		}
+	}
+}

@@ -1,0 +1,495 @@
+package decisions
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// maxReferences is how many references a slice may hold (SIG-Multicluster, KEP-5313).
+const maxReferences = 100
+
+// noIndex is the index of a slice whose label has none.
+const noIndex = -1
+
+// slice is one PlacementDecision of ours: as it is, or as it must be.
+type slice struct {
+	name     string
+	index    int
+	group    selection.Group
+	clusters []string // of the references; sorted in what must be
+
+	// altered is true if something else of a slice is not as this addon writes it.
+	altered bool
+}
+
+// position orders slices by their numbers; those without one come last.
+func (s slice) position() int {
+	if s.index == noIndex {
+		return math.MaxInt
+	}
+	return s.index
+}
+
+// action is what a write does.
+type action int
+
+const (
+	create action = iota
+	update
+	remove
+)
+
+// write is one request.
+type write struct {
+	action action
+	slice  slice // as it is afterwards; of one that is removed, the name
+}
+
+// draft is a slice on its way from what it is to what it must be.
+type draft struct {
+	now    slice
+	exists bool
+
+	next    slice
+	members map[string]struct{} // of next
+	removed bool
+
+	moving []string // clusters that are here now, and must be in another slice
+	gains  int      // clusters that must be here, and are not
+}
+
+func (d *draft) room() int { return maxReferences - len(d.members) }
+
+func (d *draft) add(cluster string) { d.members[cluster] = struct{}{} }
+
+// isTouched reports whether a slice must be written whatever else comes into it.
+func (d *draft) isTouched() bool {
+	return !d.exists || d.now.altered || d.now.index == noIndex || len(d.members) != len(d.now.clusters)
+}
+
+// plan turns the slices of a Placement into others with the wanted clusters.
+type plan struct {
+	want   map[string]selection.Group
+	drafts []*draft
+	placed map[string]*draft
+	number func(n int) string // names the n-th slice
+	taken  map[string]bool    // names
+}
+
+// desiredWrites returns the writes, in order, that make slices hold the wanted clusters,
+// each in a slice of its group: without any cluster, one empty slice. After each of them,
+// every cluster that was there and is wanted is still there: what moves is added before it
+// is removed.
+//
+// As little as possible is written. Clusters stay where they are, new ones fill slices with
+// room, and slices keep their numbers: one cluster more or less is one write. Only when
+// there are more than twice as many slices as are needed, they are filled up anew.
+//
+// number names the n-th slice; names that are taken by others are skipped.
+func desiredWrites(
+	current []slice, want map[string]selection.Group, number func(int) string, taken map[string]bool,
+) []write {
+	p := &plan{want: want, placed: make(map[string]*draft, len(want)), number: number, taken: maps.Clone(taken)}
+	if p.taken == nil {
+		p.taken = map[string]bool{}
+	}
+	p.take(current)
+	p.fill(p.unplaced())
+	p.drop()
+	p.compact()
+	p.assignIndexes()
+	return p.schedule()
+}
+
+// take begins with the slices as they are: what is wanted where it is, stays.
+func (p *plan) take(current []slice) {
+	current = slices.Clone(current)
+	slices.SortFunc(current, func(a, b slice) int {
+		return cmp.Or(cmp.Compare(a.position(), b.position()), cmp.Compare(a.name, b.name))
+	})
+	for _, now := range current {
+		p.taken[now.name] = true
+		d := &draft{now: now, exists: true, next: now, members: make(map[string]struct{}, len(now.clusters))}
+		d.next.group = p.bestGroup(now)
+		for _, cluster := range now.clusters {
+			group, wanted := p.want[cluster]
+			if wanted && group == d.next.group && p.placed[cluster] == nil {
+				d.add(cluster)
+				p.placed[cluster] = d
+			}
+		}
+		p.drafts = append(p.drafts, d)
+	}
+}
+
+// bestGroup is the group that most clusters of a slice must be in; its own, if not more
+// must be in another.
+func (p *plan) bestGroup(now slice) selection.Group {
+	counts := map[selection.Group]int{}
+	for _, cluster := range now.clusters {
+		if group, wanted := p.want[cluster]; wanted && p.placed[cluster] == nil {
+			counts[group]++
+		}
+	}
+	best := now.group
+	for _, group := range slices.SortedFunc(maps.Keys(counts), compareGroups) {
+		if counts[group] > counts[best] {
+			best = group
+		}
+	}
+	return best
+}
+
+// unplaced are the wanted clusters that have no place yet, by group, sorted.
+func (p *plan) unplaced() map[selection.Group][]string {
+	clusters := map[selection.Group][]string{}
+	for cluster, group := range p.want {
+		if p.placed[cluster] == nil {
+			clusters[group] = append(clusters[group], cluster)
+		}
+	}
+	for _, list := range clusters {
+		slices.Sort(list)
+	}
+	return clusters
+}
+
+// fill gives clusters a place: in slices of their group that are written anyway, in others
+// with room, the one with most of it first, in empty ones, and then in new ones.
+func (p *plan) fill(clusters map[selection.Group][]string) {
+	for _, group := range slices.SortedFunc(maps.Keys(clusters), compareGroups) {
+		rest := clusters[group]
+		for _, d := range p.withRoom(group) {
+			rest = p.place(d, group, rest)
+		}
+		for len(rest) > 0 {
+			rest = p.place(p.open(), group, rest)
+		}
+	}
+}
+
+// withRoom are the slices that may take clusters of a group, in the order in which to fill
+// them.
+func (p *plan) withRoom(group selection.Group) []*draft {
+	var some []*draft
+	for _, d := range p.drafts {
+		if !d.removed && (len(d.members) == 0 || d.next.group == group && d.room() > 0) {
+			some = append(some, d)
+		}
+	}
+	rank := func(d *draft) int {
+		switch {
+		case d.isTouched():
+			return 0
+		case len(d.members) > 0:
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *draft) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.room(), a.room()))
+	})
+	return some
+}
+
+// place puts as many clusters into a slice as it has room for, and returns the others.
+func (p *plan) place(d *draft, group selection.Group, clusters []string) (rest []string) {
+	n := min(len(clusters), d.room())
+	if n == 0 {
+		return clusters
+	}
+	d.next.group = group
+	for _, cluster := range clusters[:n] {
+		d.add(cluster)
+		p.placed[cluster] = d
+	}
+	return clusters[n:]
+}
+
+// open adds a new slice.
+func (p *plan) open() *draft {
+	n := 0
+	for p.taken[p.number(n)] {
+		n++
+	}
+	d := &draft{members: map[string]struct{}{}, next: slice{name: p.number(n), index: noIndex}}
+	p.taken[d.next.name] = true
+	p.drafts = append(p.drafts, d)
+	return d
+}
+
+// drop removes the last slices if they have become empty now, which is one write as well.
+// Others that become empty stay, with room for what comes: to remove one would take
+// another write for its number. One slice always stays.
+func (p *plan) drop() {
+	if len(p.drafts) == 0 {
+		p.open()
+	}
+	for last := len(p.drafts) - 1; last > 0; last-- {
+		d := p.drafts[last]
+		if len(d.members) > 0 || len(d.now.clusters) == 0 {
+			return
+		}
+		d.removed = true
+	}
+}
+
+// compact fills slices up anew if there are more than twice as many as are needed. Without
+// any cluster, one is needed, and more are too many.
+func (p *plan) compact() {
+	sizes := map[selection.Group]int{}
+	for _, group := range p.want {
+		sizes[group]++
+	}
+	needed := 0
+	for _, size := range sizes {
+		needed += slicesFor(size)
+	}
+	standing := slices.DeleteFunc(slices.Clone(p.drafts), func(d *draft) bool { return d.removed })
+	if len(p.want) == 0 {
+		for _, d := range standing[1:] {
+			d.removed = true
+		}
+		return
+	}
+	if len(standing) <= 2*needed {
+		return
+	}
+	kept := map[selection.Group]int{}
+	homeless := map[selection.Group][]string{}
+	for _, d := range standing {
+		group := d.next.group
+		if len(d.members) > 0 && kept[group] < slicesFor(sizes[group]) {
+			kept[group]++
+			continue
+		}
+		d.removed = true
+		homeless[group] = append(homeless[group], slices.Sorted(maps.Keys(d.members))...)
+		d.members = map[string]struct{}{}
+	}
+	p.fill(homeless)
+}
+
+func slicesFor(clusters int) int { return (clusters + maxReferences - 1) / maxReferences }
+
+// assignIndexes numbers the slices that stay, from 0. A slice keeps its number, unless that
+// is too high now or another has it: then it gets the lowest that is free.
+func (p *plan) assignIndexes() {
+	var stay []*draft
+	for _, d := range p.drafts {
+		if !d.removed {
+			stay = append(stay, d)
+		}
+	}
+	used := make([]bool, len(stay))
+	var others []*draft
+	for _, d := range stay {
+		if index := d.next.index; index >= 0 && index < len(stay) && !used[index] {
+			used[index] = true
+		} else {
+			others = append(others, d)
+		}
+	}
+	free := 0
+	for _, d := range others {
+		for used[free] {
+			free++
+		}
+		d.next.index = free
+		used[free] = true
+	}
+}
+
+// schedule returns the writes, in an order in which no wanted cluster is ever missing that
+// was there.
+func (p *plan) schedule() []write {
+	s := schedule{plan: p, present: map[string]int{}}
+	for _, d := range p.drafts {
+		s.prepare(d)
+	}
+	for len(s.pending) > 0 {
+		if !s.finishOne() && !s.uniteOne() {
+			s.divert()
+		}
+	}
+	return s.writes
+}
+
+// schedule is the order of writes in the making.
+type schedule struct {
+	*plan
+	pending []*draft
+	writes  []write
+
+	// present counts in how many slices a wanted cluster is at the moment.
+	present map[string]int
+}
+
+// prepare finds out whether a slice must be written.
+func (s *schedule) prepare(d *draft) {
+	here := make(map[string]struct{}, len(d.now.clusters))
+	for _, cluster := range d.now.clusters {
+		if _, twice := here[cluster]; twice {
+			continue
+		}
+		here[cluster] = struct{}{}
+		if _, wanted := s.want[cluster]; wanted {
+			s.present[cluster]++
+			if _, stays := d.members[cluster]; !stays {
+				d.moving = append(d.moving, cluster)
+			}
+		}
+	}
+	for cluster := range d.members {
+		if _, ok := here[cluster]; !ok {
+			d.gains++
+		}
+	}
+	d.next.clusters = slices.Sorted(maps.Keys(d.members))
+	d.next.altered = false
+	if d.removed && d.exists || !d.removed && !d.isDone() {
+		s.pending = append(s.pending, d)
+	}
+}
+
+// isDone reports whether a slice is what it must be.
+func (d *draft) isDone() bool {
+	return d.exists && !d.now.altered && d.now.index == d.next.index && d.now.group == d.next.group &&
+		slices.Equal(d.now.clusters, d.next.clusters)
+}
+
+// held are the clusters that must still stay in a slice, because they are nowhere else.
+func (s *schedule) held(d *draft) []string {
+	var list []string
+	for _, cluster := range d.moving {
+		if s.present[cluster] < 2 {
+			list = append(list, cluster)
+		}
+	}
+	return list
+}
+
+// finishOne writes a slice as it must be, if that takes nothing away too early: first what
+// loses a cluster for good, since somebody waits for that, and last what is only renumbered
+// or removed, so that no number is missing in between.
+func (s *schedule) finishOne() bool {
+	best, bestRank := -1, 0
+	for i, d := range s.pending {
+		rank := s.rank(d)
+		if best >= 0 && rank >= bestRank || len(s.held(d)) > 0 {
+			continue
+		}
+		best, bestRank = i, rank
+	}
+	if best < 0 {
+		return false
+	}
+	d := s.pending[best]
+	s.pending = slices.Delete(s.pending, best, best+1)
+	if d.removed {
+		s.writes = append(s.writes, write{action: remove, slice: slice{name: d.now.name}})
+	} else {
+		s.put(d, d.next)
+	}
+	for _, cluster := range d.moving {
+		s.present[cluster]--
+	}
+	return true
+}
+
+func (s *schedule) rank(d *draft) int {
+	switch {
+	case d.removed:
+		return 3
+	case len(d.now.clusters) > len(d.members)-d.gains+len(d.moving): // some are not wanted any more
+		return 0
+	case d.gains > 0 || len(d.moving) > 0:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// put writes a slice, whose new clusters are present from then on.
+func (s *schedule) put(d *draft, next slice) {
+	does := update
+	if !d.exists {
+		does = create
+	}
+	s.writes = append(s.writes, write{action: does, slice: next})
+	for _, cluster := range next.clusters {
+		if !slices.Contains(d.now.clusters, cluster) {
+			s.present[cluster]++
+		}
+	}
+	d.now, d.exists, d.gains = next, true, 0
+}
+
+// uniteOne writes a slice with what comes and what must still stay, if that is not too
+// much. The rest of it is written later.
+func (s *schedule) uniteOne() bool {
+	var best *draft
+	var held []string
+	for _, d := range s.pending {
+		if stay := s.held(d); d.gains > 0 && len(d.members)+len(stay) <= maxReferences &&
+			(best == nil || len(stay) < len(held)) {
+			best, held = d, stay
+		}
+	}
+	if best == nil {
+		return false
+	}
+	union := best.next
+	union.clusters = slices.Sorted(slices.Values(slices.Concat(best.next.clusters, held)))
+	s.put(best, union)
+	for _, cluster := range best.moving {
+		if !slices.Contains(held, cluster) {
+			s.present[cluster]--
+		}
+	}
+	best.moving = held
+	return true
+}
+
+// divert breaks a circle of full slices, each of which waits for another: what should come
+// into one of them goes to a new slice.
+func (s *schedule) divert() {
+	for _, d := range s.pending {
+		if d.removed || d.gains == 0 {
+			continue
+		}
+		fresh := s.open()
+		fresh.next.index, fresh.next.group = len(s.indexes()), d.next.group
+		for _, cluster := range d.next.clusters {
+			if !slices.Contains(d.now.clusters, cluster) {
+				delete(d.members, cluster)
+				fresh.add(cluster)
+			}
+		}
+		d.gains = 0
+		d.next.clusters = slices.Sorted(maps.Keys(d.members))
+		s.prepare(fresh)
+		return
+	}
+	s.pending = nil // impossible: who waits for a cluster waits for a slice that gains it
+}
+
+// indexes are the numbers of the slices that stay.
+func (s *schedule) indexes() []int {
+	var list []int
+	for _, d := range s.drafts {
+		if !d.removed && d.next.index != noIndex {
+			list = append(list, d.next.index)
+		}
+	}
+	return list
+}
+
+func compareGroups(a, b selection.Group) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,73 @@
+package decisions
+
+import "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+
+// standings are what is known of the profiles of a namespace.
+type standings func(cluster string) (admitted, withdrawn bool)
+
+// referred returns the clusters that slices refer to, with the group of the first that
+// does.
+func referred(current []slice) map[string]selection.Group {
+	clusters := map[string]selection.Group{}
+	for _, s := range current {
+		for _, cluster := range s.clusters {
+			if _, ok := clusters[cluster]; !ok {
+				clusters[cluster] = s.group
+			}
+		}
+	}
+	return clusters
+}
+
+// notChosen are the clusters that slices refer to and the Placement does not choose, or
+// not any more.
+func notChosen(referred map[string]selection.Group, choice selection.Choice) []string {
+	var clusters []string
+	for cluster := range referred {
+		if _, chosen := choice.Clusters[cluster]; !chosen {
+			clusters = append(clusters, cluster)
+		}
+	}
+	return clusters
+}
+
+// desiredClusters are the clusters that slices must refer to, by what they refer to now.
+// left are those that the Placement has ceased to choose.
+//
+// What was withdrawn goes, whatever the Placement says, because its profile goes. Beyond
+// that, a choice that is unknown or incomplete changes nothing. What has only not been
+// admitted is not added, and stays where it is.
+func desiredClusters(
+	referred map[string]selection.Group, choice selection.Choice, left []string, of standings,
+) map[string]selection.Group {
+	want := make(map[string]selection.Group, max(len(referred), len(choice.Clusters)))
+	for cluster, group := range referred {
+		if _, withdrawn := of(cluster); !withdrawn {
+			want[cluster] = group
+		}
+	}
+	if choice.Answer != selection.Yes || choice.Incomplete != "" {
+		return want
+	}
+	for _, cluster := range left {
+		delete(want, cluster)
+	}
+	for cluster, group := range choice.Clusters {
+		_, stays := want[cluster]
+		if admitted, withdrawn := of(cluster); stays || admitted && !withdrawn {
+			want[cluster] = group
+		}
+	}
+	return want
+}
+
+// mayBegin reports whether a Placement without slices gets an empty one: it has decided for
+// no cluster. One that has decided for clusters whose profiles are not whole gets its first
+// slice with the first of them; and while no cluster at all has a profile, as when the
+// addon is being uninstalled, nothing new is made.
+func mayBegin(choice selection.Choice, want map[string]selection.Group, anyAdmitted bool) bool {
+	if len(want) > 0 {
+		return true
+	}
+	return choice.Answer == selection.Yes && choice.Incomplete == "" && len(choice.Clusters) == 0 && anyAdmitted
+}

@@ -1,0 +1,196 @@
+package decisions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+const (
+	// infix stands in the name of each slice between the Placement's name and a number.
+	// Open Cluster Management's own have "-decision-" there.
+	infix = "-profiles-"
+
+	// maxBaseBytes is how much of a Placement's name fits before that: names of objects
+	// have at most 253 bytes.
+	maxBaseBytes = 253 - len(infix) - 6
+
+	// maxKeyBytes is the longest value of a label.
+	maxKeyBytes = 63
+
+	// hashBytes is how long the hash is that ends a name that had to be cut.
+	hashBytes = 10
+)
+
+// baseOf is what the names of a Placement's slices begin with: its name, if that is not
+// too long.
+func baseOf(placement string) string { return cut(placement, maxBaseBytes) }
+
+// keyOf is the decision-key of a Placement's slices: its name, if that is not too long.
+func keyOf(placement string) string { return cut(placement, maxKeyBytes) }
+
+// cut shortens a name to a limit; a hash keeps it apart from others.
+func cut(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	kept := strings.TrimRight(name[:limit-hashBytes-1], ".-")
+	return kept + "-" + hex.EncodeToString(sum[:])[:hashBytes]
+}
+
+// nameOf names the n-th slice of a Placement. A slice keeps its name; it is not its index.
+func nameOf(base string, n int) string { return base + infix + strconv.Itoa(n) }
+
+// parseName returns what a slice's name begins with; "" if it is no name of a slice.
+func parseName(name string) (base string) {
+	at := strings.LastIndex(name, infix)
+	if at <= 0 {
+		return ""
+	}
+	base = name[:at]
+	n, err := strconv.Atoi(name[at+len(infix):])
+	if err != nil || n < 0 || nameOf(base, n) != name {
+		return ""
+	}
+	return base
+}
+
+// isOurs reports whether a PlacementDecision was made by this addon.
+func isOurs(decision *inventoryv1alpha1.PlacementDecision) bool {
+	return decision.Labels[contract.LabelManagedBy] == contract.ManagedBy && parseName(decision.Name) != ""
+}
+
+// isUpstreams reports whether a PlacementDecision is a copy that Open Cluster Management
+// makes of its own.
+func isUpstreams(decision *inventoryv1alpha1.PlacementDecision) bool {
+	owner := metav1.GetControllerOf(decision)
+	return owner != nil && owner.Kind == "PlacementDecision" &&
+		strings.HasPrefix(owner.APIVersion, "cluster.open-cluster-management.io/")
+}
+
+// labelsOf are the labels of a slice that are this addon's.
+func labelsOf(placement string, s slice) map[string]string {
+	labels := map[string]string{
+		contract.LabelManagedBy:              contract.ManagedBy,
+		inventoryv1alpha1.DecisionKeyLabel:   keyOf(placement),
+		inventoryv1alpha1.DecisionIndexLabel: strconv.Itoa(s.index),
+		contract.LabelDecisionGroupIndex:     strconv.Itoa(s.group.Index),
+	}
+	if s.group.Name != "" {
+		labels[contract.LabelDecisionGroupName] = s.group.Name
+	}
+	return labels
+}
+
+// ourLabels are the keys of labelsOf.
+var ourLabels = []string{
+	contract.LabelManagedBy, inventoryv1alpha1.DecisionKeyLabel, inventoryv1alpha1.DecisionIndexLabel,
+	contract.LabelDecisionGroupIndex, contract.LabelDecisionGroupName,
+}
+
+// observedSlice is what a PlacementDecision of a Placement holds. What it refers to in
+// other namespaces is not ours, and counts as an alteration.
+func observedSlice(decision *inventoryv1alpha1.PlacementDecision, placement string) slice {
+	s := slice{
+		name:     decision.Name,
+		index:    parseIndex(decision.Labels[inventoryv1alpha1.DecisionIndexLabel], noIndex),
+		clusters: referredClusters(decision),
+		group: selection.Group{
+			Index: parseIndex(decision.Labels[contract.LabelDecisionGroupIndex], 0),
+			Name:  decision.Labels[contract.LabelDecisionGroupName],
+		},
+	}
+	ours := func(d inventoryv1alpha1.ClusterDecision) bool { return d == reference(d.ClusterProfileRef.Name) }
+	labels := maps.Clone(decision.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ourLabels, key) })
+	s.altered = decision.SchedulerName != contract.SchedulerName || len(s.clusters) != len(decision.Decisions) ||
+		!maps.Equal(labels, labelsOf(placement, s)) ||
+		slices.ContainsFunc(decision.Decisions, func(d inventoryv1alpha1.ClusterDecision) bool { return !ours(d) })
+	return s
+}
+
+func parseIndex(label string, otherwise int) int {
+	if n, err := strconv.Atoi(label); err == nil && n >= 0 {
+		return n
+	}
+	return otherwise
+}
+
+// referredClusters are the clusters whose profiles in its own namespace a PlacementDecision
+// refers to.
+func referredClusters(decision *inventoryv1alpha1.PlacementDecision) []string {
+	clusters := make([]string, 0, len(decision.Decisions))
+	for _, d := range decision.Decisions {
+		ref := d.ClusterProfileRef
+		if ref.Name != "" && (ref.Namespace == "" || ref.Namespace == decision.Namespace) {
+			clusters = append(clusters, ref.Name)
+		}
+	}
+	return clusters
+}
+
+// reference is a reference as this addon writes it: without a namespace, it is to the
+// PlacementDecision's own.
+func reference(cluster string) inventoryv1alpha1.ClusterDecision {
+	return inventoryv1alpha1.ClusterDecision{
+		ClusterProfileRef: inventoryv1alpha1.ClusterProfileReference{Name: cluster},
+	}
+}
+
+func references(clusters []string) []inventoryv1alpha1.ClusterDecision {
+	list := make([]inventoryv1alpha1.ClusterDecision, 0, len(clusters))
+	for _, cluster := range clusters {
+		list = append(list, reference(cluster))
+	}
+	return list
+}
+
+// desiredDecision is the PlacementDecision of a new slice. It has no owner: a Placement
+// that is restored has another UID, and garbage collection would take for the deletion of
+// the Placement what is none.
+func desiredDecision(namespace, placement string, s slice) *inventoryv1alpha1.PlacementDecision {
+	return &inventoryv1alpha1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: s.name, Labels: labelsOf(placement, s),
+		},
+		Decisions:     references(s.clusters),
+		SchedulerName: contract.SchedulerName,
+	}
+}
+
+// desiredChanges is the part of a merge patch that makes a PlacementDecision what a slice
+// must be, and leaves alone what others have added.
+func desiredChanges(current *inventoryv1alpha1.PlacementDecision, placement string, s slice) map[string]any {
+	changes := map[string]any{}
+	labels := map[string]any{}
+	wanted := labelsOf(placement, s)
+	for _, key := range ourLabels {
+		value, want := wanted[key]
+		switch have, is := current.Labels[key]; {
+		case want && have != value:
+			labels[key] = value
+		case !want && is:
+			labels[key] = nil
+		}
+	}
+	if len(labels) > 0 {
+		changes["metadata"] = map[string]any{"labels": labels}
+	}
+	if list := references(s.clusters); !slices.Equal(current.Decisions, list) {
+		changes["decisions"] = list
+	}
+	if current.SchedulerName != contract.SchedulerName {
+		changes["schedulerName"] = contract.SchedulerName
+	}
+	return changes
+}

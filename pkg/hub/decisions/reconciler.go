@@ -1,0 +1,384 @@
+package decisions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// permanentEvery is how often a write is tried again that the API server finds
+	// invalid: a change of an admission policy is no event.
+	permanentEvery = 10 * time.Minute
+
+	// overtaken is how soon to plan again after something changed while that was done.
+	overtaken = 10 * time.Millisecond
+)
+
+// Reconciler keeps the slices of one Placement, which the request names.
+type Reconciler struct {
+	rule        *selection.Rule
+	references  *References
+	definitions *kube.Definitions
+	reader      client.Reader // caches
+	writer      client.Client
+	clock       clock.PassiveClock
+
+	reporter     *reporter
+	expectations *kube.Expectations
+	failing      kube.Lasting[types.NamespacedName] // by Placement
+
+	mu     sync.Mutex
+	unseen map[types.NamespacedName]*unseen // by Placement
+}
+
+// unseen is what was written that the cache may not show yet.
+type unseen struct {
+	slices map[string]struct{} // names
+	adding []string            // clusters
+}
+
+func newReconciler(reader client.Reader, writer client.Client, definitions *kube.Definitions, opts Options) *Reconciler {
+	return &Reconciler{
+		rule:         opts.Rule,
+		references:   opts.References,
+		definitions:  definitions,
+		reader:       reader,
+		writer:       writer,
+		clock:        opts.Clock,
+		reporter:     newReporter(writer, opts.Clock),
+		expectations: kube.NewExpectations(),
+		unseen:       map[types.NamespacedName]*unseen{},
+	}
+}
+
+// Reconcile makes the slices what the Placement chooses and what the profiles allow.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	placement := req.NamespacedName
+	standing, err := r.definitions.Standing(ctx, r.reader, DecisionCRD)
+	if err != nil || standing == kube.Unserved {
+		return reconcile.Result{}, err
+	}
+	o, err := r.observe(ctx, placement)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if wait := r.catchUp(ctx, placement, o); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	choice, err := r.rule.Choice(ctx, placement)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	writes, again, err := r.plan(ctx, placement, o, choice)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	adding := added(o.current, writes)
+	if !r.begin(placement, adding) {
+		return reconcile.Result{RequeueAfter: overtaken}, nil
+	}
+	err = r.apply(ctx, placement, o, writes)
+	wait, reportErr := r.report(ctx, placement, o, choice, err)
+	again = kube.Sooner(kube.Sooner(again, choice.Again), wait)
+	switch {
+	case kube.IsPermanent(err):
+		log.FromContext(ctx).Info("The API server does not accept a PlacementDecision",
+			"reason", kube.Shorten(err.Error(), maxErrorBytes))
+		return reconcile.Result{RequeueAfter: permanentEvery}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	default:
+		return reconcile.Result{RequeueAfter: again}, reportErr
+	}
+}
+
+// observed are the PlacementDecisions that matter for one Placement.
+type observed struct {
+	current []slice                                         // ours
+	objects map[string]*inventoryv1alpha1.PlacementDecision // of current, by name
+	going   map[string]*inventoryv1alpha1.PlacementDecision // ours that are being deleted
+	taken   map[string]bool                                 // names that cannot be had
+	foreign []*inventoryv1alpha1.PlacementDecision
+}
+
+// observe reads caches. A slice that somebody has deleted, and whose finalizers hold it,
+// has gone for readers and comes back under another name.
+func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName) (observed, error) {
+	o := observed{
+		objects: map[string]*inventoryv1alpha1.PlacementDecision{},
+		going:   map[string]*inventoryv1alpha1.PlacementDecision{},
+		taken:   map[string]bool{},
+	}
+	named, err := r.list(ctx, placement.Namespace, IndexSliceByBase, baseOf(placement.Name))
+	if err != nil {
+		return o, err
+	}
+	for i := range named {
+		decision := &named[i]
+		switch {
+		case !isOurs(decision):
+			o.taken[decision.Name] = true
+			o.foreign = append(o.foreign, decision)
+		case decision.DeletionTimestamp != nil:
+			o.taken[decision.Name] = true
+			o.going[decision.Name] = decision
+		default:
+			o.objects[decision.Name] = decision
+			o.current = append(o.current, observedSlice(decision, placement.Name))
+		}
+	}
+	keyed, err := r.list(ctx, placement.Namespace, IndexForeignByKey, keyOf(placement.Name))
+	for i := range keyed {
+		if !o.taken[keyed[i].Name] {
+			o.foreign = append(o.foreign, &keyed[i])
+		}
+	}
+	return o, err
+}
+
+func (r *Reconciler) list(
+	ctx context.Context, namespace, index, value string,
+) ([]inventoryv1alpha1.PlacementDecision, error) {
+	list := &inventoryv1alpha1.PlacementDecisionList{}
+	matching := client.MatchingFields{index: value}
+	if err := r.reader.List(ctx, list, client.InNamespace(namespace), matching, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing PlacementDecisions: %w", err)
+	}
+	return list.Items, nil
+}
+
+// catchUp returns how long to wait for the cache to show what was written last.
+func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName, o observed) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.unseen[placement]
+	if last == nil {
+		return 0
+	}
+	var wait time.Duration
+	for name := range last.slices {
+		var cached client.Object
+		if decision, ok := o.objects[name]; ok {
+			cached = decision
+		} else if decision, ok := o.going[name]; ok {
+			cached = decision
+		}
+		key := types.NamespacedName{Namespace: placement.Namespace, Name: name}
+		wait = max(wait, r.expectations.Wait(key, cached, r.clock.Now()))
+	}
+	if wait == 0 {
+		r.references.seen(placement, last.adding)
+		// What was to be added, and was not because a write failed, is of no slice that
+		// changes, so no event tells.
+		r.references.check(ctx, placement.Namespace, last.adding)
+		delete(r.unseen, placement)
+	}
+	return wait
+}
+
+// plan returns the writes that are needed, and when time alone changes that.
+func (r *Reconciler) plan(
+	ctx context.Context, placement types.NamespacedName, o observed, choice selection.Choice,
+) ([]write, time.Duration, error) {
+	if choice.Answer == selection.No {
+		writes := make([]write, 0, len(o.current))
+		for _, s := range o.current {
+			writes = append(writes, write{action: remove, slice: slice{name: s.name}})
+		}
+		return writes, 0, nil
+	}
+	of := func(cluster string) (admitted, withdrawn bool) {
+		return r.references.standing(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
+	}
+	present := referred(o.current)
+	r.askAbout(placement.Namespace, present, of)
+	left, again, err := r.rule.Leaving(ctx, placement, choice, notChosen(present, choice))
+	if err != nil {
+		return nil, 0, err
+	}
+	want := desiredClusters(present, choice, left, of)
+	if len(o.current) == 0 && !mayBegin(choice, want, r.references.hasAdmitted()) {
+		return nil, again, nil
+	}
+	base := baseOf(placement.Name)
+	number := func(n int) string { return nameOf(base, n) }
+	return desiredWrites(o.current, want, number, o.taken), again, nil
+}
+
+// askAbout has those profiles looked at of which nothing is known although slices refer to
+// them: they may have gone while this addon did not run.
+func (r *Reconciler) askAbout(namespace string, present map[string]selection.Group, of standings) {
+	var unknown []types.NamespacedName
+	for cluster := range present {
+		if admitted, withdrawn := of(cluster); !admitted && !withdrawn {
+			unknown = append(unknown, types.NamespacedName{Namespace: namespace, Name: cluster})
+		}
+	}
+	r.references.ask(unknown)
+}
+
+// added are the clusters that writes add to what slices refer to.
+func added(current []slice, writes []write) []string {
+	before := referred(current)
+	clusters := map[string]struct{}{}
+	for _, w := range writes {
+		for _, cluster := range w.slice.clusters {
+			if _, ok := before[cluster]; !ok {
+				clusters[cluster] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(clusters))
+}
+
+func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool {
+	if !r.references.begin(placement, adding) {
+		return false
+	}
+	if len(adding) > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unseen[placement] = &unseen{slices: map[string]struct{}{}, adding: adding}
+	}
+	return true
+}
+
+// wrote remembers that the cache must show a slice, or not show it any more.
+func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unseen[placement] == nil {
+		r.unseen[placement] = &unseen{slices: map[string]struct{}{}}
+	}
+	r.unseen[placement].slices[name] = struct{}{}
+}
+
+// apply sends the writes one after the other. After one has failed, only such follow that
+// move no cluster out of a slice: it may have been the one that the cluster moves into. The
+// first failure is returned.
+func (r *Reconciler) apply(ctx context.Context, placement types.NamespacedName, o observed, writes []write) error {
+	var failed error
+	for i, w := range writes {
+		if failed != nil && movesOut(o.objects[w.slice.name], w, writes) {
+			continue
+		}
+		if err := r.send(ctx, placement, o, w); err != nil && failed == nil {
+			failed = err
+		}
+		if i+1 < len(writes) && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return failed
+}
+
+// movesOut reports whether a write removes a cluster from a slice that another refers to.
+func movesOut(before *inventoryv1alpha1.PlacementDecision, w write, all []write) bool {
+	if before == nil {
+		return false
+	}
+	for _, cluster := range referredClusters(before) {
+		if slices.Contains(w.slice.clusters, cluster) {
+			continue
+		}
+		for _, other := range all {
+			if other.slice.name != w.slice.name && slices.Contains(other.slice.clusters, cluster) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *Reconciler) send(ctx context.Context, placement types.NamespacedName, o observed, w write) error {
+	switch w.action {
+	case create:
+		return r.create(ctx, placement, o, w.slice)
+	case update:
+		return r.update(ctx, placement, o, w.slice)
+	default:
+		return r.remove(ctx, placement, o.objects[w.slice.name])
+	}
+}
+
+func (r *Reconciler) create(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
+	created := desiredDecision(placement.Namespace, placement.Name, s)
+	if err := r.writer.Create(ctx, created, client.FieldOwner(ControllerName)); err != nil {
+		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
+	}
+	log.FromContext(ctx).Info("Created PlacementDecision", "slice", s.name, "references", len(s.clusters))
+	r.remember(placement, o, created)
+	return nil
+}
+
+func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
+	current := o.objects[s.name]
+	patch, err := kube.MergePatch(current.ResourceVersion, desiredChanges(current, placement.Name, s))
+	if err != nil {
+		return err
+	}
+	written := &inventoryv1alpha1.PlacementDecision{}
+	written.Namespace, written.Name = current.Namespace, current.Name
+	if err := r.writer.Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
+		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
+	}
+	log.FromContext(ctx).V(1).Info("Patched PlacementDecision", "slice", s.name, "references", len(s.clusters))
+	r.remember(placement, o, written)
+	return nil
+}
+
+func (r *Reconciler) remember(placement types.NamespacedName, o observed, written *inventoryv1alpha1.PlacementDecision) {
+	r.expectations.Wrote(written, r.clock.Now())
+	r.wrote(placement, written.Name)
+	o.objects[written.Name] = written
+}
+
+// remove deletes a slice if it is still exactly what was observed.
+func (r *Reconciler) remove(
+	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision,
+) error {
+	gone := current.DeepCopy()
+	exactly := client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
+	if err := r.writer.Delete(ctx, gone, exactly); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
+	}
+	log.FromContext(ctx).Info("Deleted PlacementDecision", "slice", current.Name)
+	r.expectations.Deleted(current, r.clock.Now())
+	r.wrote(placement, current.Name)
+	return nil
+}
+
+// report says on the Placement what its owner must know. wait is when there is more to say.
+func (r *Reconciler) report(
+	ctx context.Context, placement types.NamespacedName, o observed, choice selection.Choice, err error,
+) (wait time.Duration, reportErr error) {
+	if err == nil {
+		r.failing.Over(placement)
+	}
+	var notices []notice
+	switch {
+	case choice.Placement == nil, apierrors.IsConflict(err):
+	case kube.IsRefusal(err), err != nil && r.failing.Failed(placement, r.clock.Now()):
+		notices = append(notices, refusedNotice(err))
+	}
+	if said := foreignNotice(placement.Name, o.foreign); said != (notice{}) && choice.Answer == selection.Yes {
+		notices = append(notices, said)
+	}
+	return r.reporter.report(ctx, choice.Placement, placement, notices)
+}
