@@ -85,6 +85,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicy /cluster-inventory-certificates",
 		"ValidatingAdmissionPolicy /cluster-inventory-clusterprofiles",
 		"ValidatingAdmissionPolicy /cluster-inventory-manifestworks",
+		"ValidatingAdmissionPolicy /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
 		"ValidatingAdmissionPolicy /cluster-inventory-secrets",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-source",
@@ -93,6 +94,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-certificates",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-clusterprofiles",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-manifestworks",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-secrets",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-source",
@@ -379,6 +381,7 @@ pprofBindAddress: 127.0.0.1:6060
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
 profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
+decisions: {enabled: false}
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
 access:
   clusterProxy:
@@ -404,6 +407,7 @@ podAnnotations: {a: b}
 		"--label-allow=example.com/*",
 		"--max-properties=50",
 		"--max-property-bytes=200000",
+		"--decisions=false",
 		"--credentials-mode=draining",
 		"--credentials-require-target=false",
 		"--credentials-upstream-syncer=off",
@@ -550,6 +554,7 @@ func TestSchemaRejects(t *testing.T) {
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
 		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},
 		"more than fits into an object":      {values: "profiles: {maxPropertyBytes: 1048576}", want: "profiles/maxPropertyBytes"},
+		"decisions, perhaps":                 {values: "decisions: {enabled: auto}", want: "decisions/enabled"},
 		"a mode that is none":                {values: "credentials: {mode: on}", want: "credentials/mode"},
 		"a syncer said to be on": {
 			values: "credentials: {upstreamSyncer: on}",
@@ -692,7 +697,7 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 	crds := slices.DeleteFunc(hubtest.Load(t).CRDObjects(), func(crd chart.CRD) bool {
 		return strings.HasSuffix(crd.Filename, "agentrevisions.yaml") // ours
 	})
-	if len(crds) != 1 {
+	if len(crds) != 2 {
 		t.Fatalf("%d CRD files", len(crds))
 	}
 	out, err := exec.CommandContext(
@@ -701,14 +706,43 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	original, err := os.ReadFile(
-		filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases", filepath.Base(crds[0].Filename)),
-	)
-	if err != nil {
-		t.Fatal(err)
+	for _, crd := range crds {
+		original, err := os.ReadFile(
+			filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases", filepath.Base(crd.Filename)),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasSuffix(crd.File.Data, original) {
+			t.Errorf("%s is not the API's own definition; run make generate", crd.Filename)
+		}
 	}
-	if !bytes.HasSuffix(crds[0].File.Data, original) {
-		t.Errorf("%s is not the API's own definition; run make generate", crds[0].Filename)
+}
+
+// TestRightsOnDecisions: the manager writes PlacementDecisions of SIG-Multicluster, if at
+// all, and nobody writes those of Open Cluster Management.
+func TestRightsOnDecisions(t *testing.T) {
+	for values, want := range map[string][]string{
+		"":                            {"create", "delete", "list", "patch", "watch"},
+		"decisions: {enabled: false}": nil,
+	} {
+		role := manifesttest.Find[rbacv1.ClusterRole](t, hubtest.MustRender(t, values),
+			"ClusterRole", "open-cluster-management:cluster-inventory:manager")
+		var got []string
+		for _, rule := range role.Rules {
+			if !slices.Contains(rule.Resources, "placementdecisions") {
+				continue
+			}
+			if slices.Contains(rule.APIGroups, "multicluster.x-k8s.io") {
+				got = append(got, rule.Verbs...)
+			} else if !slices.Equal(rule.Verbs, []string{"list", "watch"}) {
+				t.Errorf("%q: rights %v", values, rule)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: rights %v, want %v", values, got, want)
+		}
 	}
 }
 

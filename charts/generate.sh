@@ -6,14 +6,17 @@
 set -euo pipefail
 tree=$1
 module=sigs.k8s.io/cluster-inventory-api
-crd=multicluster.x-k8s.io_clusterprofiles.yaml
 
 (cd "$tree" && go mod download "$module")
 read -r version dir < <(cd "$tree" && go list -m -f '{{.Version}} {{.Dir}}' "$module")
 out=$tree/charts/cluster-inventory/crds
 mkdir -p "$out"
-{
-	echo "# ClusterProfile of SIG-Multicluster (KEP-4322), from $module $version,"
-	echo "# config/crd/bases/$crd; make generate writes this file."
-	cat "$dir/config/crd/bases/$crd"
-} >"$out/$crd"
+copy() { # of KIND, defined by KEP, in the file CRD
+	{
+		echo "# $1 of SIG-Multicluster ($2), from $module $version,"
+		echo "# config/crd/bases/$3; make generate writes this file."
+		cat "$dir/config/crd/bases/$3"
+	} >"$out/$3"
+}
+copy ClusterProfile KEP-4322 multicluster.x-k8s.io_clusterprofiles.yaml
+copy PlacementDecision KEP-5313 multicluster.x-k8s.io_placementdecisions.yaml

@@ -24,8 +24,8 @@ const settled = 3 * time.Second
 // server is the one hub of this package. Everything that a test leaves on it is
 // in namespaces of its own and belongs to no cluster any more.
 var server = apitest.New(
-	apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.ManagedServiceAccount(),
-	apitest.ManagedProxyConfiguration(),
+	apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.PlacementDecision(),
+	apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration(),
 )
 
 func TestMain(m *testing.M) {
@@ -92,10 +92,12 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may send clusters nothing but its agents", testTheManagerMaySendClustersOnlyItsAgents)
 	t.Run("the manager may write no Secret but copies", testTheManagerMayWriteOnlyCopies)
 	t.Run("the manager may send consumers only to cluster-proxy", testTheManagerMaySendConsumersOnlyToClusterProxy)
+	t.Run("the manager may write only its own decisions", testTheManagerMayWriteOnlyItsDecisions)
 	t.Run("the manager may change no addon's spec", testTheManagerMayChangeNoSpecOfAnAddon)
 	t.Run("the manager may approve only its agents' certificates", testTheManagerMayApproveOnlyAgents)
 	t.Run("nobody may squat or hold the manager's grants", testNobodyMaySquatGrants)
 	t.Run("tokens under the chart's rights and policies", testTokensUnderTheChartsRightsAndPolicies)
+	t.Run("decisions under the chart's rights", testDecisionsUnderTheChartsRights)
 	t.Run("addon shell", testAddonShell)
 	t.Run("configuration of agents", testConfigurationOfAgents)
 	t.Run("conditions of a healthy fleet", testConditionsOfAHealthyFleet)

@@ -123,7 +123,7 @@ func (s step) done() bool { return s.waitingFor == "" }
 
 // next returns the next step.
 func next(o observed, keepProfiles bool) step {
-	keep := keepProfiles || saysKeep(o.definition) || o.addons.held
+	keep := keeps(o, keepProfiles)
 	clusters := o.addons.clusters
 	switch {
 	case o.definition != nil && (!isManual(o.definition) || saysKeep(o.definition) != keep):
@@ -144,6 +144,11 @@ func next(o observed, keepProfiles bool) step {
 	default:
 		return step{action: deleteProfiles, waitingFor: fmt.Sprintf("%d ClusterProfiles to be deleted", o.profiles)}
 	}
+}
+
+// keeps reports whether the profiles stay.
+func keeps(o observed, keepProfiles bool) bool {
+	return keepProfiles || saysKeep(o.definition) || o.addons.held
 }
 
 func isManual(definition *addonv1beta1.ClusterManagementAddOn) bool {

@@ -22,6 +22,9 @@
 //   - Wait until the manager has removed every copy of a token, because no cluster
 //     has the addon any more, and then its own RoleBindings. This happens whether
 //     profiles are kept or not.
+//   - Unless profiles are kept, delete the marked PlacementDecisions of SIG-Multicluster,
+//     which refer to none any more. Kept ones stay as they are, and a later installation
+//     goes on with them.
 //   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet.
 //
 // Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
@@ -32,5 +35,5 @@
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
-// patch, delete; rolebindings list; agentrevisions list, delete.
+// patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings list; agentrevisions list, delete.
 package uninstall

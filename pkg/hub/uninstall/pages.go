@@ -19,6 +19,7 @@ import (
 var (
 	addonKind   = schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
 	profileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+	sliceKind   = inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")
 	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
 	revisionKind = schema.GroupVersionKind{
@@ -35,6 +36,10 @@ func ourProfiles() client.ListOption {
 		contract.LabelManagedBy:      contract.ManagedBy,
 		contract.LabelClusterManager: contract.ClusterManagerName,
 	}
+}
+
+func ourSlices() client.ListOption {
+	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy}
 }
 
 func ourGrants() client.ListOption {

@@ -76,6 +76,9 @@ type uninstaller struct {
 	// held is true if any addon that was seen said that upstream's gate is on.
 	held bool
 
+	// keeps is true if the profiles stay, and with them what refers to them.
+	keeps bool
+
 	// allDeleting is true if all addons were being deleted when they were last seen.
 	allDeleting bool
 }
@@ -88,6 +91,9 @@ func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
 	for {
 		began := time.Now()
 		done, err := u.takeStep(ctx)
+		if done {
+			done, err = u.removeSlices(ctx)
+		}
 		if done {
 			done, err = u.removeRevisions(ctx)
 		}
@@ -120,6 +126,7 @@ func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	step := next(o, u.keepProfiles)
+	u.keeps = keeps(o, u.keepProfiles)
 	u.logProgress(ctx, step)
 	if step.done() {
 		u.idle++
@@ -230,12 +237,26 @@ func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
 	return namespaces, err
 }
 
+// removeSlices deletes the PlacementDecisions of SIG-Multicluster, which refer to nothing any
+// more, and reports whether none is left. With the profiles, what refers to them stays, and
+// a later installation goes on with it.
+func (u *uninstaller) removeSlices(ctx context.Context) (done bool, err error) {
+	if u.keeps {
+		return true, nil
+	}
+	return u.removeAll(ctx, sliceKind, ourSlices())
+}
+
 // removeRevisions deletes the AgentRevisions, which Helm keeps, and reports whether none is
 // left. No cluster needs one any more.
 func (u *uninstaller) removeRevisions(ctx context.Context) (done bool, err error) {
-	err = u.act(ctx, revisionKind, client.MatchingLabels{}, func(revision *metav1.PartialObjectMetadata) error {
-		return u.remove(ctx, revision)
-	})
+	return u.removeAll(ctx, revisionKind, client.MatchingLabels{})
+}
+
+func (u *uninstaller) removeAll(
+	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
+) (done bool, err error) {
+	err = u.act(ctx, kind, selected, func(object *metav1.PartialObjectMetadata) error { return u.remove(ctx, object) })
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -25,7 +25,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-var hub = apitest.New(apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile())
+var hub = apitest.New(apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.PlacementDecision())
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
@@ -61,6 +61,8 @@ func newFixture(t *testing.T) *fixture {
 			profile(cluster, "theirs", "somebody", "open-cluster-management"),
 			// Marked by mistake: it belongs to another cluster manager.
 			profile(cluster, "another-managers", "cluster-inventory-addon", "another"),
+			decision(cluster, "p-profiles-0", "cluster-inventory-addon"),
+			decision(cluster, "theirs", "somebody"),
 		)
 	}
 	slices.Sort(f.clusters)
@@ -88,6 +90,28 @@ func profile(namespace, name, managedBy, clusterManager string) *inventoryv1alph
 		}},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: inventoryv1alpha1.ClusterManager{Name: clusterManager}},
 	}
+}
+
+// decision is an empty slice of a Placement's decisions.
+func decision(namespace, name, managedBy string) *inventoryv1alpha1.PlacementDecision {
+	return &inventoryv1alpha1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
+			"app.kubernetes.io/managed-by": managedBy,
+		}},
+		Decisions: []inventoryv1alpha1.ClusterDecision{},
+	}
+}
+
+// slices are the names of the PlacementDecisions in a namespace.
+func (f *fixture) slices(namespace string) string {
+	f.T.Helper()
+	list := &inventoryv1alpha1.PlacementDecisionList{}
+	f.MustList(list, client.InNamespace(namespace))
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return strings.Join(names, " ")
 }
 
 // create creates objects for as long as the test runs.
@@ -294,6 +318,9 @@ func (f *fixture) gone() {
 		f.T.Error("the AgentRevision is left")
 	}
 	for _, cluster := range f.clusters {
+		f.expect("slices of "+cluster, f.slices(cluster), "theirs")
+	}
+	for _, cluster := range f.clusters {
 		if f.Find(ocmtest.Addon(cluster)) {
 			f.T.Errorf("the addon of %s is left", cluster)
 		}
@@ -468,8 +495,8 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	if err := f.uninstaller(false).run(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if len(failed) != 6 {
-		t.Errorf("%d writes failed once, want 6: strategy, two addons, two profiles, a revision", len(failed))
+	if len(failed) != 8 {
+		t.Errorf("%d writes failed once, want 8: strategy, two addons, two profiles, two slices, a revision", len(failed))
 	}
 	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
 }
