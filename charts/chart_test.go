@@ -373,7 +373,13 @@ func TestPlacementKeepsUnreachableClusters(t *testing.T) {
 func TestManagerArguments(t *testing.T) {
 	values := `
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
-agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}]}
+agent:
+  installNamespace: agents
+  claimLimit: 7
+  logLevel: 2
+  imagePullSecrets: [{name: one}, {name: two}]
+  allowedRegistries: [mirror.example.com/ocm]
+  config: {registries: [{mirror: other.example.com/}, {mirror: mirror.example.com/ocm}]}
 cleanupTimeout: 90s
 cleanupJobTimeout: 45m
 workers: {total: 5, perNamespace: 2}
@@ -397,6 +403,9 @@ podAnnotations: {a: b}
 	objects := hubtest.MustRender(t, values)
 	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 	want := []string{
+		"--allowed-registry=example.com/inventory",
+		"--allowed-registry=mirror.example.com/ocm",
+		"--allowed-registry=other.example.com",
 		"--cleanup-timeout=90s",
 		"--cleanup-job-timeout=45m",
 		"--workers=5",

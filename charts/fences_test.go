@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -39,10 +40,19 @@ metadata:
   ownerReferences:
   - {apiVersion: addon.open-cluster-management.io/v1beta1, kind: ManagedClusterAddOn, name: cluster-inventory, uid: u}
 spec:
+  deleteOption:
+    propagationPolicy: SelectivelyOrphan
+    selectivelyOrphans:
+      orphaningRules:
+      - {group: "", resource: namespaces, name: agents}
+      - {group: apiextensions.k8s.io, resource: customresourcedefinitions, name: clusterproperties.about.k8s.io}
   manifestConfigs:
   - resourceIdentifier:
       {group: apps, resource: deployments, namespace: agents, name: cluster-inventory-agent}
     feedbackRules: [{type: WellKnownStatus}]
+  - resourceIdentifier:
+      {group: apiextensions.k8s.io, resource: customresourcedefinitions, name: clusterproperties.about.k8s.io}
+    updateStrategy: {type: CreateOnly}
   workload:
     manifests:
     - {apiVersion: v1, kind: Namespace, metadata: {name: agents}}
@@ -154,6 +164,8 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 	named := func(name string) func(*unstructured.Unstructured) {
 		return func(work *unstructured.Unstructured) { work.SetName(name) }
 	}
+	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+		metadata: {name: clusterproperties.about.k8s.io}, spec: {conversion: {strategy: None}}}`
 	const key = `{apiVersion: v1, kind: Secret, metadata: {name: hub-kubeconfig-secret, namespace: agents}}`
 	attempts := map[string]struct {
 		change  func(*unstructured.Unstructured)
@@ -190,10 +202,50 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			message: "only the manifests of its agents"},
 		"a namespace of Kubernetes": {change: change(t, workAgent, "kube-system", "metadata", "namespace"),
 			message: "to the namespaces of Kubernetes"},
+		"the namespace of Kubernetes itself": {change: change(t, workNamespace, "kube-system", "metadata", "name"),
+			message: "cluster inventory"},
 		"labels for a namespace": {
 			change:  change(t, workNamespace, `{pod-security.kubernetes.io/enforce: privileged}`, "metadata", "labels"),
-			message: "to the namespaces of Kubernetes",
+			message: "label and annotate only",
 		},
+		"annotations for a namespace": {
+			change:  change(t, workNamespace, `{field.cattle.io/projectId: p}`, "metadata", "annotations"),
+			message: "label and annotate only",
+		},
+		"rights for everybody who may view": {
+			change:  change(t, workRole, `{rbac.authorization.k8s.io/aggregate-to-view: "true"}`, "metadata", "labels"),
+			message: "label and annotate only",
+		},
+		"a sidecar": {
+			change:  change(t, workAgent, `{annotations: {sidecar.istio.io/inject: "true"}}`, "spec", "template", "metadata"),
+			message: "label and annotate only",
+		},
+		"a namespace that goes with the work": {
+			change: change(t, workNamespace, "prod", "metadata", "name"), message: "delete what it shares",
+		},
+		"everything goes with the work": {
+			change: func(work *unstructured.Unstructured) {
+				unstructured.RemoveNestedField(work.Object, "spec", "deleteOption")
+			}, message: "delete what it shares",
+		},
+		"nothing goes with the work": {
+			change: spec(`{propagationPolicy: Orphan}`, "deleteOption"), message: "cluster inventory",
+		},
+		"a second owner, which keeps the work": {change: func(work *unstructured.Unstructured) {
+			owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: cluster, UID: "u"}
+			work.SetOwnerReferences(append(work.GetOwnerReferences(), owner))
+		}, message: "that belong to its addon"},
+		"the definition of properties": {change: add(t, definition)},
+		"a definition that calls a webhook": {
+			change: add(t, strings.Replace(definition, "None", "Webhook", 1)), message: "change the CustomResourceDefinition",
+		},
+		"a definition that overwrites": {change: func(work *unstructured.Unstructured) {
+			add(t, definition)(work)
+			spec("[]", "manifestConfigs")(work)
+		}, message: "change the CustomResourceDefinition"},
+		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: "", resource: namespaces,
+			namespace: "", name: agents}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
+			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: "the status of its agents alone"},
 		"the right to read Secrets": {
 			change:  change(t, workRole, `[{apiGroups: [""], resources: [secrets], verbs: [get]}]`, "rules"),
 			message: "no rights but those that they need",
@@ -228,6 +280,16 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		"another Secret":   {change: pod(`[{name: s, secret: {secretName: other}}]`, "volumes"), message: "as restricted pods"},
 		"the host network": {change: pod("true", "hostNetwork"), message: "as restricted pods"},
 		"another account":  {change: pod("default", "serviceAccountName"), message: "as restricted pods"},
+		"another kernel":   {pod("5", "priority"), "as restricted pods"},
+		"its own resolver": {pod(`{nameservers: [192.0.2.1]}`, "dnsConfig"), "as restricted pods"},
+		"no seccomp profile": {
+			pod(`{runAsNonRoot: true, seccompProfile: {type: Unconfined}}`, "securityContext"), "as restricted pods",
+		},
+		"a port of the node": {changeContainer(t, `[{containerPort: 8081, hostPort: 8081}]`, "ports"), "its agents' program"},
+		"an image of a registry's port": {
+			changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:5000/evil/x", "image"),
+			"must be from a repository",
+		},
 		"one more container": {
 			change:  pod(`[{name: a, image: example.com/a, command: [/agent]}]`, "initContainers"),
 			message: "as restricted pods",
@@ -271,10 +333,25 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			kept := []any{manifests[workNamespace], manifests[workAgent]}
 			apitest.Must(t, unstructured.SetNestedSlice(work.Object, kept, "spec", "workload", "manifests"))
 			change(t, 0, "cluster-inventory-guest", "metadata", "name")(work)
+			set(t, work.Object, `[{group: "", resource: namespaces, name: cluster-inventory-guest}]`,
+				"spec", "deleteOption", "selectivelyOrphans", "orphaningRules")
 			change(t, 1, "cluster-inventory-guest", "metadata", "namespace")(work)
 			work.SetNamespace(cluster)
 			checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), message)
 		}
+	})
+	t.Run("the finalizer of a work, whatever is in it", func(t *testing.T) {
+		work := workOf(t)
+		changeContainer(t, "registry.example.com/removed-from-the-list:v1", "image")(work)
+		work.SetNamespace(cluster)
+		work.SetName("addon-cluster-inventory-deploy-1")
+		work.SetOwnerReferences(nil)
+		work.SetFinalizers([]string{"cluster.open-cluster-management.io/manifest-work-cleanup"})
+		p.MustCreate(work)
+		checkAttempt(t, p.manager.Delete(t.Context(), work), "")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		checkAttempt(t, p.manager.Patch(t.Context(), work, patch), "")
+		p.EventuallyGone(work)
 	})
 	t.Run("another's work", func(t *testing.T) {
 		theirs := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "theirs"}}
@@ -404,6 +481,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		"its annotations are gone": `{"metadata":{"annotations":null}}`,
 		"all of it is gone":        `{"metadata":{"labels":null,"annotations":null}}`,
 		"it is held":               `{"metadata":{"finalizers":["example.com/hold"],"labels":null,"annotations":null}}`,
+		"it has more in it":        `{"metadata":{"finalizers":["example.com/hold"]},"data":{"more":"bQ=="}}`,
 	} {
 		t.Run("a copy is withdrawn when "+name, func(t *testing.T) {
 			secret := copied(func(*corev1.Secret) {})
@@ -453,6 +531,26 @@ func testTheManagerMaySendConsumersOnlyToClusterProxy(t *testing.T) {
 			checkAttempt(t, err, message)
 		})
 	}
+	for name, cluster := range map[string]string{
+		"a proxy on the way": `"proxy-url":"http://evil.example.com"`,
+		"no verification":    `"insecure-skip-tls-verify":true`,
+		"the token of another cluster": `"extensions":[{"name":"client.authentication.k8s.io/exec",
+			"extension":{"clusterName":"c2"}}]`,
+		"arguments of the plugin": `"extensions":[{"name":"multicluster.x-k8s.io/clusterprofiles/auth/exec/additional-args",
+			"extension":{"args":["--evil"]}}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"accessProviders":[
+				{"name":"open-cluster-management","cluster":{"server":"`+proxy+`:9092/c1",`+cluster+`}}]}}`))
+			checkAttempt(t, p.manager.Status().Patch(t.Context(), profile.DeepCopy(), patch, client.DryRunAll), onlyProxy)
+		})
+	}
+	t.Run("the deprecated list", func(t *testing.T) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"credentialProviders":[
+			{"name":"open-cluster-management","cluster":{"server":"https://evil.example.com"}}]}}`))
+		err := p.manager.Status().Patch(t.Context(), profile.DeepCopy(), patch, client.DryRunAll)
+		checkAttempt(t, err, "deprecated list")
+	})
 	t.Run("a server that is there already stays", func(t *testing.T) {
 		p.MustMerge(profile, `{"metadata":{"labels":{"a":"b"}}}`)
 		apitest.EditStatus(p, profile, func(c *inventoryv1alpha1.ClusterProfile) {

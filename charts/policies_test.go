@@ -99,7 +99,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		policy = "may bind only its agents"
 		source = "cluster-inventory-token-source"
 		target = "cluster-inventory-token-target"
-		either = "cluster inventory" // several policies refuse it
+		either = "cluster-inventory" // several policies refuse it, and all have it in their names
 	)
 	for by, binding := range map[string]*rbacv1.RoleBinding{
 		policy: changed(own(tokenTarget), rename("other")), source: own(tokenSource), target: own(tokenTarget),

@@ -163,7 +163,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"image the agent runs from on spokes without an AgentRevision; without it, each needs one")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
 		"pull policy of the agent's image: "+pullPolicies)
-	flags.StringSliceVar(&o.AgentAllowedRegistries, "agent-allowed-registry", o.AgentAllowedRegistries,
+	flags.StringSliceVar(&o.AgentAllowedRegistries, "allowed-registry", o.AgentAllowedRegistries,
 		"a registry, or part of one, from which configurations may have the agent's image pulled; may be repeated")
 	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
 		"Secret in the agent's namespace on the spokes with which the agent's image is pulled; may be repeated")
@@ -238,7 +238,7 @@ func (o *Options) validate() error {
 	}
 	for _, registry := range o.AgentAllowedRegistries {
 		if !isRegistry.MatchString(registry) {
-			mistakes.Add("agent-allowed-registry", "%q is not a registry or a part of one", registry)
+			mistakes.Add("allowed-registry", "%q is not a registry or a part of one", registry)
 		}
 	}
 	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {

@@ -59,7 +59,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		},
 		"a registry that is a URL": {
 			change: func(o *Options) { o.AgentAllowedRegistries = []string{"m:5000/ocm", "https://m.example.com/"} },
-			want:   `--agent-allowed-registry: "https://m.example.com/" is not a registry or a part of one`,
+			want:   `--allowed-registry: "https://m.example.com/" is not a registry or a part of one`,
 		},
 		"a syncer that is neither": {
 			change: func(o *Options) { o.CredentialsUpstreamSyncer = "on" },

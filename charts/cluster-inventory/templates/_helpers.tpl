@@ -40,7 +40,10 @@ AgentRevisions that there are, to which clusters may still refer. */}}
 {{- define "cluster-inventory.agentRepositories" -}}
 {{- $own := .Values.agent.image | default dict -}}
 {{- $all := list .Values.image.repository ($own.repository | default .Values.image.repository) -}}
-{{- $revisions := lookup "inventory.open-cluster-management.io/v1alpha1" "AgentRevision" "" "" | default dict -}}
+{{- $revisions := dict -}}
+{{- if .Capabilities.APIVersions.Has "inventory.open-cluster-management.io/v1alpha1" -}}
+{{- $revisions = lookup "inventory.open-cluster-management.io/v1alpha1" "AgentRevision" "" "" | default dict -}}
+{{- end -}}
 {{- range $revisions.items | default list -}}
 {{- $all = append $all (regexReplaceAll "(:[^/:@]*)?(@.*)?$" .spec.image "") -}}
 {{- end -}}

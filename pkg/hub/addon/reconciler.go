@@ -175,14 +175,18 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 	return 0, nil
 }
 
-// works reads this addon's ManifestWorks of a cluster.
+// works reads this addon's ManifestWorks of a cluster. Their names count: anybody may label
+// another one.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
 	works := &workv1.ManifestWorkList{}
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
 	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
 	}
-	return works.Items, nil
+	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
+		_, ok := readWorkName(&work)
+		return !ok
+	}), nil
 }
 
 // hostedWorks reads this addon's ManifestWorks for a cluster whose agent another one hosts.
