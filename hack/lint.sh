@@ -11,7 +11,7 @@ echo "lint: the fleet"
 (cd test/fleet && $tool run --config "$config" ./...)
 echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
-echo "lint: alerts and dashboard"
+echo "lint: alerts"
 (cd test/monitoring && $tool run --config "$config" ./...)
 echo "lint: the programs the fleet is built from"
 # Analysing them would analyse all of Kubernetes. The fleet builds them, which is enough.

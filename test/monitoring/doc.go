@@ -1,5 +1,4 @@
-// Package monitoring tests the chart's alerts and dashboard with Prometheus' own engine,
-// and draws the dashboard from what was scraped.
+// Package monitoring tests the chart's alerts with Prometheus' own engine.
 //
 // It is a module of its own because Prometheus has many dependencies. It uses only the
 // packages that parse and evaluate: the storage is a map, and the "for" of an alert is

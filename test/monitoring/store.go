@@ -2,14 +2,9 @@ package monitoring
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
@@ -52,60 +47,6 @@ func (s *Store) Add(of labels.Labels, at time.Time, value float64) error {
 	return nil
 }
 
-// Scrape adds what was scraped at a time, in Prometheus' text format.
-func (s *Store) Scrape(text io.Reader, at time.Time, instance string) error {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(text)
-	if err != nil {
-		return fmt.Errorf("parsing metrics: %w", err)
-	}
-	for name, family := range families {
-		for _, metric := range family.GetMetric() {
-			for _, sample := range samplesOf(name, metric) {
-				b := labels.NewBuilder(labels.FromStrings(labels.MetricName, sample.name, "instance", instance))
-				for _, label := range metric.GetLabel() {
-					b.Set(label.GetName(), label.GetValue())
-				}
-				if sample.le != "" {
-					b.Set("le", sample.le)
-				}
-				if err := s.Add(b.Labels(), at, sample.value); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-type sample struct {
-	name, le string
-	value    float64
-}
-
-func samplesOf(name string, metric *dto.Metric) []sample {
-	switch {
-	case metric.GetHistogram() != nil:
-		h := metric.GetHistogram()
-		all := []sample{
-			{name + "_count", "", float64(h.GetSampleCount())}, {name + "_sum", "", h.GetSampleSum()},
-		}
-		for _, bucket := range h.GetBucket() {
-			le := fmt.Sprint(bucket.GetUpperBound())
-			all = append(all, sample{name + "_bucket", le, float64(bucket.GetCumulativeCount())})
-		}
-		return all
-	case metric.GetSummary() != nil:
-		return nil // the queries use none
-	case metric.GetCounter() != nil:
-		return []sample{{name, "", metric.GetCounter().GetValue()}}
-	case metric.GetUntyped() != nil:
-		return []sample{{name, "", metric.GetUntyped().GetValue()}}
-	default:
-		return []sample{{name, "", metric.GetGauge().GetValue()}}
-	}
-}
-
 // At evaluates a query at a time.
 func (s *Store) At(ctx context.Context, query string, at time.Time) (promql.Vector, error) {
 	q, err := s.engine.NewInstantQuery(ctx, s, nil, query, at)
@@ -116,15 +57,6 @@ func (s *Store) At(ctx context.Context, query string, at time.Time) (promql.Vect
 	result := q.Exec(ctx)
 	vector, err := result.Vector()
 	return slices.Clone(vector), err
-}
-
-// Between evaluates a query at every step from one time to another.
-func (s *Store) Between(ctx context.Context, query string, from, to time.Time, step time.Duration) (promql.Matrix, error) {
-	q, err := s.engine.NewRangeQuery(ctx, s, nil, query, from, to, step)
-	if err != nil {
-		return nil, err
-	}
-	return q.Exec(ctx).Matrix()
 }
 
 // Querier implements storage.Queryable.
