@@ -1,8 +1,13 @@
 package hub
 
 import (
+	"context"
+	"crypto/sha256"
+	"maps"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,9 +16,29 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// maxTokenBytes is the longest token that the hub is asked about.
+	maxTokenBytes = 16 << 10
+
+	// reviewTimeout bounds how long the hub may take to answer.
+	reviewTimeout = 5 * time.Second
+
+	// reviewsPerSecond and reviewsAtOnce bound how often the hub is asked. It serves the
+	// manager's own requests and these from one queue, and anybody who reaches the port
+	// causes them.
+	reviewsPerSecond = 2
+	reviewsAtOnce    = 10
+
+	// rememberFor is how long who may read may do so without another question, and
+	// mostRemembered how many are remembered. Only those are who may.
+	rememberFor    = time.Minute
+	mostRemembered = 64
 )
 
 // reviewer asks the hub who reads the metrics, and whether they may. controller-runtime has
@@ -22,6 +47,10 @@ import (
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
+	limit  flowcontrol.RateLimiter
+
+	mu      sync.Mutex
+	allowed map[[sha256.Size]byte]time.Time // until when, by a digest of token, verb and path
 }
 
 // reviewed is a provider of the metrics server's filter.
@@ -34,7 +63,11 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 	if err != nil {
 		return nil, err
 	}
-	r := reviewer{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews()}
+	r := &reviewer{
+		tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(),
+		limit:   flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce),
+		allowed: map[[sha256.Size]byte]time.Time{},
+	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			code, err := r.review(req)
@@ -52,12 +85,23 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 }
 
 // review returns the code of the answer.
-func (r reviewer) review(req *http.Request) (code int, err error) {
+func (r *reviewer) review(req *http.Request) (code int, err error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return http.StatusUnauthorized, nil
 	}
-	ctx := kube.WithoutBodies(req.Context())
+	if len(token) > maxTokenBytes {
+		return http.StatusUnauthorized, nil
+	}
+	key := sha256.Sum256([]byte(token + "\x00" + req.Method + "\x00" + req.URL.Path))
+	if r.isRemembered(key, time.Now()) {
+		return http.StatusOK, nil
+	}
+	if !r.limit.TryAccept() {
+		return http.StatusTooManyRequests, nil
+	}
+	ctx, cancel := context.WithTimeout(kube.WithoutBodies(req.Context()), reviewTimeout)
+	defer cancel()
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
@@ -84,6 +128,22 @@ func (r reviewer) review(req *http.Request) (code int, err error) {
 	case !may.Status.Allowed:
 		return http.StatusForbidden, nil
 	default:
+		r.remember(key, time.Now())
 		return http.StatusOK, nil
+	}
+}
+
+func (r *reviewer) isRemembered(key [sha256.Size]byte, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Before(r.allowed[key])
+}
+
+func (r *reviewer) remember(key [sha256.Size]byte, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.allowed, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
+	if len(r.allowed) < mostRemembered {
+		r.allowed[key] = now.Add(rememberFor)
 	}
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -93,6 +94,16 @@ func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
 			t.Errorf("got %d %s, want %d", code, text, want)
 		}
 	}
+	// Strangers cannot have the hub asked as often as they like, and keep no reader out.
+	codes := map[int]int{}
+	for i := range 40 {
+		code, _ := scrape(t, "https://"+address, fmt.Sprintf("x.y.z%d", i), nil)
+		codes[code]++
+	}
+	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] > 0 {
+		t.Errorf("answers to strangers, by code: %v", codes)
+	}
+	served("https://"+address, reader, nil)
 	if code, text := scrape(t, "http://"+address, reader, nil); code == http.StatusOK || strings.Contains(text, "cluster_inventory") {
 		t.Errorf("in plain text: %d %s", code, text)
 	}

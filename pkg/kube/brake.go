@@ -15,6 +15,10 @@ const (
 	RepairEvery = 10 * time.Second
 )
 
+// NotAsMeant is the version of an object that is not what a write was meant to make it: the
+// next write counts as a repair, too.
+const NotAsMeant = "not as meant"
+
 // Repair is what a controller does about an object that somebody else has changed.
 type Repair int
 
@@ -49,8 +53,10 @@ func (e *ContestedError) Error() string {
 // Writes of a controller that nobody interferes with are not bounded, however many there
 // are. The zero value is ready, and it is safe for concurrent use.
 //
-// An object counts as changed by somebody else unless it is at the version of the
-// controller's own last write; a missing one has the version "".
+// An object counts as changed by somebody else unless it is at the version that the
+// controller's own last write left; a missing one has the version "". A version may be the
+// resourceVersion or, where others write parts of the object that are their own, anything
+// that identifies the controller's part of it.
 type Brake[K comparable] struct {
 	mu     sync.Mutex
 	states map[K]*brakeState
@@ -81,8 +87,7 @@ func (b *Brake[K]) Check(key K, what Repair, version string, now time.Time) erro
 }
 
 // Wrote records a write of this process that brought an object from one version to
-// another. A version "" afterwards means that the object is gone, or not what it was
-// meant to become: then the next write counts as a repair, too.
+// another: "" if the object is gone, and NotAsMeant if it is not what it was meant to become.
 func (b *Brake[K]) Wrote(key K, what Repair, before, after string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -226,7 +226,9 @@ func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []stri
 			present = append(present, request{namespace: namespace})
 		}
 	}
-	yield := o.paused || o.unknown != ""
+	// Upstream keeps only copies of accounts that are there and labelled. What else it has
+	// taken over it would delete itself.
+	yield := (o.paused || o.unknown != "") && o.account != nil && o.account.DeletionTimestamp == nil
 	return r.operations.do(o.key, withdrawing, present, func(namespace string, _ func() bool) effect {
 		return r.withdrawFrom(ctx, o.key, namespace, yield)
 	})

@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case kube.IsPermanent(err):
 		log.FromContext(ctx).Info("The API server does not accept a PlacementDecision",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
-		return reconcile.Result{RequeueAfter: permanentEvery}, nil
+		return reconcile.Result{RequeueAfter: kube.Sooner(again, permanentEvery)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	default:

@@ -117,6 +117,22 @@ func (r *References) Hold(pair types.NamespacedName) {
 	r.withdrawn.Delete(pair.Namespace, pair.Name)
 }
 
+// Forget says that a pair's profile is not there, or on its way out: references stay, unless
+// it was withdrawn, and none is added.
+func (r *References) Forget(pair types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.admitted, pair)
+	delete(r.asked, pair)
+}
+
+// Keep says that a pair's profile stays after all, if it was withdrawn.
+func (r *References) Keep(pair types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.withdrawn.Delete(pair.Namespace, pair.Name)
+}
+
 // Refers reports whether something refers to a pair's profile, as far as is known.
 func (r *References) Refers(ctx context.Context, pair types.NamespacedName) bool {
 	r.mu.Lock()

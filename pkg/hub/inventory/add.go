@@ -124,6 +124,13 @@ type References interface {
 	// Hold says that nothing can be said of a pair's profile now.
 	Hold(pair types.NamespacedName)
 
+	// Forget says that a pair's profile is not there, or on its way out: references stay,
+	// unless it was withdrawn, and none is added.
+	Forget(pair types.NamespacedName)
+
+	// Keep says that a pair's profile stays after all, if it was withdrawn.
+	Keep(pair types.NamespacedName)
+
 	// Refers reports whether something refers to a pair's profile, which may be gone.
 	Refers(ctx context.Context, pair types.NamespacedName) bool
 

@@ -86,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	o.referenced = r.isReferenced(ctx, o)
 	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
+		r.holdReferences(pair)
 		return reconcile.Result{}, nil
 	}
 	next := nextStep(o, selected.Answer)
@@ -246,14 +247,15 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc)
 func (r *Reconciler) patch(
 	ctx context.Context, o *observed, desire desireFunc, differing changesFunc, write patchFunc,
 ) error {
-	changes, version := differing(o.Profile, desire(*o)), o.Profile.ResourceVersion
+	changes := differing(o.Profile, desire(*o))
 	if changes == nil {
 		return nil
 	}
-	if err := r.brake.Check(o.pair, kube.Rewrite, version, r.clock.Now()); err != nil {
+	before := ownPart(o.Profile)
+	if err := r.brake.Check(o.pair, kube.Rewrite, before, r.clock.Now()); err != nil {
 		return err
 	}
-	patch, err := kube.MergePatch(version, changes)
+	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
 	if err != nil {
 		return err
 	}
@@ -264,21 +266,21 @@ func (r *Reconciler) patch(
 		return fmt.Errorf("patching ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched ClusterProfile", "resourceVersion", written.ResourceVersion)
-	r.wrote(o, version, written, desire, differing)
+	r.wrote(o, before, written, desire, differing)
 	return nil
 }
 
-// wrote records a write that brought the pair's profile from a version to what it is now.
-// If that is not as desired, a webhook has changed it on its way, who is somebody else,
+// wrote records a write that brought our part of the pair's profile to what it is now. If that is not as desired, a webhook has changed it on its way, who is somebody else,
 // too.
 func (r *Reconciler) wrote(
 	o *observed, before string, written *inventoryv1alpha1.ClusterProfile, desire desireFunc, differing changesFunc,
 ) {
-	now, after := r.clock.Now(), written.ResourceVersion
+	now := r.clock.Now()
 	next := *o
 	next.Profile = trimProfile(written.DeepCopy()) // as it will be observed
+	after := ownPart(next.Profile)
 	if differing(next.Profile, desire(next)) != nil {
-		after = ""
+		after = kube.NotAsMeant
 	}
 	r.brake.Wrote(o.pair, kube.Rewrite, before, after, now)
 	r.expectations.Wrote(written, now)
@@ -288,14 +290,15 @@ func (r *Reconciler) wrote(
 // lost records a write that failed because somebody else was faster.
 func (r *Reconciler) lost(o *observed, what kube.Repair, err error) {
 	if apierrors.IsConflict(err) {
-		r.brake.Lost(o.pair, what, o.Profile.ResourceVersion, r.clock.Now())
+		r.brake.Lost(o.pair, what, ownPart(o.Profile), r.clock.Now())
 	}
 }
 
 // prune deletes the profile if it is still exactly what was observed: with another
 // UID it is somebody else's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *observed) error {
-	if err := r.brake.Check(o.pair, kube.Remove, o.Profile.ResourceVersion, r.clock.Now()); err != nil {
+	before := ownPart(o.Profile)
+	if err := r.brake.Check(o.pair, kube.Remove, before, r.clock.Now()); err != nil {
 		return err
 	}
 	profile := o.Profile.DeepCopy()
@@ -306,7 +309,7 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
-	r.brake.Wrote(o.pair, kube.Remove, o.Profile.ResourceVersion, "", r.clock.Now())
+	r.brake.Wrote(o.pair, kube.Remove, before, "", r.clock.Now())
 	r.expectations.Deleted(o.Profile, r.clock.Now())
 	return nil
 }

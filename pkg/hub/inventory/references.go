@@ -36,6 +36,13 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer select
 	case release:
 		r.references.Withdraw(ctx, o.pair)
 	default:
+		ours := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil
+		switch {
+		case !ours || isTerminating(o.Namespace):
+			r.references.Forget(o.pair)
+		case answer != selection.No:
+			r.references.Keep(o.pair)
+		}
 	}
 	r.leaving.Over(o.pair)
 	return 0

@@ -28,6 +28,8 @@ type noted struct {
 
 func (n *noted) Admit(context.Context, types.NamespacedName)       { n.said = append(n.said, "admit") }
 func (n *noted) Hold(types.NamespacedName)                         { n.said = append(n.said, "hold") }
+func (n *noted) Forget(types.NamespacedName)                       {}
+func (n *noted) Keep(types.NamespacedName)                         {}
 func (n *noted) Refers(context.Context, types.NamespacedName) bool { return n.refers }
 func (n *noted) Subscribe(func(types.NamespacedName))              {}
 func (n *noted) Withdraw(context.Context, types.NamespacedName) bool {

@@ -45,7 +45,7 @@ const otherResource = "other"
 var writtenResources = []string{
 	"certificatesigningrequests/approval", "clustermanagementaddons/status", "clusterprofiles", "clusterprofiles/status",
 	"configmaps", "events", "leases", "managedclusteraddons", "managedclusteraddons/status", "manifestworks",
-	"rolebindings", "secrets",
+	"placementdecisions", "rolebindings", "secrets",
 }
 
 // resourceOf returns the resource, and its subresource, in the path of a request; "" for

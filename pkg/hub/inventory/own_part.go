@@ -1,0 +1,47 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+// ownPart identifies what this addon writes of a profile, as it is cached. Others may write
+// labels, conditions and access providers of their own as often as they like: that is no
+// reason to wait before a property is written.
+func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
+	copied := copiedBefore(profile)
+	labels := map[string]string{}
+	for key, value := range profile.Labels {
+		if key == contract.LabelManagedBy || isReserved(key) || slices.Contains(copied, key) {
+			labels[key] = value
+		}
+	}
+	var conditions []metav1.Condition
+	for _, condition := range profile.Status.Conditions {
+		if slices.ContainsFunc(profileConditions, func(s shownCondition) bool { return s.target == condition.Type }) {
+			conditions = append(conditions, condition)
+		}
+	}
+	var access []inventoryv1alpha1.AccessProvider
+	for _, provider := range profile.Status.AccessProviders {
+		if provider.Name == contract.AccessProviderName || provider.Name == contract.DirectAccessProviderName {
+			access = append(access, provider)
+		}
+	}
+	encoded, err := json.Marshal([]any{
+		labels, profile.Annotations[contract.AnnotationCopiedLabels], profile.Spec.DisplayName,
+		profile.Status.Version, conditions, profile.Status.Properties, access,
+	})
+	if err != nil {
+		return profile.ResourceVersion // it was decoded from JSON, so this does not happen
+	}
+	hash := sha256.Sum256(encoded)
+	return hex.EncodeToString(hash[:16])
+}
