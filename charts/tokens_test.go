@@ -128,6 +128,12 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.MustMerge(profile, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	c.MustDelete(bound)
 	c.eventuallyWithdrawn(team)
+	c.Eventually("the profile is being deleted", func() string {
+		if c.MustGet(profile); profile.DeletionTimestamp == nil {
+			return "it is not: it may wait for what refers to it"
+		}
+		return ""
+	})
 
 	// Bound again, the profile is still on its way out: no token for that.
 	bound = c.Bind(team, c.set)

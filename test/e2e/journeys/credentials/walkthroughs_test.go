@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
@@ -33,6 +35,12 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	clusterSet(t, set, clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel})
 	for _, cluster := range clusters {
 		journeys.InSet(t, cluster, set)
+	}
+	// OCM's own gate, which other stories switch on, publishes in that namespace, too, and
+	// leaves its profiles there.
+	for _, cluster := range clusters {
+		left := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: cluster}}
+		apitest.Must(t, client.IgnoreNotFound(journeys.Hub(t).Delete(t.Context(), left)))
 	}
 	// cluster-proxy's Placement needs the set in its namespace, where nobody reads profiles.
 	journeys.Create(t, journeys.Hub(t), &clusterv1beta2.ManagedClusterSetBinding{
