@@ -87,10 +87,8 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 // review returns the code of the answer.
 func (r *reviewer) review(req *http.Request) (code int, err error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
-		return http.StatusUnauthorized, nil
-	}
-	if len(token) > maxTokenBytes {
+	token = strings.TrimSpace(token)
+	if token == "" || len(token) > maxTokenBytes || !strings.EqualFold(scheme, "Bearer") {
 		return http.StatusUnauthorized, nil
 	}
 	key := sha256.Sum256([]byte(token + "\x00" + req.Method + "\x00" + req.URL.Path))

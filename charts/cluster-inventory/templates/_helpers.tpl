@@ -182,3 +182,20 @@ all:
   {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* What a RoleBinding of the name of one of the manager's grants may be, whoever writes it. */}}
+{{- define "cluster-inventory.grantValidations" -}}
+- expression: >-
+    object.roleRef.kind == 'ClusterRole' && object.roleRef.name == object.metadata.name &&
+    has(object.subjects) && object.subjects.all(s, s.kind == 'ServiceAccount' &&
+    s.name == 'cluster-inventory-manager' && has(s.namespace) && s.namespace == '{{ .Release.Namespace }}')
+  reason: Forbidden
+  message: a RoleBinding of this name is the cluster inventory's own, to its ClusterRole of the same name
+# Kubernetes itself adds these two while it deletes dependants.
+- expression: >-
+    !has(object.metadata.finalizers) ||
+    object.metadata.finalizers.all(f, f in ['foregroundDeletion', 'orphan'] ||
+    request.operation == 'UPDATE' && f in oldObject.metadata.?finalizers.orValue([]))
+  reason: Forbidden
+  message: nobody may hold a RoleBinding of the cluster inventory by a finalizer
+{{- end }}

@@ -233,14 +233,20 @@ func twoInOneNamespace(r *rollout) {
 	r.runsAnywhere(host)
 }
 
+// hosted joins a cluster, and another one whose agent it hosts.
+func (r *rollout) hosted() (host, addon *addonv1beta1.ManagedClusterAddOn) {
+	host = r.join()
+	r.refer(host)
+	addon = r.join(on(host.Namespace))
+	r.refer(addon)
+	r.hosts(host.Namespace, addon)
+	return host, addon
+}
+
 // hostGone: the hosting cluster leaves the hub. That is said at once, and the guest's addon
 // can be removed.
 func hostGone(r *rollout) {
-	host := r.join()
-	r.refer(host)
-	addon := r.join(on(host.Namespace))
-	r.refer(addon)
-	r.hosts(host.Namespace, addon)
+	host, addon := r.hosted()
 	finalizers := func(want bool) func() string {
 		return func() string {
 			r.MustGet(addon)
@@ -278,11 +284,7 @@ func hostGone(r *rollout) {
 // letGo: a clean-up on the hosting cluster that does not succeed is not waited for any more.
 // The framework, which runs all the time, leaves nothing there.
 func letGo(r *rollout) {
-	host := r.join()
-	r.refer(host)
-	addon := r.join(on(host.Namespace))
-	r.refer(addon)
-	r.hosts(host.Namespace, addon)
+	host, addon := r.hosted()
 	r.Eventually("the addon waits for its clean-up", func() string {
 		r.MustGet(addon)
 		if !slices.Contains(addon.Finalizers, hostingPreDelete) {

@@ -110,11 +110,8 @@ func (r *References) Withdraw(ctx context.Context, pair types.NamespacedName) (d
 // Hold says that nothing can be said of a pair's profile now: references stay, and none is
 // added.
 func (r *References) Hold(pair types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.admitted, pair)
-	delete(r.asked, pair)
-	r.withdrawn.Delete(pair.Namespace, pair.Name)
+	r.Forget(pair)
+	r.Keep(pair)
 }
 
 // Forget says that a pair's profile is not there, or on its way out: references stay, unless

@@ -19,7 +19,7 @@ func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
 	copied := copiedBefore(profile)
 	labels := map[string]string{}
 	for key, value := range profile.Labels {
-		if key == contract.LabelManagedBy || isReserved(key) || slices.Contains(copied, key) {
+		if isReserved(key) || slices.Contains(copied, key) {
 			labels[key] = value
 		}
 	}
