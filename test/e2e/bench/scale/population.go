@@ -55,6 +55,8 @@ type population struct {
 	index map[string]int
 	// began is in the conditions of all clusters.
 	began time.Time
+	// rights are what Open Cluster Management gave the first cluster.
+	rights rights
 
 	members []member
 }
@@ -95,7 +97,8 @@ func (p *population) claims(i, serial int) []clusterv1.ManagedClusterClaim {
 }
 
 // create makes sets and clusters in the state in which a registration agent keeps them.
-// Their namespaces exist before, as in an import.
+// Their namespaces exist before, as in an import. What Open Cluster Management's
+// registration controller makes for the first cluster, all others have from the beginning.
 func (p *population) create(ctx context.Context) error {
 	sets := []*clusterv1beta2.ManagedClusterSet{{
 		ObjectMeta: metav1.ObjectMeta{Name: allSet},
@@ -117,37 +120,55 @@ func (p *population) create(ctx context.Context) error {
 			return fmt.Errorf("create the set %s: %w", set.Name, err)
 		}
 	}
-	return each(ctx, p.size(), p.createCluster)
+	if err := p.createCluster(ctx, 0); err != nil {
+		return err
+	}
+	if err := p.rights.learn(ctx, p.hub, p.names[0]); err != nil {
+		return err
+	}
+	return each(ctx, p.size()-1, func(ctx context.Context, i int) error { return p.createCluster(ctx, i+1) })
 }
 
 func halfSet(half string) string { return "bench-" + half }
 
 func (p *population) createCluster(ctx context.Context, i int) error {
 	name := p.names[i]
-	if err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabelKey: name},
+	}})
+	if err != nil {
 		return err
 	}
-	err := p.hub.Create(ctx, &clusterv1.ManagedCluster{
+	var finalizers []string
+	if i > 0 {
+		if err := p.rights.create(ctx, p.hub, name); err != nil {
+			return err
+		}
+		finalizers = []string{clusterv1.ManagedClusterFinalizer}
+	}
+	err = p.hub.Create(ctx, &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{setLabel: allSet, halfLabel: halves[p.members[i].half]},
+			Finalizers: finalizers,
 		},
 		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 3600},
 	})
 	if err != nil {
 		return err
 	}
-	joined := func(conditionType, reason string) metav1.Condition {
+	joined := func(conditionType, reason, message string) metav1.Condition {
 		return metav1.Condition{
-			Type: conditionType, Status: metav1.ConditionTrue, Reason: reason,
+			Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message,
 			LastTransitionTime: metav1.NewTime(p.began),
 		}
 	}
 	return p.patchStatus(ctx, name, map[string]any{
 		"version": map[string]any{"kubernetes": "v1.35.4"},
 		"conditions": []metav1.Condition{
-			joined(clusterv1.ManagedClusterConditionHubAccepted, "HubClusterAdminAccepted"),
-			joined(clusterv1.ManagedClusterConditionJoined, "ManagedClusterJoined"),
-			joined(clusterv1.ManagedClusterConditionAvailable, "ManagedClusterAvailable"),
+			joined(clusterv1.ManagedClusterConditionHubAccepted, "HubClusterAdminAccepted",
+				"Accepted by hub cluster admin"),
+			joined(clusterv1.ManagedClusterConditionJoined, "ManagedClusterJoined", ""),
+			joined(clusterv1.ManagedClusterConditionAvailable, "ManagedClusterAvailable", ""),
 		},
 		"clusterClaims": p.claims(i, 0),
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
@@ -113,5 +114,33 @@ func TestEachDoesAllUntilOneFails(t *testing.T) {
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestRightsAreCopiedForAnotherCluster(t *testing.T) {
+	given := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+		"metadata": map[string]any{
+			"name": "ocm:one:work", "namespace": "one", "uid": "u", "resourceVersion": "7",
+			"labels": map[string]any{"cluster-name": "one"}, "finalizers": []any{"work"},
+		},
+		"roleRef":  map[string]any{"kind": "ClusterRole", "name": "ocm:work"},
+		"subjects": []any{map[string]any{"kind": "Group", "name": "ocm:one"}},
+	}}
+	want := map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+		"metadata": map[string]any{
+			"name": "ocm:two:work", "namespace": "two",
+			"labels": map[string]any{"cluster-name": "two"}, "finalizers": []any{"work"},
+		},
+		"roleRef":  map[string]any{"kind": "ClusterRole", "name": "ocm:work"},
+		"subjects": []any{map[string]any{"kind": "Group", "name": "ocm:two"}},
+	}
+	r := rights{of: "one"}
+	if diff := cmp.Diff(want, r.copyFor(given, "two").Object); diff != "" {
+		t.Error(diff)
+	}
+	if given.GetName() != "ocm:one:work" {
+		t.Error("the object itself was changed")
 	}
 }
