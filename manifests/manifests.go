@@ -1,18 +1,17 @@
-// Package manifests holds what this addon installs on a spoke, in the form one
-// would apply by hand. pkg/hub/addon fills in the values that differ per cluster.
+// Package manifests holds what this addon installs on a spoke, in a form that could be
+// applied by hand. pkg/hub/addon fills in the values that differ per cluster.
 //
-// The ClusterProperty CRD and the install namespace are shared with other
-// components: they are created where missing, and never owned or deleted. The CRD
-// is never changed; the namespace gets a label. Everything else belongs to this
-// addon alone and is deleted with it. The clean-up Job runs when the addon is being
-// removed; its rights and the marker it writes to are installed with the agent,
-// because they must exist before it starts.
+// The ClusterProperty CRD and the install namespace are shared with other components: they
+// are created if missing, and never owned or deleted. The CRD is never changed; the
+// namespace gets a label. Everything else belongs to this addon alone and is deleted with
+// it. The clean-up Job runs while the addon is being removed. Its rights and its marker are
+// installed with the agent, because they must exist before the Job starts.
 //
-// A fleet is upgraded step by step, so a manager serves clusters with the manifests of
-// two revisions: its own, and those of the version before. An AgentRevision names the one it
-// is made for. What was released under a number does not change any more. Who changes it
-// copies the files as they were to "previous", in place of those there, counts Revision and
-// Previous up here and in the chart, and updates the test data of pkg/hub/addon.
+// A fleet is upgraded step by step, so a manager supports the manifests of two revisions:
+// its own, and the previous version's. An AgentRevision names the one it is made for. A
+// released revision never changes. To change the manifests, copy the present files over
+// those in "previous", increment Revision and Previous here and in the chart, and update
+// the test data of pkg/hub/addon.
 package manifests
 
 import (
@@ -23,20 +22,20 @@ import (
 	"slices"
 )
 
-// The revisions of the manifests that there are.
+// The supported revisions of the manifests.
 const (
 	Revision = "2"
 	Previous = "1"
 )
 
-// Spoke is the directory "spoke": one YAML file per concern, each with one or more
-// documents. It is the present revision.
+// Spoke is the directory "spoke", the present revision: one YAML file per concern, each
+// with one or more documents.
 //
 //go:embed spoke/*.yaml
 var Spoke embed.FS
 
-// before is the directory "previous": those files of the previous revision that the
-// present one has otherwise.
+// before is the directory "previous": the files of the previous revision that differ from
+// the present one's.
 //
 //go:embed previous/*.yaml
 var before embed.FS
@@ -47,8 +46,7 @@ type File struct {
 	Content []byte
 }
 
-// Of returns the files of a revision in the order of their names. There are none if the
-// revision is not known.
+// Of returns the files of a revision, ordered by name; none if the revision is unknown.
 func Of(revision string) ([]File, error) {
 	var layers []fs.FS
 	switch revision {

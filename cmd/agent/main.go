@@ -1,6 +1,6 @@
-// Command agent runs on every cluster of the inventory: "agent run" publishes the
-// cluster's ClusterProperties to the hub, "agent cleanup" deletes what was
-// published when the addon is removed.
+// Command agent runs on every cluster of the inventory: "agent run" publishes the cluster's
+// ClusterProperties to the hub, "agent cleanup" deletes the published claims when the addon
+// is removed.
 package main
 
 import (

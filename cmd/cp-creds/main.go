@@ -1,6 +1,6 @@
-// Command cp-creds is the exec plugin of consumers on the hub: it gives a client
-// that connects to the cluster of a ClusterProfile the token that was copied to
-// the consumer's namespace.
+// Command cp-creds is the exec plugin for consumers on the hub: a client that connects to
+// the cluster of a ClusterProfile gets from it the token that was copied to the consumer's
+// namespace.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command kubectl-inventory is a kubectl plugin: "kubectl inventory" shows who sees which
-// clusters of a hub, and why somebody does not.
+// Command kubectl-inventory is a kubectl plugin: "kubectl inventory" shows which namespaces
+// see which clusters of a hub, and explains why one does not.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in that kubectl has
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the authentication providers that kubectl supports
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Whoever meets a condition or reason looks it up in docs/operations.md.
+// Readers look up every condition and reason in docs/operations.md.
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -10,8 +10,8 @@ const (
 	HubKubeconfigSecret = AddonName + "-hub-kubeconfig"
 
 	// ManagedKubeconfigSecret is the Secret in the agent's namespace on a hosting cluster
-	// with which the administrator gives the agent access to the managed cluster; its key
-	// "kubeconfig" has a kubeconfig.
+	// through which the administrator gives the agent access to the managed cluster. Its
+	// key "kubeconfig" holds a kubeconfig.
 	ManagedKubeconfigSecret = AddonName + "-managed-kubeconfig"
 
 	// KeyPrefix starts every label and annotation key of this addon.
@@ -24,8 +24,8 @@ const (
 	ClusterManagerName = "open-cluster-management"
 )
 
-// AgentRevisions say what runs on a spoke. They are objects of the hub without a
-// namespace, which the chart creates.
+// AgentRevisions say what runs on a spoke. They are cluster-scoped objects of the hub,
+// which the chart creates.
 const (
 	AgentRevisionGroup    = "inventory.open-cluster-management.io"
 	AgentRevisionVersion  = "v1alpha1"
@@ -40,8 +40,9 @@ const (
 	// it restricts what the namespace publishes to the Placement's decisions.
 	LabelPublish = KeyPrefix + "publish"
 
-	// AnnotationRequirePlacement with the value "true" on a Namespace publishes
-	// nothing there but what Placements labelled LabelPublish decide for.
+	// AnnotationRequirePlacement with the value "true" on a Namespace restricts it to the
+	// decisions of Placements labelled LabelPublish: without such a Placement, nothing is
+	// published there.
 	AnnotationRequirePlacement = KeyPrefix + "require-placement"
 
 	// LabelSpokeOnly with any value on a ClusterProperty keeps it on the spoke.
@@ -71,9 +72,9 @@ const (
 	LabelClusterSet = "multicluster.x-k8s.io/clusterset"
 
 	// LabelInventoryMemberID identifies the cluster of a ClusterProfile to consumers: it is
-	// the same for the same cluster in every namespace, for as long as it is a member, and
-	// never empty (SIG-Multicluster, KEP-4322). Here it is the name of the ManagedCluster,
-	// which a hub keeps when it is restored. The API's Go package has no constant for it yet.
+	// never empty, the same in every namespace, and stable for as long as the cluster is a
+	// member (SIG-Multicluster, KEP-4322). Here it is the name of the ManagedCluster, which
+	// survives a restore of the hub. The API's Go package has no constant for it yet.
 	LabelInventoryMemberID = "multicluster.x-k8s.io/inventory-member-id"
 
 	// ProfileConditionJoined is the ClusterProfile condition that says whether the
@@ -88,10 +89,11 @@ const (
 
 // Annotations of the agent's Deployment on a spoke.
 const (
-	// AnnotationManifests is the revision of the manifests that it is part of.
+	// AnnotationManifests is the revision of the manifests that the Deployment comes from.
 	AnnotationManifests = KeyPrefix + "manifests"
 
-	// AnnotationContent is a hash of its spec, without what identifies the cluster.
+	// AnnotationContent is a hash of the Deployment's spec without what identifies the
+	// cluster.
 	AnnotationContent = KeyPrefix + "content"
 )
 
@@ -115,21 +117,21 @@ const (
 	// ExecClusterName is the only key in that extension: the cluster's name.
 	ExecClusterName = "clusterName"
 
-	// LabelDirectAccess with the value "true" on a ConfigMap in the manager's
-	// namespace makes it say how clusters are reached directly. Each key is a
-	// cluster's name.
+	// LabelDirectAccess with the value "true" on a ConfigMap in the manager's namespace
+	// marks it as describing how clusters are reached directly. Each key is the name of a
+	// cluster.
 	LabelDirectAccess = KeyPrefix + "direct-access"
 )
 
-// PlacementDecisions of SIG-Multicluster (KEP-5313), made of those of Open Cluster
+// PlacementDecisions of SIG-Multicluster (KEP-5313), derived from those of Open Cluster
 // Management.
 const (
 	// SchedulerName is the schedulerName of every PlacementDecision of this addon.
 	SchedulerName = "cluster-inventory-addon"
 
-	// LabelDecisionGroupIndex and LabelDecisionGroupName say which decision group of the
-	// Placement the clusters of a PlacementDecision are in. A group without a name, such
-	// as the only one of a Placement that defines none, has no second label.
+	// LabelDecisionGroupIndex and LabelDecisionGroupName identify the decision group of the
+	// Placement to which the clusters of a PlacementDecision belong. A group without a
+	// name, such as the only one of a Placement that defines none, has no second label.
 	LabelDecisionGroupIndex = KeyPrefix + "decision-group-index"
 	LabelDecisionGroupName  = KeyPrefix + "decision-group-name"
 )
@@ -140,14 +142,14 @@ const (
 	// its token to be copied. Upstream's syncer uses the same label.
 	LabelSyncToProfile = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 
-	// UpstreamSyncerClusterRole is what managed-serviceaccount's chart installs
-	// exactly when its own token syncer is on (feature gate ClusterProfile, before v0.11
-	// ClusterProfileCredSyncer;
+	// UpstreamSyncerClusterRole is the ClusterRole that managed-serviceaccount's chart
+	// installs exactly when its own token syncer is on (feature gate ClusterProfile, before
+	// v0.11 ClusterProfileCredSyncer;
 	// charts/managed-serviceaccount/templates/clusterrole.yaml).
 	UpstreamSyncerClusterRole = "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"
 
-	// LabelUpstreamSynced is on every Secret that upstream's syncer has written. Its value
-	// is the Secret's name (managed-serviceaccount
+	// LabelUpstreamSynced is on every Secret that upstream's syncer wrote. Its value is the
+	// Secret's name (managed-serviceaccount
 	// pkg/addon/manager/controller/clusterprofile_cred_syncer.go).
 	LabelUpstreamSynced = "authentication.open-cluster-management.io/synced-from"
 
@@ -155,8 +157,8 @@ const (
 	// that its token is copied to, comma-separated.
 	AnnotationSyncToNamespaces = KeyPrefix + "sync-to-namespaces"
 
-	// MaxTargets is how many namespaces of that list count, the first ones. Each costs
-	// work whenever the account or its cluster changes.
+	// MaxTargets is how many namespaces of that list are used; later ones are ignored. Each
+	// costs work whenever the account or its cluster changes.
 	MaxTargets = 500
 
 	// LabelCredential with the value "true" is on every copy of a token, together
@@ -170,11 +172,11 @@ const (
 	AnnotationSourceCluster = KeyPrefix + "source-cluster"
 	AnnotationSourceAccount = KeyPrefix + "source-account"
 
-	// AnnotationExpires on a copy is when its token expires (RFC 3339).
+	// AnnotationExpires on a copy is the time at which its token expires (RFC 3339).
 	AnnotationExpires = KeyPrefix + "expires"
 
-	// CredentialTokenKey and CredentialCAKey are the data keys both of a copy and
-	// of the account's own Secret.
+	// CredentialTokenKey and CredentialCAKey are the data keys of both the copy and the
+	// account's own Secret.
 	CredentialTokenKey = "token"
 	CredentialCAKey    = "ca.crt"
 
@@ -187,38 +189,37 @@ const (
 	TokenTargetRole = "open-cluster-management:cluster-inventory:token-target"
 )
 
-// Agreed between chart, uninstall hook and manager, on the hub.
+// Shared by the chart, the uninstall hook and the manager, on the hub.
 const (
-	// AgentRole is the ClusterRole with the rights of an agent on the hub, and the name of the
-	// RoleBinding to it in the cluster's namespace.
+	// AgentRole is the ClusterRole that grants an agent its rights on the hub, and the name
+	// of the RoleBinding to it in the cluster's namespace.
 	AgentRole = "open-cluster-management:cluster-inventory:agent-on-hub"
 
 	// LeaseName is the Lease for leader election, in the manager's namespace.
 	LeaseName = "cluster-inventory-manager"
 
-	// AccessStateName is the ConfigMap, in the manager's namespace, that remembers
-	// which CA certificates of cluster-proxy were published, so that an old CA
-	// stays published until it expires. Deleting it makes the manager forget the
-	// old ones at once.
+	// AccessStateName is the ConfigMap, in the manager's namespace, that stores which CA
+	// certificates of cluster-proxy were published, so that an old CA stays published until
+	// it expires. Deleting it drops old CAs at once.
 	AccessStateName = "cluster-inventory-access-ca"
 
 	// ManagerServiceAccount is the manager's service account, in its namespace.
 	ManagerServiceAccount = "cluster-inventory-manager"
 
-	// AnnotationKeepProfiles with the value "true" on the ClusterManagementAddOn
-	// tells the manager to leave every ClusterProfile as it is, even when the
-	// clusters' addons are removed. The uninstall hook sets it, and deletes a
-	// cluster's addon only once that addon's ConditionProfilesSynced has
-	// ReasonProfilesKept. Finally it removes the mark from the profiles, so that a
-	// later installation leaves each alone until it publishes that cluster again.
+	// AnnotationKeepProfiles with the value "true" on the ClusterManagementAddOn tells the
+	// manager to leave every ClusterProfile as it is, even when the clusters' addons are
+	// removed. The uninstall hook sets it, and deletes a cluster's addon only after that
+	// addon's ConditionProfilesSynced has ReasonProfilesKept. Finally it removes the mark
+	// from the profiles, so that a later installation leaves each profile alone until it
+	// publishes that cluster again.
 	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
 )
 
 // VariableProxyCA is the environment variable with the CA certificates, in PEM, of the
-// proxy through which the agent reaches the hub.
+// proxy between the agent and the hub.
 const VariableProxyCA = "PROXY_CA_BUNDLE"
 
-// Agreed between agent and clean-up hook, on the spoke.
+// Shared by the agent and the clean-up hook, on the spoke.
 const (
 	// CleanupMarkerName is the ConfigMap, in the addon's install namespace,
 	// through which the clean-up hook tells the agent to stop publishing.
@@ -234,28 +235,27 @@ const (
 	CleanupMarkerStopped = "stopped"
 )
 
-// Limits of the APIs that a property passes through, and of what a profile shows.
+// Limits of the APIs that a property passes through, and of a profile.
 const (
-	// MaxPropertyValueBytes is the longest value of a ClusterClaim, a
-	// ManagedCluster claim and a ClusterProfile property. Their CRDs' maxLength
-	// counts characters, so a limit in bytes is at least as strict.
+	// MaxPropertyValueBytes is the maximum length of the value of a ClusterClaim, a
+	// ManagedCluster claim and a ClusterProfile property. Their CRDs' maxLength counts
+	// characters, so a limit in bytes is at least as strict.
 	MaxPropertyValueBytes = 1024
 
-	// MaxPropertyNameBytes is the longest name of a ClusterProfile property.
+	// MaxPropertyNameBytes is the maximum length of the name of a ClusterProfile property.
 	MaxPropertyNameBytes = 253
 
-	// DefaultMaxProperties is how many properties a ClusterProfile has at most, and
-	// DefaultMaxPropertyBytes how many bytes their names and values have together. A
-	// profile is written into every namespace that publishes its cluster.
+	// DefaultMaxProperties is the maximum number of properties of a ClusterProfile, and
+	// DefaultMaxPropertyBytes the maximum size of their names and values together. A
+	// profile is written to every namespace that publishes its cluster.
 	DefaultMaxProperties    = 1000
 	DefaultMaxPropertyBytes = 64 << 10
 
-	// MaxVersionBytes is the longest Kubernetes version that a ClusterProfile shows.
+	// MaxVersionBytes is the maximum length of the Kubernetes version in a ClusterProfile.
 	MaxVersionBytes = 64
 
-	// MaxRegistriesBytes is the longest annotation of a ManagedCluster with the registries
-	// of its images that counts. RegistriesTooLong stands for a longer one in the
-	// manager's memory.
+	// MaxRegistriesBytes is the maximum length of the image registries annotation of a
+	// ManagedCluster. In the manager's memory, RegistriesTooLong stands for a longer one.
 	MaxRegistriesBytes = 16 << 10
 	RegistriesTooLong  = "too long"
 

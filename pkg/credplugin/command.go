@@ -14,8 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Main runs the command line and returns the exit code. A failure is one line
-// on stderr.
+// Main runs the command line and returns the exit code. A failure is one line on stderr.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Log lines of libraries would add to the one line on stderr.
 	klog.LogToStderr(false)
@@ -32,7 +31,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure.Code
 	}
-	return ExitUsage // cobra's own errors are all about the command line
+	return ExitUsage // cobra's own errors all concern the command line
 }
 
 func newCommand() *cobra.Command {

@@ -54,7 +54,7 @@ func (a account) secret() string { return a.cluster + "-" + a.name }
 // credential is what the client receives.
 type credential struct {
 	token   string
-	expires time.Time // when the client has to ask again
+	expires time.Time // when the client must ask again
 }
 
 // execInfo is the part of an ExecCredential that is used here.
@@ -169,8 +169,8 @@ func malformed(token string) string {
 	return ""
 }
 
-// claims are the claims of a JSON Web Token that are used here. The cluster
-// verifies the token; this program does not.
+// claims are the claims of a JSON Web Token that the plugin reads. The cluster verifies the
+// token; this program does not.
 type claims struct {
 	Subject string  `json:"sub"`
 	Expiry  float64 `json:"exp"` // seconds since 1970 (RFC 7519)

@@ -28,13 +28,13 @@ func Config(kubeconfig string) (*rest.Config, error) {
 	return ParseConfig(content, kubeconfig)
 }
 
-// ParseConfig returns the client configuration of what was read from a kubeconfig file,
-// whose path is for the names of other files in it and for errors. Its clients have no rate
-// limit, either.
+// ParseConfig returns the client configuration for the content of a kubeconfig file. The
+// path serves to resolve the names of other files in it, and for errors. Its clients have
+// no rate limit, either.
 //
-// clientcmd.BuildConfigFromFlags takes the pod's own cluster, with the token of the pod's
-// service account, if the file is empty or has no current context. That would send this
-// token to whoever is expected at the other end, so it is an error here.
+// clientcmd.BuildConfigFromFlags falls back to the pod's own cluster, with the token of the
+// pod's service account, if the file is empty or has no current context. That would send
+// this token to the wrong server, so ParseConfig returns an error.
 func ParseConfig(content []byte, path string) (*rest.Config, error) {
 	cfg, err := parse(content, path)
 	if err != nil {

@@ -22,69 +22,68 @@ import (
 )
 
 const (
-	// RestoreTime is how long nothing must have been added before what a CRD that was
-	// created anew lacks means anything: who restores a backup creates the CRD first, and
+	// RestoreTime is how long no object must have been added before objects that a
+	// recreated CRD lacks count as missing: restoring a backup creates the CRD first, and
 	// then one object after the other, kind by kind.
 	RestoreTime = time.Minute
 
-	// RestoreLimit is how long what such a CRD lacks may mean nothing, however often
-	// something is added: a fleet that grows all the time must not keep for ever what
-	// nobody wants any more. Ten thousand clusters, each with its addon and an account,
-	// take 25 minutes at twenty objects a second.
+	// RestoreLimit is the longest that such a CRD's missing objects are disregarded,
+	// however often objects are added: a fleet that always grows must not keep unwanted
+	// objects for ever. Ten thousand clusters, each with its addon and an account, take 25
+	// minutes at twenty objects a second.
 	RestoreLimit = 30 * time.Minute
 
-	// relistRecheck is how soon to look again whether an informer has caught up with
-	// a CRD that was created anew; no event tells.
+	// relistRecheck is how soon to check again whether an informer has caught up with a
+	// recreated CRD; no event announces it.
 	relistRecheck = time.Second
 
-	// liveTimeout bounds the reading of one CRD.
+	// liveTimeout bounds the live read of one CRD.
 	liveTimeout = 10 * time.Second
 )
 
-// Standing says what a cache of custom resources is worth.
+// Standing says how far a cache of custom resources can be trusted.
 type Standing int
 
 const (
 	// Unserved means that the kind is not served, or the cache has not caught up with a
-	// CRD that was created anew. What the cache holds or lacks says nothing.
+	// recreated CRD. Neither presence nor absence in the cache means anything.
 	Unserved Standing = iota
 
-	// Restoring means that the CRD was deleted and created anew, so that what is missing
-	// may be about to be restored. What is there counts.
+	// Restoring means that the CRD was deleted and recreated, so missing objects may yet be
+	// restored. Objects that exist count.
 	Restoring
 
-	// Served means that what the cache lacks does not exist.
+	// Served means that objects missing from the cache do not exist.
 	Served
 )
 
-// Source is a kind whose objects somebody takes for complete.
+// Source is a kind whose absent objects somebody acts on.
 type Source struct {
 	// CRD is the name of the kind's CustomResourceDefinition.
 	CRD string
 
-	// Informer holds the objects. It must be one of client-go's, which tell how far they
-	// have come.
+	// Informer holds the objects. It must be one of client-go's, which report their
+	// progress.
 	Informer any
 
-	// OwnWork is true when nobody but this process makes the objects: nothing needs to
-	// be waited for after the CRD was created anew.
+	// OwnWork is true if only this process creates the objects: after a CRD was recreated,
+	// there is nothing to wait for.
 	OwnWork bool
 }
 
-// informer is the part of client-go's informers that is needed.
+// informer is the subset of client-go's informers that is needed.
 type informer interface {
 	LastSyncResourceVersion() string
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
 
-// Definitions tells objects that vanished with their CustomResourceDefinition from
-// objects that somebody deleted. The API server deletes the objects first and the CRD
-// last, so watches see one deletion after the other, which look like anybody's; and
-// who restores the objects must create another CRD before.
+// Definitions distinguishes objects that vanished with their CustomResourceDefinition from
+// objects that somebody deleted. The API server deletes the objects first and the CRD last,
+// so watches see ordinary deletions; and restoring the objects requires a new CRD first.
 //
-// Caches may be behind: a cached CRD may look healthy although its objects are being
-// deleted. So Confirm reads it live, which is needed before something is done because
-// an object is missing. It is safe for concurrent use.
+// Caches may lag: a cached CRD may look healthy although its objects are being deleted. So
+// Confirm reads it live; call it before acting on the absence of an object. Definitions is
+// safe for concurrent use.
 type Definitions struct {
 	live   client.Reader
 	clock  clock.PassiveClock
@@ -94,42 +93,42 @@ type Definitions struct {
 	known map[string]*definition // by the name of the CRD
 }
 
-// definition is what is known of one CRD.
+// definition is what is known about one CRD.
 type definition struct {
 	Source
 
-	// uid is that of the CRD which the informer has listed under.
+	// uid is that of the CRD under which the informer has listed.
 	uid types.UID
 
-	// waiting is true until missing objects begin to mean something, which once seen
-	// stays so. The wait began at since, and ends at limit at the latest.
+	// waiting is true until missing objects count as missing; once they do, they always do.
+	// The wait began at since and ends at limit at the latest.
 	waiting      bool
 	since, limit time.Time
 
-	// next is a CRD created anew that the informer may not have listed under yet.
-	// least is the resource version that tells.
+	// next is a recreated CRD under which the informer may not have listed yet. It has once
+	// the informer reaches the resource version least.
 	next  types.UID
 	least string
 
-	announced Standing // what was announced last
+	announced Standing // the standing announced last
 
 	reading liveRead
 }
 
-// NewDefinitions returns Definitions that know of no kind. live reads past every
-// cache. Definitions of kinds that may be restored together share their growth.
+// NewDefinitions returns Definitions that know of no kind. live reads past every cache.
+// Definitions of kinds that may be restored together share their growth.
 func NewDefinitions(live client.Reader, growth *Growth, clock clock.PassiveClock) *Definitions {
 	return &Definitions{live: live, clock: clock, growth: growth, known: map[string]*definition{}}
 }
 
-// Follow begins to follow kinds, whose informers must have synced. crds reads a cache
-// of the metadata of CRDs.
+// Follow begins to follow kinds, whose informers must have synced. crds reads a cache of
+// the metadata of CRDs.
 //
-// CRDs may have been created anew before this process began. restored says that there is
-// something that was made of objects which are missing or younger: then every CRD counts
-// as created anew. Otherwise one does if another of the same call is older by more than
-// RestoreTime. Either way the wait began with the CRD, and the objects' own times tell
-// when the last was added.
+// CRDs may have been recreated before this process started. restored says that objects
+// exist which were derived from objects that are missing or younger: then every CRD counts
+// as recreated. Otherwise a CRD counts as recreated if another of the same call is older by
+// more than RestoreTime. Either way the wait began with the CRD's creation, and the
+// objects' creation times say when the last one was added.
 func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored bool, sources ...Source) error {
 	cached := make([]*metav1.PartialObjectMetadata, len(sources))
 	var oldest time.Time
@@ -165,8 +164,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 	return nil
 }
 
-// followGrowth takes note of the objects of kinds that are there, and of those that are
-// added from now on.
+// followGrowth records when the objects of some kinds were added, now and from now on.
 func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error {
 	var noted []toolscache.InformerSynced
 	for _, source := range sources {
@@ -189,7 +187,7 @@ func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error 
 	return nil
 }
 
-// await begins to wait for objects of a CRD that was created anew.
+// await begins to wait for the objects of a recreated CRD.
 func (f *definition) await(since time.Time) {
 	f.waiting = !f.OwnWork
 	f.since, f.limit = since, since.Add(RestoreLimit)
@@ -199,8 +197,8 @@ func readCRD(ctx context.Context, reader client.Reader, name string) (*metav1.Pa
 	return Get(ctx, reader, types.NamespacedName{Name: name}, Partial(CRDKind))
 }
 
-// Standing says what the cache of a kind is worth. crds reads a cache of the metadata
-// of CRDs.
+// Standing says how far the cache of a kind can be trusted. crds reads a cache of the
+// metadata of CRDs.
 func (d *Definitions) Standing(ctx context.Context, crds client.Reader, name string) (Standing, error) {
 	cached, err := readCRD(ctx, crds, name)
 	if err != nil {
@@ -227,7 +225,7 @@ func (d *Definitions) standing(def *definition, cached *metav1.PartialObjectMeta
 	}
 }
 
-// left returns how long it takes until missing objects mean something, if none is added
+// left returns the time until missing objects count as missing, provided that none is added
 // until then. It requires the lock.
 func (d *Definitions) left(def *definition) time.Duration {
 	if !def.waiting {
@@ -246,8 +244,8 @@ func (d *Definitions) left(def *definition) time.Duration {
 	return max(left, 0)
 }
 
-// Left returns how long it takes until what the caches of some kinds lack means
-// something, provided that nothing is added until then.
+// Left returns the time until objects missing from the caches of some kinds count as
+// missing, provided that none is added until then.
 func (d *Definitions) Left(names ...string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,15 +258,16 @@ func (d *Definitions) Left(names ...string) time.Duration {
 	return left
 }
 
-// Confirm returns the name of one of some CRDs that turns out, read live, to be going, gone
-// or another than the cache knows: the absence of its objects means nothing. It
-// returns "" if there is none. Callers share their requests.
+// Confirm reads some CRDs live and returns the name of one that is being deleted, gone or
+// not the one the cache knows: then the absence of its objects means nothing. It returns ""
+// if there is none. Concurrent callers share their requests.
 func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful string, err error) {
 	return d.confirmAll(ctx, Served, names)
 }
 
-// ConfirmPresent is Confirm for objects that are there and being deleted: while others of
-// their kind are being restored, somebody deletes these all the same.
+// ConfirmPresent is Confirm for objects that exist and are being deleted. Restoring does
+// not matter then: somebody deletes these objects even if others of their kind are being
+// restored.
 func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doubtful string, err error) {
 	return d.confirmAll(ctx, Restoring, names)
 }
@@ -323,14 +322,14 @@ func (d *Definitions) confirm(ctx context.Context, least Standing, name string) 
 	return d.standing(def, crd) >= least, nil
 }
 
-// liveRead shares the reads of one object among those who ask at the same time: each
-// gets what a read that began after they asked has found.
+// liveRead shares the reads of one object among concurrent callers: each gets the result of
+// a read that began after its call.
 type liveRead struct {
 	mu    sync.Mutex
-	asked int // how many have asked
+	asked int // number of calls so far
 
-	reading sync.Mutex // held while reading; guards what follows
-	served  int        // how many had asked when the last read began
+	reading sync.Mutex // held while reading; guards the fields below
+	served  int        // number of calls when the last read began
 	found   *metav1.PartialObjectMetadata
 	err     error
 }
@@ -353,9 +352,9 @@ func (r *liveRead) read(
 	return r.found, r.err
 }
 
-// AddTo registers the controller that follows the CRDs, after Follow. It calls
-// changed whenever the standing of a kind has changed. The manager's cache must hold
-// the metadata of CustomResourceDefinitions.
+// AddTo registers the controller that follows the CRDs, after Follow. It calls changed
+// whenever the standing of a kind has changed. The manager's cache must hold the metadata
+// of CustomResourceDefinitions.
 func (d *Definitions) AddTo(mgr manager.Manager, controller string, changed func(ctx context.Context)) error {
 	crd := func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.note(obj)
@@ -377,8 +376,8 @@ func (d *Definitions) AddTo(mgr manager.Manager, controller string, changed func
 		}))
 }
 
-// note takes note of a CRD that was created anew, as early as possible: its resource
-// version then is what the informer must reach.
+// note records a recreated CRD as early as possible: the informer must reach the resource
+// version that the CRD has now.
 func (d *Definitions) note(crd client.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -387,8 +386,8 @@ func (d *Definitions) note(crd client.Object) {
 	}
 }
 
-// Refresh looks at one CRD. It returns how soon to look again, if no event of the CRD
-// will tell, and whether the kind's standing has changed since it was last announced.
+// Refresh checks one CRD. It returns how soon to check again, if no event of the CRD will
+// trigger that, and whether the kind's standing has changed since it was last announced.
 func (d *Definitions) Refresh(
 	ctx context.Context, crds client.Reader, name string,
 ) (again time.Duration, announce bool, err error) {
@@ -412,7 +411,7 @@ func (d *Definitions) Refresh(
 			now := d.clock.Now()
 			def.uid = cached.UID
 			def.await(now)
-			d.growth.added(now) // others may be restored after this kind
+			d.growth.added(now) // other kinds may be restored after this one
 		}
 	}
 	standing := d.standing(def, cached)
@@ -420,7 +419,7 @@ func (d *Definitions) Refresh(
 	case standing == Restoring:
 		again = d.left(def)
 	case standing == Unserved && !def.OwnWork:
-		// What is restored after this kind cannot be there yet.
+		// Objects that are restored after this kind cannot exist yet.
 		d.growth.added(d.clock.Now())
 		again = cmp.Or(again, RestoreTime/2)
 	}
@@ -429,9 +428,9 @@ func (d *Definitions) Refresh(
 	return again, announce, nil
 }
 
-// hasListed reports whether the informer has come as far as the CRD that was created
-// anew: by a list, or by a watch that outlived the old CRD. Resource versions count
-// the writes of all kinds together.
+// hasListed reports whether the informer has caught up with the recreated CRD: by a list,
+// or by a watch that outlived the old CRD. Resource versions count the writes of all kinds
+// together.
 func (f *definition) hasListed() bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.LastSyncResourceVersion()

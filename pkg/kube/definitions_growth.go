@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Growth remembers when an object of one of several kinds was last added. As long as
-// objects of any kind are being restored, those of another may be next. The zero value is
-// ready for use, and safe for concurrent use.
+// Growth remembers when an object of one of several kinds was last added. While objects of
+// any kind are being restored, those of another may follow. The zero value is ready to use
+// and safe for concurrent use.
 type Growth struct {
 	mu     sync.Mutex
 	newest time.Time
@@ -24,11 +24,11 @@ func (g *Growth) Last() time.Time {
 	return g.newest
 }
 
-// last returns when an object was last added, at the latest now.
+// last returns when an object was last added, but not a time after now.
 func (g *Growth) last(now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.newest.After(now) { // the clock was set back, or those of the hub are ahead
+	if g.newest.After(now) { // the clock was set back, or the hub's clocks are ahead
 		g.newest = now
 	}
 	return g.newest
@@ -42,8 +42,8 @@ func (g *Growth) added(at time.Time) {
 	}
 }
 
-// handler returns what takes note of the objects of an informer: of those that it has
-// already, when they were created, and of others, when they come.
+// handler returns an event handler that records when an informer's objects were added:
+// existing ones when they were created, later ones when they arrive.
 func (g *Growth) handler(clock clock.PassiveClock) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {

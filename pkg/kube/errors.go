@@ -8,19 +8,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsRefusal reports whether the API server understood a request and refused it, so
-// that somebody has to act: it was forbidden, or what it would have written is not
-// allowed. Whatever passes by itself is no refusal: an error of the server or of a
-// webhook, an expired credential, a conflict, an object that is not there yet or no
-// longer.
+// IsRefusal reports whether the API server understood a request and refused it, so that
+// somebody has to act: the request was forbidden or invalid. Transient failures are not
+// refusals: an error of the server or of a webhook, an expired credential, a conflict, a
+// missing object.
 func IsRefusal(err error) bool {
 	return IsPermanent(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err)
 }
 
-// IsPermanent reports whether the API server refused what a request would have
-// written: it is invalid, or too large. The same request is refused again unless a
-// CRD or an admission policy changes, so it need not be retried soon.
+// IsPermanent reports whether the API server refused the content of a request: it is
+// invalid or too large. The same request fails again unless a CRD or an admission policy
+// changes, so it need not be retried soon.
 func IsPermanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
 }
@@ -33,8 +32,7 @@ func isTooLargeForEtcd(err error) bool {
 		strings.Contains(status.Status().Message, "etcdserver: request is too large")
 }
 
-// IsNamespaceMissing reports whether a request failed because the namespace it is
-// about does not exist.
+// IsNamespaceMissing reports whether a request failed because its namespace does not exist.
 func IsNamespaceMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MaxEventNoteBytes is the longest note an Event may have
+// MaxEventNoteBytes is the maximum length of an Event's note
 // (k8s.io/kubernetes/pkg/apis/core/validation, noteLengthLimit).
 const MaxEventNoteBytes = 1024
 
@@ -37,8 +37,8 @@ func NewEvent(
 	}
 }
 
-// CreateEvent creates an event. In a namespace that is being deleted it does nothing,
-// since none can be created there and nobody would look.
+// CreateEvent creates an event. In a namespace that is being deleted it does nothing, since
+// no event can be created there and nobody would read it.
 func CreateEvent(ctx context.Context, writer client.Client, event *eventsv1.Event) error {
 	err := writer.Create(ctx, event)
 	isTerminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

@@ -65,8 +65,8 @@ func (e *Expectations) IsDeleted(obj client.Object) bool {
 	return gone != "" && gone == obj.GetUID()
 }
 
-// IsAwaited reports whether we wrote the object of a key a short while ago, so that
-// a cache that has none may only be behind.
+// IsAwaited reports whether we wrote the object of a key a short while ago: a cache that
+// lacks it may only lag.
 func (e *Expectations) IsAwaited(key types.NamespacedName, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,8 +74,8 @@ func (e *Expectations) IsAwaited(key types.NamespacedName, now time.Time) bool {
 	return expected.resourceVersion != "" && now.Before(expected.until)
 }
 
-// Vanished records that the cache has lost obj, and reports whether it is the
-// object that we wrote last, which is not awaited any more.
+// Vanished records that the cache has lost obj, and reports whether that is the object we
+// wrote last, which is then no longer awaited.
 func (e *Expectations) Vanished(obj client.Object) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +89,7 @@ func (e *Expectations) Vanished(obj client.Object) bool {
 	return true
 }
 
-// Forget drops what was recorded of a key.
+// Forget drops what was recorded for a key.
 func (e *Expectations) Forget(key types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

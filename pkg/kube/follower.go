@@ -18,30 +18,30 @@ import (
 
 // Follow configures a Follower.
 type Follow struct {
-	// Object is of the kind that is followed, List its list. Metadata alone is
-	// followed with Partial and PartialList.
+	// Object is of the followed kind, List its list. Use Partial and PartialList to follow
+	// metadata alone.
 	Object client.Object
 	List   client.ObjectList
 
-	// Select narrows what is followed.
+	// Select narrows the followed objects.
 	Select []client.ListOption
 
 	// Trim cuts each object down before it is kept; nil keeps it whole.
 	Trim toolscache.TransformFunc
 
-	// Changed is called for every object that comes (before is nil), changes or
-	// goes (after is nil), one call at a time.
+	// Changed is called for every object that is added (before is nil), updated or deleted
+	// (after is nil), one call at a time.
 	Changed func(before, after client.Object)
 
-	// SkipInitial leaves out the calls for what is there when following begins.
+	// SkipInitial skips these calls for objects that exist when following begins.
 	SkipInitial bool
 
-	// Failed, if not nil, is called when listing or watching failed. It is tried
-	// again at intervals up to half a minute.
+	// Failed, if not nil, is called when listing or watching failed. The Follower retries
+	// at intervals of up to half a minute.
 	Failed func(error)
 
-	// Synced, if not nil, is called once, after what was there when following
-	// began is known and Changed has returned for all of it.
+	// Synced, if not nil, is called once: when the initial objects are known and Changed
+	// has returned for all of them.
 	Synced func()
 }
 
@@ -59,10 +59,9 @@ func NewWatchClient(mgr cluster.Cluster) (client.WithWatch, error) {
 
 // Follower keeps the objects of one kind that its configuration selects in memory.
 //
-// Unlike an informer of the manager's cache, it never makes anybody wait: until
-// its objects are known, it says that they are unknown, and why. So it suits
-// objects that the manager may lack the right to read. A nil Follower knows that
-// there are no objects.
+// Unlike an informer of the manager's cache, it never makes anybody wait: until its objects
+// are known, it reports them as unknown, and why. So it suits objects that the manager may
+// lack the right to read. A nil Follower knows that there are no objects.
 type Follower struct {
 	informer     toolscache.SharedIndexInformer
 	synced       func()
@@ -141,18 +140,18 @@ func (f *Follower) Run(ctx context.Context) {
 	f.informer.RunWithContext(ctx)
 }
 
-// Passing reasons why something is unknown: they end by themselves within moments.
+// Transient reasons why something is unknown: they resolve by themselves within moments.
 const (
-	// NotReadYet is what Unknown says at the start, before anything failed.
+	// NotReadYet is what Unknown returns at the start, before anything failed.
 	NotReadYet = "has not been read yet"
 
-	// NotFoundYet is for what was missing from the first, until that counts as
-	// Held.Settle says.
+	// NotFoundYet describes an object that was missing from the start, until Held.Settle
+	// says that its absence counts.
 	NotFoundYet = "was not found, which may be only for a moment"
 )
 
-// Unknown says, as the end of a sentence about the objects, why they are not
-// known; it is empty when they are.
+// Unknown returns, as the end of a sentence about the objects, why they are unknown; it is
+// empty when they are known.
 func (f *Follower) Unknown() string {
 	if f == nil || f.informer.HasSynced() {
 		return ""
@@ -167,8 +166,7 @@ func (f *Follower) Unknown() string {
 	}
 }
 
-// Stable reports whether the objects are known, or stay unknown unless somebody
-// acts.
+// Stable reports whether the objects are known, or remain unknown until somebody acts.
 func (f *Follower) Stable() bool {
 	if f == nil || f.informer.HasSynced() {
 		return true

@@ -6,33 +6,33 @@ import (
 )
 
 const (
-	// internLimit is after how many strings an Interner begins to forget those that
-	// nobody has asked for since.
+	// internLimit is the number of strings after which an Interner begins to forget those
+	// not requested since.
 	internLimit = 1 << 15
 
 	// maxInterned is the longest string that is interned, in bytes.
 	maxInterned = 1 << 10
 
-	// blobLimit is internLimit for byte slices, which are interned from minBlob to
-	// maxBlob bytes: such as certificates, which thousands of objects repeat.
+	// blobLimit is internLimit for byte slices of minBlob to maxBlob bytes, such as
+	// certificates, which thousands of objects repeat.
 	blobLimit = 1 << 8
 	minBlob   = 1 << 8
 	maxBlob   = 1 << 17
 )
 
-// Interner returns one copy of what is equal, so that a cache holds once what many of
-// its objects repeat. It is safe for concurrent use; without one (nil), nothing is
-// interned.
+// Interner returns one shared copy of equal values, so that a cache stores only once what
+// many of its objects repeat. It is safe for concurrent use; a nil Interner interns
+// nothing.
 //
-// What it remembers is bounded: of each kind the last internLimit or blobLimit, and as
-// many before. Forgetting costs memory, never correctness.
+// Its memory is bounded: per kind, the last internLimit or blobLimit values, and as many
+// before. Forgetting costs memory, never correctness.
 type Interner struct {
 	mu      sync.Mutex
 	strings generations[string]
 	blobs   generations[[]byte]
 }
 
-// generations are what was asked for lately, and before that.
+// generations are the values requested recently, and those before.
 type generations[V any] struct{ recent, older map[string]V }
 
 // NewInterner returns an Interner that remembers nothing yet.

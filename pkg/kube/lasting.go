@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// LastingAfter is how long an error that may pass by itself goes on before people are
-// told of it.
+// LastingAfter is how long a transient error must last before people are told of it.
 const LastingAfter = 30 * time.Second
 
-// Lasting tells for how long something has failed at every attempt, by key. A key that
-// does not fail takes no memory. The zero value is ready for use, and safe for
-// concurrent use.
+// Lasting measures for how long something has failed at every attempt, by key. A key that
+// does not fail takes no memory. The zero value is ready to use and safe for concurrent
+// use.
 type Lasting[K comparable] struct {
-	// After is for how long it must have; zero means LastingAfter. It must not change
+	// After is how long a failure must last; zero means LastingAfter. It must not change
 	// after the first use.
 	After time.Duration
 
@@ -22,7 +21,7 @@ type Lasting[K comparable] struct {
 	since map[K]time.Time
 }
 
-// Failed records a failure and reports whether it has lasted for long enough.
+// Failed records a failure and reports whether failures have lasted long enough.
 func (l *Lasting[K]) Failed(key K, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +36,7 @@ func (l *Lasting[K]) Failed(key K, now time.Time) bool {
 	return now.Sub(since) >= cmp.Or(l.After, LastingAfter)
 }
 
-// Over records that there is no failure any more.
+// Over records that the failure is over.
 func (l *Lasting[K]) Over(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Mistakes collects what is wrong with a command line, so that one log line
-// reports every mistake with its flag.
+// Mistakes collects the mistakes in a command line, so that one log line reports them all,
+// each with its flag.
 type Mistakes []string
 
-// Add records what is wrong with a flag.
+// Add records a mistake in a flag.
 func (m *Mistakes) Add(flag, format string, args ...any) {
 	*m = append(*m, "--"+flag+": "+fmt.Sprintf(format, args...))
 }

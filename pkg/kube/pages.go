@@ -8,17 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// EachPage lists objects page by page, size at a time, and calls take with each page.
-// Every page is a new list: decoding into a used one would merge the pages. A list that
-// takes longer than the API server remembers its state goes on in the present one: what
-// comes meanwhile may be missed.
+// EachPage lists objects page by page, size at a time, and calls take with each page. Every
+// page is a new list: decoding into a used one would merge the pages. If a list outlasts
+// the API server's snapshot, it continues with the present state and may miss objects
+// created meanwhile.
 func EachPage[L client.ObjectList](
 	ctx context.Context, reader client.Reader, size int64, newPage func() L, take func(L) error,
 	selected ...client.ListOption,
 ) error {
 	for token := ""; ; {
 		page := newPage()
-		// A new slice each time, so that the options of one page are not the next one's.
+		// Use a new slice for each page, so that its options do not leak into the next.
 		opts := append([]client.ListOption{client.Limit(size), client.Continue(token)}, selected...)
 		err := reader.List(ctx, page, opts...)
 		if next := remainder(err); next != "" && next != token {
@@ -37,8 +37,8 @@ func EachPage[L client.ObjectList](
 	}
 }
 
-// remainder returns the token with which the API server goes on although the state
-// that the list began with is forgotten; "" if the error is another one.
+// remainder returns the token with which the API server continues although the list's
+// snapshot has expired; "" if the error is another one.
 func remainder(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {

@@ -9,11 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MergePatch returns a JSON merge patch (RFC 7386) of exactly the given top-level
-// fields. A merge patch replaces lists as a whole; so that this cannot undo what
-// somebody else wrote meanwhile, the API server refuses the patch with a conflict
-// unless the object is still at resourceVersion. It works for atomic lists and
-// list-maps alike.
+// MergePatch returns a JSON merge patch (RFC 7386) of exactly the given top-level fields. A
+// merge patch replaces lists as a whole. So that this cannot undo another client's write,
+// the API server refuses the patch with a conflict unless the object is still at
+// resourceVersion. It works for atomic lists and list-maps alike.
 func MergePatch(resourceVersion string, fields map[string]any) (client.Patch, error) {
 	metadata := map[string]any{"resourceVersion": resourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Named passes objects of the given names.
+// Named passes objects with the given names.
 func Named(names ...string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return slices.Contains(names, obj.GetName()) })
 }
 
-// OnChange passes objects that come, go or begin to go, and updates for which
-// changed returns true.
+// OnChange passes objects that are created, deleted or begin to be deleted, and updates for
+// which changed returns true.
 func OnChange(changed func(before, after client.Object) bool) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -25,10 +25,10 @@ func OnChange(changed func(before, after client.Object) bool) predicate.Predicat
 	}
 }
 
-// Never makes OnChange pass coming and going alone.
+// Never makes OnChange pass only creations and deletions.
 func Never(_, _ client.Object) bool { return false }
 
-// AfterStart passes everything but the objects that are there when a watch begins.
+// AfterStart passes everything except the objects that exist when a watch begins.
 func AfterStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }

@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Uncopied makes a read from a cache return the cache's own objects, which must
-// not be changed.
+// Uncopied makes a read from a cache return the cache's own objects, which must not be
+// changed.
 const Uncopied = client.UnsafeDisableDeepCopy
 
-// Kinds of which only metadata is read.
+// Kinds that are read as metadata only.
 var (
 	NamespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	CRDKind       = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// Partial returns an empty object of a kind of which only metadata is read.
+// Partial returns an empty object of a kind that is read as metadata only.
 func Partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(kind)
@@ -36,8 +36,8 @@ func PartialList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList
 	return list
 }
 
-// Get reads one object from a cache into into and returns it; it must not be
-// changed. If there is none it returns nil and no error.
+// Get reads one object from a cache into into and returns it; it must not be changed. If
+// there is none, Get returns nil and no error.
 func Get[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, into T) (T, error) {
 	var none T
 	err := reader.Get(ctx, key, into, Uncopied)
@@ -58,9 +58,9 @@ func IsNewer(a, b string) bool {
 	return err != nil || order > 0
 }
 
-// IsServed reports whether the hub serves the custom resource of the named CRD,
-// as far as a cache of CRDs says. A CRD that is being deleted does not count: its
-// deletion takes its objects first, so their absence says nothing.
+// IsServed reports whether the hub serves the custom resource of the named CRD, according
+// to a cache of CRDs. A CRD that is being deleted does not count: its objects are deleted
+// first, so their absence means nothing.
 func IsServed(ctx context.Context, reader client.Reader, crd string) (bool, error) {
 	found, err := Get(ctx, reader, types.NamespacedName{Name: crd}, Partial(CRDKind))
 	return err == nil && found != nil && found.DeletionTimestamp == nil, err

@@ -6,13 +6,13 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// maxRepeats is how many different values Repeats remembers: most objects of a fleet
-// have one of a few.
+// maxRepeats is how many different values Repeats remembers: most objects of a fleet have
+// one of a few.
 const maxRepeats = 16
 
-// Repeats returns one copy of equal lists, maps or pointers, so that a cache holds once
-// what many of its objects repeat. Like everything in a cache, it must not be changed.
-// Its zero value is ready, and it is safe for concurrent use.
+// Repeats returns one shared copy of equal lists, maps or pointers, so that a cache stores
+// only once what many of its objects repeat. Like everything in a cache, it must not be
+// changed. The zero value is ready to use and safe for concurrent use.
 type Repeats[T any] struct {
 	mu     sync.Mutex
 	lately []T // the latest first

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRepeatsReturnsOneCopy of what is equal, and of what many values lie between: two.
+// TestRepeatsReturnsOneCopy of equal values; if many others come between them, two.
 func TestRepeatsReturnsOneCopy(t *testing.T) {
 	r := &Repeats[map[string]string]{}
 	same := func(a, b map[string]string) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }

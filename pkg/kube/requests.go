@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sooner returns the shorter of two waits, where zero means no wait at all.
+// Sooner returns the shorter of two waits; zero means no wait at all.
 func Sooner(a, b time.Duration) time.Duration {
 	switch {
 	case a == 0:

@@ -9,10 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Shorten returns text as it may be shown to people. What does not print, such as
-// line ends and whatever else steers a terminal, is escaped. If the result has more
-// than limit bytes, it is cut between two characters so that it fits with "..."
-// appended.
+// Shorten makes text safe to show. It escapes characters that do not print, such as line
+// ends and terminal control characters. If the result has more than limit bytes, it is cut
+// between two characters so that it fits with "..." appended.
 func Shorten(text string, limit int) string {
 	const ellipsis = "..."
 	if len(text) <= limit && IsPrintable(text) {
@@ -50,8 +49,7 @@ func IsPrintable(text string) bool {
 // maxQuotedBytes is how much of a name Quote shows.
 const maxQuotedBytes = 80
 
-// Quote makes a name that somebody else chose, and that may be anything, safe and
-// short enough to show.
+// Quote makes a name that somebody else chose safe and short enough to show.
 func Quote(name string) string {
 	if len(name) > maxQuotedBytes {
 		end := maxQuotedBytes - len("...")
@@ -63,8 +61,7 @@ func Quote(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-// ListNames joins the first names, at most limit, with commas and appends how many
-// more there are.
+// ListNames joins at most limit names with commas and appends how many more there are.
 func ListNames(names []string, limit int) string {
 	if len(names) <= limit {
 		return strings.Join(names, ", ")
@@ -72,7 +69,8 @@ func ListNames(names []string, limit int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
 
-// SortedNames returns the names sorted, each once. The given slice stays as it is.
+// SortedNames returns the names sorted and without duplicates. It leaves the given slice
+// unchanged.
 func SortedNames(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

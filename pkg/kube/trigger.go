@@ -15,7 +15,7 @@ import (
 
 // Priorities of requests in a controller's queue; higher ones are served first.
 const (
-	// PriorityHigh is for what takes something away.
+	// PriorityHigh is for removals.
 	PriorityHigh = 100
 
 	// PriorityLow is for work that may wait, such as first writes after a start.
@@ -30,11 +30,11 @@ const (
 // no delay. It is safe for concurrent use and serves one controller.
 type Trigger struct {
 	// Delay is how long each key waits in the queue, so that a burst of changes
-	// leads to one reconciliation. It must not change after the first use.
+	// causes one reconciliation. It must not change after the first use.
 	Delay time.Duration
 
-	// Ready, if not nil, returns when the controller may begin to work. It must not
-	// change after the first use.
+	// Ready, if not nil, returns when the controller may start to work. It must not change
+	// after the first use.
 	Ready func(ctx context.Context) error
 
 	mu      sync.Mutex
@@ -84,10 +84,9 @@ func (t *Trigger) EnqueueWithPriority(key types.NamespacedName, priority int) {
 	}
 }
 
-// EnqueueAfter requests a reconciliation of key once some time has passed, with
-// PriorityNormal. A key that is queued already keeps the shorter of its waits: this lets
-// a reconciler that returns an error, beside which controllers ignore RequeueAfter, name
-// a time as well.
+// EnqueueAfter requests a reconciliation of key after a delay, with PriorityNormal. A key
+// that is queued already keeps the shorter of its waits: so a reconciler that returns an
+// error, for which controllers ignore RequeueAfter, can still request a time.
 func (t *Trigger) EnqueueAfter(key types.NamespacedName, after time.Duration) {
 	t.mu.Lock()
 	queue := t.queue

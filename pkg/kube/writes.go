@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WriteTimeout is longer than the 30 seconds that an API server gives a webhook at
-// most. A write that takes longer will not be answered.
+// WriteTimeout exceeds the 30 seconds that an API server grants a webhook. A write that
+// takes longer will not be answered.
 const WriteTimeout = 35 * time.Second
 
 // BoundWrites returns a copy of a configuration whose clients give up a write after a
-// while. It may have been carried out all the same. Reads are not bounded, since a
+// timeout. The write may have been carried out all the same. Reads are not bounded, since a
 // watch lasts.
 func BoundWrites(cfg *rest.Config, timeout time.Duration) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
@@ -42,7 +42,7 @@ func (b boundWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// cancelingBody ends a request's context when the answer has been read.
+// cancelingBody cancels a request's context after its response has been read.
 type cancelingBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc

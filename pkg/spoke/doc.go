@@ -3,27 +3,25 @@
 // ClusterClaims (publish), reports the outcome on the hub (report), and deletes
 // the claims when the addon is removed (cleanup).
 //
-// The process has one manager for its whole lifetime, and in it one session at a
-// time, with a manager of its own. The outer manager serves the probes, watches the
-// clean-up marker, and follows the two things a session depends on: the version of
-// ClusterProperty that the spoke serves (by discovery, triggered by a watch of its
-// CustomResourceDefinition), and the hub's kubeconfig with the certificate or token
-// that it names. When either
-// changes, the session ends and a new one starts. So an API that is installed late,
-// removed or changed needs no special cases in the controllers. Claims stay in
-// between.
+// The process has one manager for its whole lifetime, and in it one session at a time, with
+// a manager of its own. The outer manager serves the probes, watches the clean-up marker,
+// and follows the two things that a session depends on: the version of ClusterProperty that
+// the spoke serves (by discovery, triggered by a watch of its CustomResourceDefinition),
+// and the hub's kubeconfig with the certificate or token it refers to. When either changes,
+// the session ends and a new one starts. So an API that is installed late, removed or
+// changed needs no special cases in the controllers. Claims stay in between.
 //
-// An unreachable hub delays the report and nothing else. A kubeconfig for it that cannot
-// be used is reported with the previous one; if there is none, because the agent has started
-// since, it publishes, reports nothing and is not ready. If the properties cannot be read,
-// the claims stay.
+// An unreachable hub delays the report and nothing else. If the hub's kubeconfig becomes
+// unusable, the agent reports that with the previous one. If there is none, because the
+// agent has restarted since, it publishes, reports nothing and is not ready. If the
+// properties cannot be read, the claims stay.
 //
 // The agent may run on another cluster than the spoke (hosted.go). It then waits until it
-// has a kubeconfig of the spoke that works, and reports on the hub what is wrong with it.
+// has a working kubeconfig of the spoke, and reports its problems on the hub.
 //
 // # Rights
 //
-// These are all the rights that the agent needs. On the spoke, cluster-wide:
+// The agent needs exactly these rights. On the spoke, cluster-wide:
 //
 //	about.k8s.io                          clusterproperties          get list watch
 //	cluster.open-cluster-management.io    clusterclaims              get list watch create patch delete

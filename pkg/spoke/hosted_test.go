@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 )
 
-// Until the administrator has given it a kubeconfig that works, a hosted agent says on the
-// hub what it lacks, and is alive and not ready. It follows another one without a restart.
+// Until the administrator has given it a working kubeconfig, a hosted agent reports on the
+// hub what it lacks, and is alive but not ready. It follows another one without a restart.
 func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w := newWorld(t, allVersions)
 	good, err := os.ReadFile(w.opts.Kubeconfig)
@@ -70,7 +70,7 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w.eventuallyCondition("True Published 1 property published.")
 }
 
-// mayNotWatch gives a user all of the agent's rights but that to watch the marker, without
+// mayNotWatch gives a user all of the agent's rights except watching the marker, without
 // which the agent would wait for ever.
 func (w *world) mayNotWatch(user string) {
 	w.t.Helper()
@@ -113,7 +113,7 @@ func TestAHostedAgentEndsEvenIfPublishingDoesNot(t *testing.T) {
 	}
 }
 
-// Publishing that ends by itself is waited for, and says why.
+// If publishing ends by itself, the agent waits for that and says why.
 func TestAHostedAgentEndsAsPublishingDoes(t *testing.T) {
 	failed := errors.New("an address cannot be bound")
 	forever := func(ctx context.Context) { <-ctx.Done() }

@@ -18,16 +18,16 @@ import (
 )
 
 // clusterAccess is the client configuration for a cluster that the agent does not run on:
-// the hub or, if the agent is hosted, the spoke. The klusterlet replaces what the Secret
-// with the hub's kubeconfig holds: the certificate or the token when it is about to expire, and
-// all of it when it registers the agent anew. client-go would reload certificates every
-// five minutes, tokens every minute, and the kubeconfig itself never. So the files are read
-// here, all at once, and a configuration names none.
+// the hub or, if the agent is hosted, the spoke. The klusterlet updates the Secret with the
+// hub's kubeconfig: the certificate or token when it is about to expire, and all of it when
+// it registers the agent again. client-go would reload certificates every five minutes,
+// tokens every minute, and the kubeconfig itself never. So clusterAccess reads the files
+// itself, all at once, and returns configurations that refer to none.
 type clusterAccess struct {
 	path string
 
-	// proxyCA are CA certificates for a proxy on the way to the hub, besides those for
-	// the hub: client-go verifies both with the same.
+	// proxyCA are CA certificates for a proxy between the agent and the hub, in addition to
+	// those for the hub: client-go verifies both against the same certificates.
 	proxyCA string
 
 	digest [sha256.Size]byte
@@ -35,12 +35,11 @@ type clusterAccess struct {
 }
 
 // current returns the configuration. The pointer stays the same as long as the kubeconfig
-// and the files that it names do. If there is an error, it returns the previous
-// configuration as well.
+// and the files it refers to do. With an error, it also returns the previous configuration.
 func (h *clusterAccess) current() (*rest.Config, error) {
 	cfg, digest, err := h.read()
 	if err != nil {
-		// The files may have been replaced between one and the next.
+		// The files may have been replaced between two reads.
 		cfg, digest, err = h.read()
 	}
 	if err != nil || h.cfg != nil && digest == h.digest {
@@ -52,8 +51,8 @@ func (h *clusterAccess) current() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// unusable is an error of a kubeconfig that cannot be used. The problem goes to the hub,
-// the error itself, which may quote what the files contain, does not.
+// unusable is the error of an unusable kubeconfig. The problem is reported on the hub; the
+// error itself, which may quote the files' contents, is not.
 type unusable struct {
 	problem string
 	error
@@ -63,7 +62,7 @@ type unusable struct {
 func (u unusable) Unwrap() error { return u.error }
 
 // problem says what is wrong with the Secret that contains the kubeconfig, for people on
-// the hub, or nothing if nothing is.
+// the hub, or nothing if it is fine.
 func problem(err error) string {
 	var wrong unusable
 	if errors.As(err, &wrong) {
@@ -82,7 +81,7 @@ const (
 	noCredentials   = "it has no credentials"
 )
 
-// read returns the configuration and a digest of all that it was made of.
+// read returns the configuration and a digest of everything it was made of.
 func (h *clusterAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
 	content, err := os.ReadFile(h.path)
@@ -107,9 +106,9 @@ func (h *clusterAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 	return cfg, [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// inline replaces the names of files by what is in them. What no client can be made of is an
-// error, and so is what would make one that nobody wants: that comes as an anonymous user,
-// or trusts the system's CA certificates because a file is empty.
+// inline replaces the names of files by their contents. It returns an error if no client
+// can be made of the configuration, and also if the client would be unwanted: it would be
+// an anonymous user, or trust the system's CA certificates because a file is empty.
 func inline(cfg *rest.Config) error {
 	server, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -132,7 +131,7 @@ func inline(cfg *rest.Config) error {
 		}
 	}
 	if cfg.BearerTokenFile != "" {
-		// clientcmd has read it.
+		// clientcmd has already read the file.
 		if cfg.BearerToken = strings.TrimSpace(cfg.BearerToken); cfg.BearerToken == "" {
 			return unusable{wrongToken, errors.New("the token is empty")}
 		}
@@ -142,22 +141,22 @@ func inline(cfg *rest.Config) error {
 		return unusable{noCredentials, errors.New("there is neither a certificate nor a token")}
 	}
 	if _, err := rest.TLSConfigFor(cfg); err != nil {
-		return unusable{wrongCA, err} // the rest was right
+		return unusable{wrongCA, err} // everything else has been checked
 	}
 	return nil
 }
 
-// trust adds CA certificates to those of a configuration. To those of the system, which
-// count where a kubeconfig has none, nothing can be added.
+// trust adds CA certificates to those of a configuration. A kubeconfig without any relies
+// on the system's certificates, to which nothing can be added.
 func trust(cfg *rest.Config, bundle string) {
 	if bundle != "" && !cfg.Insecure && len(cfg.CAData) > 0 {
 		cfg.CAData = append(append(bytes.TrimSpace(cfg.CAData), '\n'), bundle...)
 	}
 }
 
-// withoutProxy makes a configuration ignore the proxy of the environment, which leads
-// to the hub. The spoke's own API server is reached directly, unless its kubeconfig names
-// a proxy.
+// withoutProxy makes a configuration ignore the proxy of the environment, which is for the
+// hub. The agent connects to the spoke's own API server directly, unless its kubeconfig
+// names a proxy.
 func withoutProxy(cfg *rest.Config) *rest.Config {
 	if cfg.Proxy != nil {
 		return cfg

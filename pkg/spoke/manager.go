@@ -31,9 +31,9 @@ import (
 // userAgent names the agent in the API servers' logs and metrics.
 const userAgent = contract.AddonName + "-agent"
 
-// Run publishes until ctx ends. It returns an error only if waiting does not help:
-// the kubeconfig of the spoke cannot be read, an address cannot be bound. That of the hub
-// is waited for, because properties are published without it.
+// Run publishes until ctx ends. It returns an error only if waiting does not help: the
+// kubeconfig of the spoke cannot be read, or an address cannot be bound. It waits for the
+// kubeconfig of the hub, because publishing does not need it.
 func Run(ctx context.Context, opts Options) error {
 	hub := &clusterAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
 	if opts.Hosted {
@@ -83,7 +83,7 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 	return mgr.Start(ctx)
 }
 
-// register has metrics served until unregister is called, unless another agent in this
+// register serves the metrics until unregister is called, unless another agent in this
 // process has registered its own, as in tests.
 func register(counts *report.Metrics) (unregister func(), err error) {
 	err = controllermetrics.Registry.Register(counts)

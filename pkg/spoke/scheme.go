@@ -23,7 +23,7 @@ func newScheme() *runtime.Scheme {
 }
 
 // newMapper returns a static mapping of all kinds that the agent uses. It needs no
-// discovery, and a kind that is not served (yet) is no error until it is used.
+// discovery, and a kind that is not served (yet) causes no error until it is used.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)

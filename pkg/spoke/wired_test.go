@@ -38,8 +38,8 @@ var (
 
 func TestMain(m *testing.M) { apitest.Main(m, spokeServer, hubServer) }
 
-// quiet is how long nothing may happen where nothing should: twice the time for
-// which reports are held back.
+// quiet is how long nothing may happen where nothing should: twice the time for which
+// reports are held back.
 const quiet = time.Second
 
 const allVersions = "v1beta1,v1alpha1"

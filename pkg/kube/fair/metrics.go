@@ -9,9 +9,9 @@ import (
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metrics are those of one queue. controller-runtime keeps them for its own queues
-// only and does not export them. Registered once more under the same names, with the
-// same help and labels, they are found.
+// metrics are those of one queue. controller-runtime keeps its own queues' metrics
+// unexported. Registering them once more, with the same names, help texts and labels,
+// returns the existing ones.
 type metrics struct {
 	depth                [classes]prometheus.Gauge
 	adds, retries        prometheus.Counter
@@ -57,7 +57,7 @@ func (m *metrics) unfinished(total, longest time.Duration) {
 	m.longest.Set(longest.Seconds())
 }
 
-// labels are those of all metrics of queues.
+// labels are the labels of all queue metrics.
 func labels(more ...string) []string { return append([]string{"name", "controller"}, more...) }
 
 func gauges(key, help string, more ...string) *prometheus.GaugeVec {
@@ -78,8 +78,8 @@ func histogram(queue, key, help string) prometheus.Observer {
 	}, labels())).WithLabelValues(queue, queue)
 }
 
-// registered returns the metric that controller-runtime has registered. If there is
-// none like it any more, the new one counts without being shown.
+// registered returns the metric that controller-runtime has registered. If there is no
+// longer an equal one, the new one counts without being exported.
 func registered[C prometheus.Collector](metric C) C {
 	var already prometheus.AlreadyRegisteredError
 	if errors.As(controllermetrics.Registry.Register(metric), &already) {

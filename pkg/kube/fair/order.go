@@ -6,7 +6,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// class is a priority as the queue tells them apart; lower ones are served first.
+// class is a priority as the queue distinguishes them; lower ones are served first.
 type class int
 
 const (
@@ -31,8 +31,7 @@ func (c class) priority() int {
 	return [classes]int{kube.PriorityHigh, kube.PriorityNormal, kube.PriorityLow}[c]
 }
 
-// order decides which of the requests that are ready is handed out next. It is not
-// safe for concurrent use.
+// order decides which ready request is handed out next. It is not safe for concurrent use.
 type order struct {
 	workers  int
 	perGroup int
@@ -43,14 +42,14 @@ type order struct {
 	inFlight map[string]*[classes]int // by group
 }
 
-// ring is the groups that have requests of one class, in the order of their turns.
+// ring holds the groups that have requests of one class, in the order of their turns.
 type ring struct {
 	turns *list.List // of *line
 	lines map[string]*list.Element
 	size  int
 }
 
-// line is the requests of one group and class, in the order they came.
+// line holds the requests of one group and class, in order of arrival.
 type line struct {
 	group   string
 	entries *list.List // of *entry
@@ -100,7 +99,7 @@ func (o *order) next() *entry {
 	for class := range classes {
 		room := o.workers - o.busy - o.reserved[class]
 		if room <= 0 {
-			return nil // lower classes have less
+			return nil // lower classes have fewer
 		}
 		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
 			l := turn.Value.(*line)
@@ -112,8 +111,8 @@ func (o *order) next() *entry {
 	return nil
 }
 
-// working is how many requests of a group are being worked on, without those of
-// lower classes: these may be stuck.
+// working returns how many requests of a group are in progress, not counting lower classes:
+// these may be stuck.
 func (o *order) working(group string, least class) int {
 	counts := o.inFlight[group]
 	if counts == nil {
@@ -126,8 +125,7 @@ func (o *order) working(group string, least class) int {
 	return n
 }
 
-// begin takes out an entry that is being worked on from now on. Its group has had
-// its turn.
+// begin removes an entry that is now in progress. Its group has had its turn.
 func (o *order) begin(e *entry) {
 	r := &o.rings[e.class]
 	r.turns.MoveToBack(r.lines[e.group])
@@ -139,7 +137,7 @@ func (o *order) begin(e *entry) {
 	o.busy++
 }
 
-// end records that the work on an entry has ended.
+// end records that an entry is no longer in progress.
 func (o *order) end(e *entry) {
 	o.busy--
 	counts := o.inFlight[e.group]

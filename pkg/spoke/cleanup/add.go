@@ -38,9 +38,8 @@ type Options struct {
 	Stop func(context.Context) error
 }
 
-// Add adds the agent's side to a manager of the spoke. The manager then starts
-// nothing before the marker's cache has synced, so that whatever it runs can call
-// Requested.
+// Add adds the agent's side to a manager of the spoke. The manager then starts nothing
+// before the marker's cache has synced, so that everything it runs can call Requested.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return err
@@ -64,8 +63,8 @@ func MarkerKey(installNamespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: installNamespace, Name: contract.CleanupMarkerName}
 }
 
-// Requested reports whether the removal of that addon has begun, so that its agent
-// must not publish.
+// Requested reports whether the removal of that addon has begun, so that its agent must not
+// publish.
 func Requested(ctx context.Context, reader client.Reader, installNamespace string, addon types.UID) (bool, error) {
 	marker := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, MarkerKey(installNamespace), marker); err != nil {

@@ -13,14 +13,14 @@
 //  3. The hook waits for that, for a limited time because there may be no running
 //     agent. Then it deletes all marked ClusterClaims until none is left.
 //
-// An agent that starts and finds its own addon's UID in the marker never
-// publishes. Another UID is left over from an earlier installation: the agent
-// ignores it, the hook overwrites it. The hook leaves its request in the marker, so
-// that an agent which restarts does not publish before its Deployment is deleted.
+// An agent that starts and finds its own addon's UID in the marker never publishes. Another
+// UID is left over from an earlier installation: the agent ignores it, the hook overwrites
+// it. The hook leaves its request in the marker, so that a restarted agent does not publish
+// before its Deployment is deleted.
 //
-// The hook can be repeated at any point, deletes nothing without the mark, and
-// succeeds without a running agent, a marker or a ClusterClaim API. It fails as
-// long as an agent that it could not stop recreates claims.
+// The hook can be repeated at any point, deletes nothing without the mark, and succeeds
+// without a running agent, a marker or a ClusterClaim API. It fails as long as an agent
+// that it could not stop recreates claims.
 //
 // Rights of the agent, in the install namespace, for the ConfigMap
 // cluster-inventory-cleanup by resourceName: configmaps get, list, watch, patch.

@@ -65,8 +65,7 @@ func Read(obj *unstructured.Unstructured) Property {
 	return Property{Name: obj.GetName(), UID: obj.GetUID(), Value: value, SpokeOnly: spokeOnly}
 }
 
-// Obstacle is what prevents a property from becoming a claim, as far as the
-// property itself is concerned.
+// Obstacle is a reason in the property itself that prevents it from becoming a claim.
 type Obstacle string
 
 // The obstacles. A property with ObstacleNone is published.

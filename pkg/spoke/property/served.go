@@ -16,9 +16,9 @@ type API struct {
 	// Version is the version to read; empty if no version the agent reads is served.
 	Version string
 
-	// Absent says that the spoke has no CustomResourceDefinition of ClusterProperty,
-	// so there certainly are no properties. If it is false and Version is empty,
-	// there may be properties that cannot be read.
+	// Absent says that the spoke has no CustomResourceDefinition of ClusterProperty, and so
+	// certainly no properties. If it is false and Version is empty, there may be properties
+	// that cannot be read.
 	Absent bool
 }
 
@@ -85,10 +85,9 @@ func NewCRD() *metav1.PartialObjectMetadata {
 	return crd
 }
 
-// Gone reports whether the spoke has no property of that name. It asks the API
-// server, because a cache may lag behind the claims it is compared with. It returns
-// an error if the version is no longer served, which says nothing about the
-// property.
+// Gone reports whether the spoke has no property of that name. It asks the API server,
+// because a cache may lag behind the claims it is compared with. It returns an error if the
+// version is no longer served, because then the answer would mean nothing.
 func Gone(ctx context.Context, live client.Reader, api API, name string) (bool, error) {
 	if api.Absent {
 		return Absent(ctx, live)

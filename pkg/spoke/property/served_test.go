@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// discovered answers for each version; what is not in it is not served.
+// discovered responds for each version; a version it lacks is not served.
 type discovered map[string]error
 
 func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
@@ -23,7 +23,7 @@ func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: Kind}}}, err
 }
 
-// got answers every Get with one error.
+// got responds to every Get with one error.
 type got struct {
 	client.Reader
 	err error

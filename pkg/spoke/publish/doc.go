@@ -1,23 +1,22 @@
 // Package publish creates a ClusterClaim of the same name for every
 // ClusterProperty of the spoke. A stock klusterlet reports the claims to the hub.
 //
-// It owns the ClusterClaims that carry the mark (contract.LabelManagedBy). On them
-// it owns spec.value, the mark and the owner reference to the property, and keeps
-// the labels, annotations and owner references of others. A claim without the mark
-// is somebody else's and never touched. Nobody else writes marked claims; the
-// garbage collector deletes a claim whose property is gone, but this controller
-// does so sooner.
+// It owns the ClusterClaims that carry the mark (contract.LabelManagedBy). On them it owns
+// spec.value, the mark and the owner reference to the property, and keeps the labels,
+// annotations and owner references of others. A claim without the mark belongs to somebody
+// else and is never touched. Nobody else writes marked claims; the garbage collector
+// deletes a claim whose property is gone, but this controller does so sooner.
 //
-// Reads, from caches: ClusterProperties at the served version, ClusterClaims.
-// Before it deletes the claim of a property that is not in its cache, it asks the
-// API server whether the property is really gone. On a spoke without the
-// CustomResourceDefinition there are no properties, so earlier claims are deleted;
-// where properties cannot be read, claims stay.
+// Reads, from caches: ClusterProperties at the served version, ClusterClaims. Before it
+// deletes the claim of a property that is missing from its cache, it asks the API server
+// whether the property is really gone. On a spoke without the CustomResourceDefinition
+// there are no properties, so earlier claims are deleted; where properties cannot be read,
+// claims stay.
 //
-// Writes: one request for each change, with an optimistic lock, and none when
-// nothing changed. A write that has started is finished even when the controller
-// is stopped, so that none is under way once it has stopped. A claim that somebody else
-// keeps changing is put right ten times at once and then every ten seconds (kube.Brake).
+// Writes: one request for each change, with an optimistic lock, and none when nothing
+// changed. A write that has started is finished even when the controller is stopped, so
+// that none is in progress afterwards. A claim that another client keeps changing is
+// repaired ten times at once and then every ten seconds (kube.Brake).
 //
 // Requeue: only errors, conflicts among them, with a backoff of up to a minute.
 //

@@ -26,8 +26,8 @@ import (
 const ControllerName = "spoke.report"
 
 const (
-	// settleTime is how long events are collected before they are reported, so that
-	// intermediate states are not.
+	// settleTime is how long events are collected before the report, so that it skips
+	// intermediate states.
 	settleTime = 500 * time.Millisecond
 
 	firstRetry = 100 * time.Millisecond
@@ -56,7 +56,7 @@ type Options struct {
 	// have synced.
 	Hub cluster.Cluster
 
-	// Metrics show what was reported last; nil means that nobody counts.
+	// Metrics show the last report; nil disables them.
 	Metrics *Metrics
 }
 

@@ -6,17 +6,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// lateTime is how long the claim of a property may be missing before that is
-// reported. Usually it takes milliseconds; if it were reported at once, every burst
-// of new properties would turn the condition False and back to True.
+// lateTime is how long the claim of a property may be missing before that is reported.
+// Usually it takes milliseconds; reporting at once would turn the condition False and back
+// to True with every burst of new properties.
 const lateTime = 5 * time.Second
 
-// awaited maps the names of missing claims to the time since when they have been
-// missing.
+// awaited maps the names of missing claims to the time since which they have been missing.
 type awaited map[string]time.Time
 
-// count adds the claims that are missing but not late to seen, and returns how soon
-// the first of them is late, or zero if there are none.
+// count adds the claims that are missing but not late to seen, and returns how soon the
+// first of them is late, or zero if there are none.
 func (a awaited) count(seen *observed, now time.Time) time.Duration {
 	missing := map[string]bool{}
 	for _, p := range seen.properties {

@@ -1,6 +1,6 @@
-// Package report writes to the condition PropertiesPublished of the cluster's own
-// ManagedClusterAddOn on the hub how many ClusterProperties are published, which
-// are not, and why.
+// Package report writes the condition PropertiesPublished of the cluster's own
+// ManagedClusterAddOn on the hub: how many ClusterProperties are published, which are not,
+// and why.
 //
 // The klusterlet reports a limited number of custom claims and mentions the others
 // only in its log. The report therefore predicts which ones it cuts off, in the

@@ -20,7 +20,7 @@ type Limit struct {
 	ReservedSuffixes []string
 }
 
-// cut says which claims the klusterlet will not report.
+// cut describes the claims that the klusterlet will not report.
 type cut struct {
 	// custom is how many claims count against the limit.
 	custom int

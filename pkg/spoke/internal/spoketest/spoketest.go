@@ -37,7 +37,7 @@ func CRD(tb testing.TB, served ...string) *apiextensionsv1.CustomResourceDefinit
 	return crd
 }
 
-// Shipped returns the CRD of ClusterProperty as it is shipped.
+// Shipped returns the shipped CRD of ClusterProperty.
 func Shipped() apitest.CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		text, err := manifests.Spoke.ReadFile(crdFile)
@@ -71,10 +71,9 @@ func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Grant creates the RBAC objects of a shipped manifest, and whatever else the file
-// contains, for service accounts in the given namespace. Cluster-scoped objects
-// get names of their own. Clients of the user
-// system:serviceaccount:<namespace>:<account> then have these rights.
+// Grant creates the RBAC objects of a shipped manifest, and the file's other objects, for
+// service accounts in the given namespace. Cluster-scoped objects get names of their own.
+// Clients of the user system:serviceaccount:<namespace>:<account> then have these rights.
 func Grant(w *apitest.World, file, namespace string) {
 	w.T.Helper()
 	for _, obj := range manifest(w.T, file) {
