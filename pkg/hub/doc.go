@@ -1,6 +1,6 @@
-// Package hub is the process that runs on the hub: its command line, its health
-// probes, its controller-runtime manager, and the list of its controllers. What they
-// do is in the concern folders below, which are wired here.
+// Package hub is the process that runs on the hub: its command line, its health probes, its
+// controller-runtime manager, and the list of its controllers. The controllers are in the
+// concern folders below, and are wired here.
 //
 // The manager is built once the hub serves Open Cluster Management's own kinds
 // (startup.go). Until then liveness succeeds and readiness says what is missing.

@@ -14,8 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-// profileGuard combines, for the inventory, everything that may forbid writing
-// profiles.
+// profileGuard combines, for the inventory, everything that may forbid writing profiles.
 type profileGuard struct {
 	reader client.Reader
 	gate   interface {
@@ -24,13 +23,13 @@ type profileGuard struct {
 	counts *metrics.Metrics
 }
 
-// guardObjects are the kinds that the guard's verdict depends on.
+// guardObjects are the kinds on which the guard's verdict depends.
 func guardObjects() []client.Object {
 	return []client.Object{&rbacv1.ClusterRole{}, &addonv1beta1.ClusterManagementAddOn{}}
 }
 
-// Verdict asks upstream's gate first: profiles that upstream owns are not ours to
-// keep either. Their access providers are: OCM's registration controller, which owns the
+// Verdict asks upstream's gate first: profiles that upstream owns are not ours to keep,
+// either. Their access providers are ours: OCM's registration controller, which owns the
 // rest, leaves them alone.
 func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, error) {
 	gate, err := g.gate.Verdict(ctx)

@@ -23,8 +23,8 @@ type health struct {
 	notReady atomic.Pointer[string]
 }
 
-// newHealth listens on the address; "0" turns the server off. It is not ready
-// before it is told so.
+// newHealth listens on the address; "0" turns the server off. It is not ready until told
+// otherwise.
 func newHealth(address string) (*health, error) {
 	h := &health{}
 	h.setNotReady("the manager is starting")
@@ -79,7 +79,7 @@ func (h *health) server() *manager.Server {
 	}
 }
 
-// readiness answers as ready does, once there is no reason against it.
+// readiness responds as ready does, unless there is a reason not to be ready.
 func (h *health) readiness(ready http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if reason := h.notReady.Load(); reason != nil {

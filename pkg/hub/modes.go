@@ -6,9 +6,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-// The metrics show which of upstream's writers are on as those see it who ask.
+// The metrics show the modes of upstream's writers as their users see them.
 
-// countedProxyGate tells the metrics what it answers.
+// countedProxyGate reports the gate's verdicts to the metrics.
 type countedProxyGate struct {
 	*upstream.ProxyGate
 	counts *metrics.Metrics
@@ -21,7 +21,7 @@ func (g countedProxyGate) Verdict() (on bool, problem string) {
 	return on, problem
 }
 
-// countedSyncer tells the metrics what it answers.
+// countedSyncer reports the syncer's mode to the metrics.
 type countedSyncer struct {
 	*upstream.Syncer
 	counts *metrics.Metrics
@@ -34,7 +34,7 @@ func (s countedSyncer) On() bool {
 	return on
 }
 
-// countVerdict tells the metrics what the gate of OCM's own profiles answers.
+// countVerdict reports the verdict of the gate for OCM's own profiles to the metrics.
 func countVerdict(verdict upstream.Verdict, counts *metrics.Metrics) {
 	on := verdict.Reason == contract.ReasonUpstreamGateOn
 	counts.Upstream(metrics.WriterRegistration, modeOf(on, !on && !verdict.Allowed))

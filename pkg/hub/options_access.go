@@ -21,8 +21,8 @@ type AccessOptions struct {
 	// ClusterProxyConfiguration is the name of cluster-proxy's ManagedProxyConfiguration.
 	ClusterProxyConfiguration string
 
-	// ClusterProxyURL is where consumers reach cluster-proxy's user server; if empty,
-	// at its Service.
+	// ClusterProxyURL is where consumers reach cluster-proxy's user server; if empty, at
+	// its Service.
 	ClusterProxyURL string
 
 	// ClusterProxyCAFile is a file with the CA, in PEM, of the server at that URL; if

@@ -15,78 +15,75 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// ControllerName is the name of the controller, in logs, metrics and as a field
-// manager.
+// ControllerName is the controller's name in logs, metrics and as field manager.
 const ControllerName = "hub.access"
 
 const (
-	// A refused write of the state is tried again after retryFirst, then at
-	// doubling intervals up to retryMost.
+	// A refused write of the state is retried after retryFirst, then at doubling intervals
+	// up to retryMost.
 	retryFirst = time.Second
 	retryMost  = time.Minute
 )
 
 // Options configure the Resolver.
 type Options struct {
-	// Namespace is the manager's own: it holds the state, and the ConfigMaps that
-	// say how clusters are reached directly. If it is empty, there is neither.
+	// Namespace is the manager's own: it holds the state, and the ConfigMaps that describe
+	// how clusters are reached directly. If it is empty, there is neither.
 	Namespace string
 
 	// ClusterProxy configures access through cluster-proxy.
 	ClusterProxy ClusterProxyOptions
 
-	// Clock is the time, that of the controller's queue too; nil means the real one.
+	// Clock is the time, also for the controller's queue; nil means the real one.
 	Clock clock.WithTicker
 }
 
 // ClusterProxyOptions configure access through cluster-proxy.
 type ClusterProxyOptions struct {
-	// Enabled is false when access providers of cluster-proxy's name are not this
-	// addon's to write or to remove.
+	// Enabled is false if access providers with cluster-proxy's name are not this addon's
+	// to write or to remove.
 	Enabled bool
 
-	// Namespace is cluster-proxy's on the hub.
+	// Namespace is cluster-proxy's namespace on the hub.
 	Namespace string
 
 	// Configuration is the name of the ManagedProxyConfiguration.
 	Configuration string
 
-	// URL is where consumers outside the hub reach the user server; empty means the
-	// Service in Namespace.
+	// URL is where consumers outside the hub reach the user server; empty means the Service
+	// in Namespace.
 	URL string
 
 	// CABundle, in PEM, verifies the certificate at URL; empty means the user
 	// server's own CA.
 	CABundle []byte
 
-	// Gate tells whether cluster-proxy writes these access providers itself.
-	// Required if Enabled.
+	// Gate decides whether cluster-proxy writes these access providers itself. Required if
+	// Enabled.
 	Gate ProxyGate
 
-	// stateNamespace is that of the state, for messages.
+	// stateNamespace is the namespace of the state, for messages.
 	stateNamespace string
 }
 
-// ProxyGate tells whether cluster-proxy writes access providers itself.
+// ProxyGate decides whether cluster-proxy writes access providers itself.
 type ProxyGate interface {
 	// Verdict reports whether it does. problem completes a sentence about an access
-	// provider: why it is left alone, because cluster-proxy writes it or because
-	// that cannot be told. It is empty when cluster-proxy does not.
+	// provider: why it is left alone, because cluster-proxy writes it or because that is
+	// unknown. It is empty if cluster-proxy does not write it.
 	Verdict() (on bool, problem string)
 
-	// Stable reports whether the verdict is known, or stays unknown unless somebody
-	// acts.
+	// Stable reports whether the verdict is known, or remains unknown until somebody acts.
 	Stable() bool
 
 	// Subscribe has changed called whenever the verdict may have changed.
 	Subscribe(changed func())
 }
 
-// onlyKey is the one request of the controller: it resolves what all clusters
-// share.
+// onlyKey is the controller's only request: it resolves what all clusters share.
 var onlyKey = types.NamespacedName{Name: "access"}
 
-// Add registers the controller of a Resolver, and what it reads.
+// Add registers the controller of a Resolver, and its sources.
 func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 	c, err := kube.NewWatchClient(mgr)
 	if err != nil {
@@ -112,8 +109,8 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// queueWith makes the controller's queue run on the given clock, so that
-// RequeueAfter means the same time as the certificates' ends it is computed from.
+// queueWith makes the controller's queue run on the given clock, so that RequeueAfter uses
+// the same time as the certificates' expiry from which it is computed.
 func queueWith(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) queue {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
 		config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c}

@@ -10,21 +10,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// isPassing reports whether a problem ends by itself within moments, so that it is
-// not worth a word.
+// isPassing reports whether a problem resolves by itself within moments, so that it is not
+// worth reporting.
 func isPassing(problem string) bool {
 	return strings.HasSuffix(problem, kube.NotReadYet) || strings.HasSuffix(problem, kube.NotFoundYet)
 }
 
-// absences hold back the absence of what all clusters share until it counts.
+// absences hold back the absence of shared objects until it counts.
 type absences struct {
 	configurations kube.Held[*[]configuration]
 	service        kube.Held[*corev1.Service]
 	secret         kube.Held[*corev1.Secret]
 }
 
-// settle returns what counts of the facts, and how long until that may change by
-// itself; zero means never. The ConfigMap that remembers the CA is not held back:
+// settle returns the facts that count, and the time until they may change by themselves;
+// zero means never. The absence of the ConfigMap that stores the CA is not held back:
 // whoever deletes it wants the old CA forgotten at once.
 func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time) (proxyFacts, time.Duration) {
 	facts, wait := a.settleConfigurations(o, facts, now)
@@ -37,9 +37,9 @@ func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time
 	return facts, wait
 }
 
-// settleConfigurations holds back that the one configuration that matters is gone,
-// alone or with its API. A new API is followed anew, so that what was in the old one
-// is not known for a moment, and then missing until somebody restores it.
+// settleConfigurations holds back the absence of the relevant configuration, alone or with
+// its API. A new API is followed again, so that the objects of the old one are unknown for
+// a moment, and then missing until somebody restores them.
 func (a *absences) settleConfigurations(
 	o ClusterProxyOptions, facts proxyFacts, now time.Time,
 ) (proxyFacts, time.Duration) {
@@ -67,8 +67,8 @@ func (a *absences) settleConfigurations(
 	return facts, wait
 }
 
-// settleObject holds back the absence of one object, and shortens wait to when it
-// counts.
+// settleObject holds back the absence of one object, and shortens wait to the time at which
+// it counts.
 func settleObject[T any](held *kube.Held[*T], f found[T], now time.Time, wait *time.Duration) found[T] {
 	if f.unknown != "" {
 		return f

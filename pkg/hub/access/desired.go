@@ -14,16 +14,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Names of cluster-proxy's parts on the hub, which are not configurable
-// (cluster-proxy v0.10.0, pkg/constant and charts/cluster-proxy).
+// Names of cluster-proxy's components on the hub, which are not configurable (cluster-proxy
+// v0.10.0, pkg/constant and charts/cluster-proxy).
 const (
 	proxyAddonName    = "cluster-proxy"
 	userServerService = "cluster-proxy-addon-user"
 	userServerSecret  = "cluster-proxy-user-serving-cert"
 )
 
-// Decision says which access providers the profiles of one cluster should have.
-// The zero value leaves them as they are.
+// Decision says which access providers the profiles of one cluster should have. The zero
+// value leaves them as they are.
 type Decision struct {
 	// Proxy is the provider through cluster-proxy.
 	Proxy ProviderState
@@ -35,25 +35,25 @@ type Decision struct {
 	// that the cluster should have is not published or not kept up to date.
 	Problems []string
 
-	// Lacking names the providers that the cluster should have, or may be found in a
-	// moment to have, and that this addon cannot publish. A profile without an entry of
-	// such a name does not lead to its cluster yet.
+	// Lacking names the providers that the cluster should have, or may turn out to have in
+	// a moment, and that this addon cannot publish. A profile without such an entry does
+	// not lead to its cluster yet.
 	Lacking []string
 }
 
-// ProviderState is what is known of one access provider.
+// ProviderState is the state of one access provider.
 type ProviderState struct {
-	// Known is false when it cannot be told whether there should be a provider, or
-	// when that is for somebody else to say: an entry of its name stays as it is.
+	// Known is false if it is unknown whether there should be a provider, or if somebody
+	// else decides that: an entry of its name stays as it is.
 	Known bool
 
-	// Provider is nil when there should be none.
+	// Provider is nil if there should be none.
 	Provider *inventoryv1alpha1.AccessProvider
 }
 
-// Merge returns a profile's access providers with this addon's own corrected:
-// first the one through cluster-proxy, then the direct one, then everybody else's
-// in their order. It does not change current, and returns it if nothing is wrong.
+// Merge returns a profile's access providers with this addon's own corrected: first the one
+// through cluster-proxy, then the direct one, then everybody else's in their order. It does
+// not change current, and returns it if nothing is wrong.
 func Merge(current []inventoryv1alpha1.AccessProvider, cluster string, d Decision) []inventoryv1alpha1.AccessProvider {
 	rest := slices.DeleteFunc(slices.Clone(current), func(entry inventoryv1alpha1.AccessProvider) bool {
 		switch entry.Name {
@@ -101,7 +101,7 @@ func equal(a, b inventoryv1alpha1.AccessProvider) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// decoded is an extension's content, or its bytes if that is not JSON.
+// decoded returns an extension's content, or its bytes if that is not JSON.
 func decoded(extension runtime.RawExtension) any {
 	var value any
 	if err := json.Unmarshal(extension.Raw, &value); err != nil {
@@ -110,14 +110,14 @@ func decoded(extension runtime.RawExtension) any {
 	return value
 }
 
-// isOurDirect reports whether an entry with the name of the direct provider has
-// exactly the form that this addon writes. Any other is somebody else's.
+// isOurDirect reports whether an entry with the name of the direct provider has exactly the
+// form that this addon writes. Any other is somebody else's.
 func isOurDirect(entry inventoryv1alpha1.AccessProvider, cluster string) bool {
 	return strings.HasPrefix(entry.Cluster.Server, "https://") && len(entry.Cluster.CertificateAuthorityData) > 0 &&
 		equal(entry, provider(entry.Name, entry.Cluster.Server, entry.Cluster.CertificateAuthorityData, cluster))
 }
 
-// provider is an entry as this addon writes it. Its one extension is passed to the
+// provider returns an entry as this addon writes it. Its one extension is passed to the
 // consumer's exec plugin: the cluster's name, and nothing secret.
 func provider(name, server string, ca []byte, cluster string) inventoryv1alpha1.AccessProvider {
 	// Encoding a map of strings cannot fail.
@@ -135,25 +135,25 @@ func provider(name, server string, ca []byte, cluster string) inventoryv1alpha1.
 	}
 }
 
-// found is what is known of one object.
+// found is what is known about one object.
 type found[T any] struct {
-	unknown string // why nothing is known, completing "it "; else empty
+	unknown string // why nothing is known, completing "it "; otherwise empty
 	object  *T     // nil if it is absent or unknown
 }
 
-// clusterFacts are what is known of the access to one cluster.
+// clusterFacts are the facts about access to one cluster.
 type clusterFacts struct {
 	name string
 
-	// proxied is true if the cluster has cluster-proxy's addon; proxiedUnknown says
-	// why that cannot be told.
+	// proxied is true if the cluster has cluster-proxy's addon; proxiedUnknown says why
+	// that is unknown.
 	proxied        bool
 	proxiedUnknown string
 
 	direct directFacts
 }
 
-// decide combines what all clusters share with what is the cluster's own.
+// decide combines the shared facts with the cluster's own.
 func decide(o ClusterProxyOptions, e endpoint, c clusterFacts) Decision {
 	var d Decision
 	var problem string
@@ -166,7 +166,8 @@ func decide(o ClusterProxyOptions, e endpoint, c clusterFacts) Decision {
 	return d
 }
 
-// report adds the problem of one provider, which the cluster is expected to have or not.
+// report adds the problem of one provider. expected says whether the cluster should have
+// it.
 func (d *Decision) report(name string, state ProviderState, problem string, expected bool) {
 	if problem != "" && (expected || isPassing(problem)) {
 		d.Lacking = append(d.Lacking, name)

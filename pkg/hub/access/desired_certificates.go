@@ -17,18 +17,18 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 
-	// caKey is where issuers such as cert-manager put the CA of a serving
-	// certificate. cluster-proxy itself appends it to tls.crt.
+	// caKey is where issuers such as cert-manager put the CA of a serving certificate.
+	// cluster-proxy itself appends it to tls.crt.
 	caKey = "ca.crt"
 
-	// maxBundleBytes bounds the CA bundle of one provider. Exec plugins get it,
-	// encoded once more, in an environment variable, which Linux limits to 128 KiB.
+	// maxBundleBytes bounds the CA bundle of one provider. Exec plugins receive it, encoded
+	// once more, in an environment variable, which Linux limits to 128 KiB.
 	maxBundleBytes = 32 << 10
 )
 
-// secretCA returns the CA bundle to publish for the user server: the issuers of
-// its certificate, so that a renewed certificate changes nothing, and, until they
-// expire, the certificates that were published before.
+// secretCA returns the CA bundle to publish for the user server: the issuers of its
+// certificate, so that a renewed certificate changes nothing, and, until they expire, the
+// certificates that were published before.
 func secretCA(
 	o ClusterProxyOptions, facts proxyFacts, server string, now time.Time,
 ) (ca []byte, plan rotation, problem string) {
@@ -62,8 +62,8 @@ func secretCA(
 	return ca, plan, ""
 }
 
-// serverCA returns the certificates by which a consumer can verify the server's.
-// The error completes "the Secret ".
+// serverCA returns the certificates with which a consumer can verify the server. The error
+// completes "the Secret ".
 func serverCA(secret *corev1.Secret, server string, now time.Time) ([]*x509.Certificate, error) {
 	chain, err := parseCertificates(secret.Data[corev1.TLSCertKey])
 	switch {
@@ -89,9 +89,8 @@ func serverCA(secret *corev1.Secret, server string, now time.Time) ([]*x509.Cert
 	return trusted, nil
 }
 
-// issuers returns the CAs among candidates that issued the certificate, and their
-// issuers. If there is none, the certificate itself is what to trust, which Go's
-// clients accept.
+// issuers returns the CAs among candidates that issued the certificate, and their issuers.
+// If there is none, the certificate itself is the one to trust, which Go's clients accept.
 func issuers(leaf *x509.Certificate, candidates []*x509.Certificate) []*x509.Certificate {
 	var result []*x509.Certificate
 	for next := []*x509.Certificate{leaf}; len(next) > 0; next = next[1:] {
@@ -108,9 +107,9 @@ func issuers(leaf *x509.Certificate, candidates []*x509.Certificate) []*x509.Cer
 	return result
 }
 
-// overlap combines what is trusted now with what was trusted before and has not
-// expired, in an order that does not depend on which is which. If that is too
-// large, the oldest of before are left out.
+// overlap combines the certificates that are trusted now with unexpired ones that were
+// trusted before, in an order that does not depend on which is which. If that is too large,
+// the oldest of before are left out.
 func overlap(trusted, before []*x509.Certificate, now time.Time) []*x509.Certificate {
 	all := slices.Clone(trusted)
 	before = unexpired(before, now)
@@ -142,7 +141,7 @@ func unexpired(certificates []*x509.Certificate, now time.Time) []*x509.Certific
 	return valid
 }
 
-// firstExpiry is when the first of the certificates expires; zero for none.
+// firstExpiry returns when the first of the certificates expires; zero for none.
 func firstExpiry(certificates []*x509.Certificate) time.Time {
 	var first time.Time
 	for _, certificate := range certificates {
@@ -153,7 +152,7 @@ func firstExpiry(certificates []*x509.Certificate) time.Time {
 	return first
 }
 
-// parseCertificates reads the certificates of PEM text and skips everything else.
+// parseCertificates parses the certificates in PEM text and skips everything else.
 func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -169,9 +168,9 @@ func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// ParseCA checks a CA bundle given by an administrator: PEM text of nothing but
-// certificates, short enough to be published. It returns them without the text
-// between them. The error completes "the bundle ".
+// ParseCA checks a CA bundle from an administrator: PEM text that contains only
+// certificates, short enough to be published. It returns them without the text between
+// them. The error completes "the bundle ".
 func ParseCA(text []byte) ([]byte, error) {
 	var certificates []*x509.Certificate
 	rest := bytes.TrimSpace(text)
@@ -219,8 +218,8 @@ func onlyCertificates(text []byte) []byte {
 	return kept.Bytes()
 }
 
-// CheckURL returns what is wrong with the address of a server: it must be an https
-// URL that names a host and has no credentials, query or fragment.
+// CheckURL returns what is wrong with the address of a server: it must be an https URL that
+// names a host and has no credentials, query or fragment.
 func CheckURL(address string) error {
 	target, err := url.Parse(address)
 	switch {

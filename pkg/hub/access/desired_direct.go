@@ -27,12 +27,11 @@ type directConfig struct {
 	// CertificateAuthority verifies its certificate, in PEM.
 	CertificateAuthority string `json:"certificateAuthority,omitempty"`
 
-	// FromManagedCluster takes both from the ManagedCluster, which a klusterlet may
-	// write.
+	// FromManagedCluster takes both from the ManagedCluster, which a klusterlet may write.
 	FromManagedCluster bool `json:"fromManagedCluster,omitempty"`
 }
 
-// directEntry is what the administrator says about one cluster.
+// directEntry is the administrator's entry for one cluster.
 type directEntry struct {
 	source string // namespace/name of the ConfigMap
 
@@ -45,15 +44,14 @@ type directEntry struct {
 	problem string
 }
 
-// directFacts are what is known of direct access to one cluster.
+// directFacts are the facts about direct access to one cluster.
 type directFacts struct {
-	// unknown says why the administrator's entries are not known; empty when they
-	// are.
+	// unknown says why the administrator's entries are unknown; empty if they are known.
 	unknown string
 
 	entry *directEntry // nil if there is none for this cluster
 
-	// cluster is what the ManagedCluster says, if the entry wants that.
+	// cluster is the content of the ManagedCluster, if the entry refers to it.
 	cluster found[[]clusterv1.ClientConfig]
 }
 
@@ -97,9 +95,8 @@ func fromManagedCluster(configs *[]clusterv1.ClientConfig) (server, ca, problem 
 		"and a usable caBundle"
 }
 
-// directEntries reads all ConfigMaps, by cluster. A mistake affects its cluster
-// alone. A cluster that two ConfigMaps name has no usable entry, because nobody
-// knows which one is meant.
+// directEntries reads all ConfigMaps, by cluster. A mistake affects only its cluster. A
+// cluster in two ConfigMaps has no usable entry, because it is unclear which one is meant.
 func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 	sources := map[string][]string{}
 	entries := map[string]directEntry{}

@@ -12,12 +12,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// proxyFacts are what is known of cluster-proxy on the hub.
+// proxyFacts are the facts about cluster-proxy on the hub.
 type proxyFacts struct {
-	// unknown says why the configurations are not known; empty when they are.
+	// unknown says why the configurations are unknown; empty if they are known.
 	unknown string
 
-	// served is true when the hub serves ManagedProxyConfigurations.
+	// served is true if the hub serves ManagedProxyConfigurations.
 	served         bool
 	configurations []configuration
 
@@ -25,13 +25,13 @@ type proxyFacts struct {
 	secret     found[corev1.Secret]
 	remembered found[corev1.ConfigMap]
 
-	// gateOn is true while cluster-proxy writes the entries itself. gateProblem says
-	// that, or why it cannot be told; it is empty when the gate is off.
+	// gateOn is true while cluster-proxy writes the entries itself. gateProblem says that,
+	// or why it is unknown; it is empty if the gate is off.
 	gateOn      bool
 	gateProblem string
 }
 
-// configuration is what is read of a ManagedProxyConfiguration.
+// configuration is the part of a ManagedProxyConfiguration that is read.
 type configuration struct {
 	name       string
 	namespace  string // of its proxy servers
@@ -40,34 +40,33 @@ type configuration struct {
 
 // endpoint is cluster-proxy's user server, which all clusters share.
 type endpoint struct {
-	// known is false when entries should stay as they are.
+	// known is false if entries should stay as they are.
 	known bool
 
-	// server is the URL that a cluster's name completes; empty when there is no
-	// usable user server.
+	// server is the URL that a cluster's name completes; empty if there is no usable user
+	// server.
 	server string
 	ca     []byte
 
-	// yield is true while cluster-proxy writes the entries itself, or may. Then none
-	// of them is touched, whatever else is known.
+	// yield is true while cluster-proxy writes the entries itself, or may. Then none of
+	// them is touched, whatever else is known.
 	yield bool
 
-	// problem says, as part of a sentence, why there is no server or why nothing is
-	// known.
+	// problem says, as part of a sentence, why there is no server or why nothing is known.
 	problem string
 }
 
 // rotation is what else follows from the user server's certificates.
 type rotation struct {
-	// remember is the published bundle if it must be remembered; else nil.
+	// remember is the published bundle if it must be stored; otherwise nil.
 	remember []byte
 
 	// until is when the first of the published certificates expires; zero for never.
 	until time.Time
 }
 
-// desiredEndpoint decides whether and how clusters are reached through
-// cluster-proxy. What is known to be missing counts before what is unknown.
+// desiredEndpoint decides whether and how clusters are reached through cluster-proxy. What
+// is known to be missing takes precedence over what is unknown.
 func desiredEndpoint(o ClusterProxyOptions, facts proxyFacts, now time.Time) (endpoint, rotation) {
 	if e, done := checkConfiguration(o, facts); done {
 		return e, rotation{}
@@ -101,8 +100,8 @@ func desiredEndpoint(o ClusterProxyOptions, facts proxyFacts, now time.Time) (en
 	return result, plan
 }
 
-// checkConfiguration decides whether cluster-proxy writes the entries itself, and
-// whether the ManagedProxyConfigurations rule out a user server.
+// checkConfiguration decides whether cluster-proxy writes the entries itself, and whether
+// the ManagedProxyConfigurations rule out a user server.
 func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool) {
 	none := func(format string, args ...any) (endpoint, bool) {
 		return endpoint{known: true, problem: fmt.Sprintf(format, args...)}, true
@@ -110,7 +109,7 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 	if facts.gateOn {
 		return endpoint{yield: true, problem: facts.gateProblem}, true
 	}
-	// Without a configuration cluster-proxy writes nothing, whatever its gates say.
+	// Without a configuration cluster-proxy writes nothing, whatever its gates.
 	if facts.unknown == "" && !facts.served {
 		return none("the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it")
 	}
@@ -143,7 +142,7 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		o.Configuration, strings.Join(others, ", "))
 }
 
-// unknownEndpoint says that an object is not known, if there is a reason why.
+// unknownEndpoint says that an object is unknown, if there is a reason.
 func unknownEndpoint(kind, namespace, name, why string) endpoint {
 	if why == "" {
 		return endpoint{}
@@ -163,8 +162,8 @@ func firstUnknown(list ...endpoint) endpoint {
 	return endpoint{}
 }
 
-// serviceURL is how a pod on the hub reaches the user server. Its certificate and
-// every guide use this name.
+// serviceURL returns the address at which a pod on the hub reaches the user server. Its
+// certificate and every guide use this name.
 func serviceURL(namespace string, service found[corev1.Service]) (server, problem string) {
 	name := namespace + "/" + userServerService
 	switch {
@@ -180,7 +179,7 @@ func serviceURL(namespace string, service found[corev1.Service]) (server, proble
 	return fmt.Sprintf("https://%s.%s:%d", userServerService, namespace, port), ""
 }
 
-// httpsPort is the port named https, or the only one.
+// httpsPort returns the port named https, or the only one.
 func httpsPort(ports []corev1.ServicePort) int32 {
 	for _, port := range ports {
 		if port.Name == "https" {

@@ -1,5 +1,5 @@
-// Package access decides how clusters are reached: which access providers their
-// profiles should have.
+// Package access decides how clusters are reached: which access providers their profiles
+// should have.
 //
 // # The providers
 //
@@ -12,46 +12,44 @@
 //     that the administrator names in ConfigMaps labelled contract.LabelDirectAccess
 //     in the manager's namespace.
 //
-// Both derive from objects of the hub's administrator alone, with one exception: an
-// entry of such a ConfigMap may refer to ManagedCluster.spec, which a klusterlet
-// may write.
+// Both derive only from objects of the hub's administrator, with one exception: an entry of
+// such a ConfigMap may refer to ManagedCluster.spec, which a klusterlet may write.
 //
 // # Certificates
 //
-// The issuer of the user server's certificate is published, so that a renewed
-// certificate changes nothing. After a change of the issuer both are published
-// until the old one expires. What was published is remembered in the ConfigMap
-// contract.AccessStateName in the manager's namespace (state.go). It is never read
-// back from profiles, which consumers may be able to write.
+// The issuer of the user server's certificate is published, so that a renewed certificate
+// changes nothing. After a change of the issuer both are published until the old one
+// expires. The published certificates are stored in the ConfigMap contract.AccessStateName
+// in the manager's namespace (state.go). They are never read back from profiles, which
+// consumers may be able to write.
 //
-// # What is not known
+// # Unknown and absent
 //
-// Unknown is not absent: while something cannot be read, entries stay as they
-// are. A hub that does not serve ManagedProxyConfigurations is known not to have
-// cluster-proxy. While cluster-proxy's own feature gate for access providers is
-// on, its entries belong to it.
+// Unknown is not absent: while something cannot be read, entries stay as they are. A hub
+// that does not serve ManagedProxyConfigurations certainly has no cluster-proxy. While
+// cluster-proxy's own feature gate for access providers is on, its entries belong to it.
 //
-// Absent is what has been gone for kube.AbsenceCounts: consumers forget a cluster
-// whose entry is gone even for a moment, and a Secret, a Service, a configuration,
-// its API or an addon may just be replaced. The last state counts until then; at the
-// start there is none, and what is missing is unknown for as long. A change counts at
-// once, and so does what the administrator's ConfigMaps say.
+// An object counts as absent once it has been missing for kube.AbsenceCounts: consumers
+// forget a cluster whose entry is missing even for a moment, and a Secret, a Service, a
+// configuration, its API or an addon may just be replaced. The last state counts until
+// then; at the start there is none, and a missing object is unknown for that time. A change
+// counts at once, and so do the administrator's ConfigMaps.
 //
 // # How it works
 //
-// The Resolver is a controller with a single request: it observes what all clusters
-// share, resolves that into a snapshot (resolve), and announces what changed. Of
-// combines the snapshot with what is one cluster's own (decide), and Merge applies
-// the decision to a profile's list. Profiles are written by package inventory; the
-// Resolver writes only its ConfigMap, when the CA changes.
+// The Resolver is a controller with a single request: it observes what all clusters share,
+// resolves that into a snapshot (resolve), and announces changes. Of combines the snapshot
+// with one cluster's own facts (decide), and Merge applies the decision to a profile's
+// list. Package inventory writes the profiles; the Resolver writes only its ConfigMap, when
+// the CA changes.
 //
 // Files named decide*.go and desired*.go are pure.
 //
-// Everything is read through followers, not the manager's cache: rights in
-// cluster-proxy's namespace may be missing, and nobody must wait for those.
+// Everything is read through followers, not the manager's cache: rights in cluster-proxy's
+// namespace may be missing, and nothing must wait for them.
 //
-// Requeue: when a published certificate expires, when an absence counts, and after a
-// failed write at doubling intervals up to a minute.
+// Requeue: when a published certificate expires, when an absence counts, and after a failed
+// write at doubling intervals up to a minute.
 //
 // # RBAC
 //
@@ -60,7 +58,7 @@
 //	apiextensions.k8s.io                customresourcedefinitions    list, watch
 //	cluster.open-cluster-management.io  managedclusters              list, watch  (if an entry refers to one)
 //
-// in cluster-proxy's namespace, each of one name:
+// in cluster-proxy's namespace, each for one name:
 //
 //	(core)  services, secrets  list, watch
 //

@@ -27,40 +27,40 @@ var (
 		Group: "addon.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedClusterAddOn",
 	}
 
-	// configurationKind is read without its Go type, whose module requires
-	// everything that cluster-proxy is made of.
+	// configurationKind is read without its Go type, whose module requires all of
+	// cluster-proxy's dependencies.
 	configurationKind = schema.GroupVersionKind{
 		Group: "proxy.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedProxyConfiguration",
 	}
 )
 
-// listener is told what changed. None of its functions may block.
+// listener is notified of changes. None of its functions may block.
 type listener struct {
-	shared  func()               // something that all clusters share
-	addon   func(cluster string) // that a cluster has cluster-proxy
-	cluster func(cluster string) // how a ManagedCluster says that it is reached
+	shared  func()               // the shared state
+	addon   func(cluster string) // a cluster that got cluster-proxy
+	cluster func(cluster string) // a ManagedCluster with another API server
 }
 
-// observer follows everything that access providers are made of. Start runs it
-// until the context ends; until then all is unknown.
+// observer follows the sources of access providers. Start runs it until the context ends;
+// until it starts, everything is unknown.
 type observer struct {
 	opts     Options
 	client   client.WithWatch
 	listener listener
 
-	// These run all the time; nil where they are not configured.
+	// These run all the time; nil if they are not configured.
 	crds, services, secrets, states, addons, direct *kube.Follower
 
-	proxied *proxied // what the addons say
+	proxied *proxied // the clusters with cluster-proxy's addon
 
-	// configurations runs while the CRD of configurationUID exists. Only the
-	// reconciler uses these.
+	// configurations runs while the CRD with configurationUID exists. Only the reconciler
+	// uses both.
 	configurations     *kube.Follower
 	configurationUID   types.UID
 	stopConfigurations context.CancelFunc
 
 	mu sync.Mutex
-	// clusters runs once an entry wants what the ManagedCluster says.
+	// clusters runs once an entry refers to a ManagedCluster.
 	clusters *kube.Follower
 	// ctx is that of Start, for followers that start later; nil before and after.
 	ctx     context.Context
@@ -130,7 +130,8 @@ func (o *observer) followAddons() *kube.Follower {
 		for _, addon := range addons.Objects() {
 			if isThere(addon) {
 				o.proxied.came(addon.GetNamespace())
-				// It may have gone meanwhile, and have been said to before it came.
+				// It may have been deleted meanwhile, and its deletion announced before its
+				// arrival.
 				if !isThere(addons.Get(client.ObjectKeyFromObject(addon).String())) {
 					o.proxied.went(addon.GetNamespace(), o.opts.Clock.Now())
 				}
@@ -173,13 +174,13 @@ func (o *observer) run(f *kube.Follower) (stop context.CancelFunc) {
 	return stop
 }
 
-// steady are the followers that run all the time.
+// steady returns the followers that run all the time.
 func (o *observer) steady() []*kube.Follower {
 	return []*kube.Follower{o.crds, o.services, o.secrets, o.states, o.addons, o.direct}
 }
 
-// observe returns what is known of the objects that concern all clusters. It
-// begins to follow the kinds that turn out to be needed.
+// observe returns the facts about the objects that concern all clusters. It starts to
+// follow the kinds that turn out to be needed.
 func (o *observer) observe() sharedFacts {
 	o.followConfigurations()
 	facts := sharedFacts{
@@ -226,8 +227,8 @@ func (o *observer) followConfigurations() {
 	}
 }
 
-// followClusters follows ManagedClusters once an entry wants what they say, and
-// reports whether it has only just begun.
+// followClusters follows ManagedClusters once an entry refers to one, and reports whether
+// it has only just started.
 func (o *observer) followClusters(entries map[string]directEntry) bool {
 	uses := func(e directEntry) bool { return e.fromManagedCluster }
 	if o.clusters != nil || !slices.ContainsFunc(slices.Collect(maps.Values(entries)), uses) {
@@ -270,11 +271,11 @@ func (o *observer) proxyFacts() proxyFacts {
 
 func (o *observer) stateKey() string { return o.opts.Namespace + "/" + contract.AccessStateName }
 
-// stateObject is the state's ConfigMap, even if it is being deleted; nil if there
-// is none.
+// stateObject returns the state's ConfigMap, even if it is being deleted; nil if there is
+// none.
 func (o *observer) stateObject() client.Object { return o.states.Get(o.stateKey()) }
 
-// clusterFacts reads what is one cluster's alone.
+// clusterFacts reads one cluster's own facts.
 func (o *observer) clusterFacts(cluster string, shared *snapshot) clusterFacts {
 	facts := clusterFacts{
 		name:           cluster,
@@ -310,8 +311,8 @@ func (o *observer) clientConfigs(cluster string) found[[]clusterv1.ClientConfig]
 	return result
 }
 
-// addonChanged announces clusters that got cluster-proxy. That one lost it is
-// announced when it counts.
+// addonChanged announces clusters that got cluster-proxy. The loss of it is announced when
+// it counts.
 func (o *observer) addonChanged(before, after client.Object) {
 	cluster := either(before, after).GetNamespace()
 	switch {
@@ -326,7 +327,7 @@ func (o *observer) addonChanged(before, after client.Object) {
 	}
 }
 
-// isThere reports whether there is an object that is not being deleted.
+// isThere reports whether an object exists and is not being deleted.
 func isThere(obj client.Object) bool { return obj != nil && obj.GetDeletionTimestamp() == nil }
 
 // clusterChanged announces clusters whose ManagedCluster names another API server.
@@ -349,7 +350,7 @@ func either(before, after client.Object) client.Object {
 	return before
 }
 
-// findObject is what a follower knows of one object, as T. An object that is being
+// findObject returns what a follower knows about one object, as T. An object that is being
 // deleted counts as absent.
 func findObject[T any](f *kube.Follower, key string) found[T] {
 	result := found[T]{unknown: f.Unknown()}

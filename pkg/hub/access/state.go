@@ -14,15 +14,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// state is the ConfigMap that remembers what was published of cluster-proxy's CA.
-// A nil state remembers nothing.
+// state is the ConfigMap that stores which CA certificates of cluster-proxy were published.
+// A nil state stores nothing.
 type state struct {
 	client client.Client
 	key    types.NamespacedName
 	entry  string // the ConfigMap's one entry
 
 	expectations *kube.Expectations
-	written      *corev1.ConfigMap // what this process wrote last
+	written      *corev1.ConfigMap // the last write of this process
 }
 
 func newState(c client.Client, namespace, entry string) *state {
@@ -32,8 +32,8 @@ func newState(c client.Client, namespace, entry string) *state {
 	}
 }
 
-// latest returns what this process wrote last until the follower has seen it, so
-// that a CA published just now is not forgotten when another one comes.
+// latest returns the last write of this process until the follower has seen it, so that a
+// CA published just now is not forgotten when another one arrives.
 func (s *state) latest(followed found[corev1.ConfigMap], now time.Time) found[corev1.ConfigMap] {
 	if s == nil {
 		return followed
@@ -48,9 +48,8 @@ func (s *state) latest(followed found[corev1.ConfigMap], now time.Time) found[co
 	return followed
 }
 
-// remember writes the bundle; nil leaves the state as it is. Until current, the
-// ConfigMap as the follower has it, catches up with the last write, it returns how
-// long that is waited for instead.
+// remember stores the bundle; nil leaves the state as it is. If current, the follower's
+// ConfigMap, has not caught up with the last write, it returns how long to wait instead.
 func (s *state) remember(
 	ctx context.Context, current client.Object, bundle []byte, now time.Time,
 ) (time.Duration, error) {

@@ -9,10 +9,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// trim keeps of every followed object only what is read. Of the user server's
-// Secret these are its certificates: the private key stays in memory no longer
-// than it takes to decode the API server's answer. Annotations in particular must
-// go: one of kubectl's repeats what was applied, including a Secret's data.
+// trim keeps only the fields of followed objects that are read. Of the user server's Secret
+// these are its certificates: the private key stays in memory no longer than it takes to
+// decode the API server's response. Annotations in particular are dropped: one of kubectl's
+// repeats the applied object, including a Secret's data.
 func trim(in any) (any, error) {
 	switch obj := in.(type) {
 	case *corev1.Secret:

@@ -19,15 +19,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 )
 
-// ControllerName is the name of the controller that stops waiting for spokes that do
-// not come back, or do not get cleaned up.
+// ControllerName is the name of the controller that stops waiting for spokes that do not
+// come back, or are not cleaned up.
 const ControllerName = "hub.cleanup-timeout"
 
 // Add adds addon-framework, which runs on the elected leader, and the controllers
 // hub.csr-approval and hub.cleanup-timeout. The manager's cache must be configured by
-// CacheOptions and hold the deletion times of the ManagedClusterAddOns and
-// ManagedClusters, and the ManagedClusters' spec.hubAcceptsClient and condition
-// Available. The condition returned is ConfigurationApplied.
+// CacheOptions and hold the deletion times of the ManagedClusterAddOns and ManagedClusters,
+// and the ManagedClusters' spec.hubAcceptsClient and condition Available. The returned
+// source is that of the condition ConfigurationApplied.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
 	outcomes := newOutcomes(mgr.GetCache())
 	err := mgr.Add(&framework{

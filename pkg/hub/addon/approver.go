@@ -34,16 +34,15 @@ const (
 	// certificate requests.
 	ApproverName = "hub.csr-approval"
 
-	// A failed approval is tried again after firstApprovalRetry, and later at
-	// growing intervals of at most lastApprovalRetry: an agent without a certificate
-	// publishes nothing.
+	// A failed approval is retried after firstApprovalRetry, and later at growing intervals
+	// of at most lastApprovalRetry: an agent without a certificate cannot report.
 	firstApprovalRetry = 50 * time.Millisecond
 	lastApprovalRetry  = time.Minute
 )
 
-// CacheOptions says what the manager's cache needs to hold of this addon's
-// ManagedClusterAddOns, which addon-framework reads from it, and which certificate
-// requests: those of this addon that ask for the one signer whose requests are approved.
+// CacheOptions returns which of this addon's ManagedClusterAddOns, which addon-framework
+// reads from the manager's cache, and which certificate requests that cache must hold: this
+// addon's requests for the one signer whose requests are approved.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&addonv1beta1.ManagedClusterAddOn{}: {
@@ -59,7 +58,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimRequest keeps what the judgement reads, and of decided requests only the
+// trimRequest keeps the fields that the judgement reads, and of decided requests only the
 // decision. The metadata stays, because the approval writes it back.
 func trimRequest(obj any) (any, error) {
 	request, ok := obj.(*certificatesv1.CertificateSigningRequest)
@@ -104,15 +103,14 @@ func addApprover(ctx context.Context, mgr manager.Manager) error {
 // CertificateSigningRequests.
 //
 // addon-framework has an approver, too, which is not used: it marks the request in its
-// cache as approved before it writes the approval, and if that write fails it never
-// tries again.
+// cache as approved before it writes the approval, and never retries a failed write.
 type Approver struct {
 	Client client.Client
 }
 
 var _ reconcile.Reconciler = &Approver{}
 
-// Reconcile approves one request, if it is pending and nothing speaks against it.
+// Reconcile approves one request if it is pending and there is no objection.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	request, err := kube.Get(ctx, a.Client, req.NamespacedName, &certificatesv1.CertificateSigningRequest{})
 	if err != nil || request == nil || isDecided(request) {

@@ -13,16 +13,16 @@ import (
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
 )
 
-// keptConfigurations is how many judgements of configurations are kept.
+// keptConfigurations is how many judged configurations are kept.
 const keptConfigurations = 1024
 
-// indexAddonByConfiguration is the index of ManagedClusterAddOns that leads from a
-// configuration to the addons that are to have it.
+// indexAddonByConfiguration is the index of ManagedClusterAddOns by the configurations that
+// they should have.
 const indexAddonByConfiguration = "addonByConfiguration"
 
-// configurations reads configurations of one kind from an informer, and judges each
-// content of one once. The content is what the API server returns: defaults of the API may
-// change it without a new generation.
+// configurations reads configurations of one kind from an informer, and judges each content
+// once. The content is what the API server returns: the API's defaults may change it
+// without a new generation.
 type configurations struct {
 	kind      kind
 	indexer   toolscache.Store
@@ -51,7 +51,7 @@ func newRevisions(indexer toolscache.Store, synced toolscache.InformerSynced) *c
 	}
 }
 
-// finder returns find, or nil as long as it may miss configurations that exist.
+// finder returns find, or nil as long as it may miss existing configurations.
 func (c *configurations) finder() func(addonv1beta1.ConfigReferent) *configuration {
 	if c.synced != nil && !c.synced() {
 		return nil
@@ -69,7 +69,7 @@ func (c *configurations) find(name addonv1beta1.ConfigReferent) *configuration {
 	return c.judge(config)
 }
 
-// newest returns the configuration without a mistake that was created last, or nil.
+// newest returns the most recently created configuration without a mistake, or nil.
 func (c *configurations) newest() *configuration {
 	var (
 		newest *configuration
@@ -121,7 +121,7 @@ func malformed(err error) *configuration {
 	return judged
 }
 
-// trimConfiguration keeps of a configuration what identifies it, and its spec.
+// trimConfiguration keeps a configuration's identity and spec.
 func trimConfiguration(obj any) (any, error) {
 	config, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -141,10 +141,10 @@ func trimConfiguration(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// indexOwnConfigurations leads from a configuration to the addons that name it
-// themselves. Of these addon-framework must write the hash of the configuration into the
-// status. To others it would write only the generation, which nobody reads, at a write
-// per cluster and edit.
+// indexOwnConfigurations maps configurations to the addons that name them themselves. For
+// these, addon-framework must write the hash of the configuration into the status. For
+// others it would write only the generation, which nobody reads, with a write per cluster
+// and edit.
 func indexOwnConfigurations(obj any) ([]string, error) {
 	if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); !ok || !hasOwnConfiguration(addon) {
 		return nil, nil
@@ -152,8 +152,8 @@ func indexOwnConfigurations(obj any) ([]string, error) {
 	return index.IndexAddonByConfig(obj)
 }
 
-// ownConfigured gives the framework an informer of the addons that name a configuration
-// themselves.
+// ownConfigured provides the framework with an informer of the addons that name a
+// configuration themselves.
 type ownConfigured struct {
 	addoninformers.ManagedClusterAddOnInformer
 }
@@ -167,7 +167,7 @@ type ownConfiguredInformer struct {
 	toolscache.SharedIndexInformer
 }
 
-// AddEventHandler adds a handler that learns only of addons that name a configuration.
+// AddEventHandler adds a handler that receives only addons that name a configuration.
 func (i ownConfiguredInformer) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -180,9 +180,9 @@ func (i ownConfiguredInformer) AddEventHandler(
 	})
 }
 
-// onConfigurations enqueues the addons that a changed configuration matters to. When one
-// is edited, these are only those that are to have the new content already; the others
-// learn from Open Cluster Management when their turn comes.
+// onConfigurations enqueues the addons that a changed configuration concerns. After an
+// edit, these are only those that should have the new content already; Open Cluster
+// Management updates the others when their turn comes.
 func (c *configurations) onConfigurations(
 	addons toolscache.Indexer, queues ...workqueue.TypedRateLimitingInterface[string],
 ) toolscache.ResourceEventHandler {
@@ -190,7 +190,7 @@ func (c *configurations) onConfigurations(
 		key := c.kind.key(keyOf(config))
 		found, err := addons.ByIndex(indexAddonByConfiguration, key)
 		if err != nil {
-			return // there is no such index: a mistake that every test would meet
+			return // there is no such index: a mistake that every test would reveal
 		}
 		for _, obj := range found {
 			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)

@@ -32,7 +32,7 @@ import (
 const unwritten = 2 * time.Second
 
 // rollout is a hub on which the framework runs. The test plays Open Cluster Management,
-// which tells each cluster which configuration counts.
+// which chooses each cluster's configuration.
 type rollout struct {
 	*world
 	outcomes   *outcomes
@@ -47,8 +47,8 @@ func (r *rollout) in(t *testing.T) *rollout {
 	return &inner
 }
 
-// join creates a cluster with the addon, which Open Cluster Management has not looked
-// at yet.
+// join creates a cluster with the addon, for which Open Cluster Management has not chosen a
+// configuration yet.
 func (r *rollout) join(change ...func(*addonv1beta1.ManagedClusterAddOn)) *addonv1beta1.ManagedClusterAddOn {
 	r.T.Helper()
 	addon := ocmtest.Addon(r.Namespace("cluster", nil))
@@ -75,8 +75,8 @@ func (r *rollout) names(name string) func(*addonv1beta1.ManagedClusterAddOn) {
 	}
 }
 
-// isRegistered returns "" as long as nothing is done about a cluster: its agent would
-// be registered in a namespace that may be the wrong one.
+// isRegistered returns "" as long as a cluster is left alone: its agent would be registered
+// in a namespace that may be the wrong one.
 func (r *rollout) isRegistered(addon *addonv1beta1.ManagedClusterAddOn) string {
 	r.T.Helper()
 	r.MustGet(addon)
@@ -108,8 +108,8 @@ func (r *rollout) config(name, text string) {
 	apitest.Must(r.T, r.Update(r.T.Context(), config))
 }
 
-// desired is the reference to the present content of a configuration; its hash is empty
-// if there is none.
+// desired returns the reference to the present content of a configuration; its hash is
+// empty if there is none.
 func (r *rollout) desired(name string) addonv1beta1.ConfigReference {
 	r.T.Helper()
 	desired := &addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Namespace: r.configs, Name: name}}
@@ -126,7 +126,7 @@ func (r *rollout) desired(name string) addonv1beta1.ConfigReference {
 	return addonv1beta1.ConfigReference{ConfigGroupResource: deploymentConfigs, DesiredConfig: desired}
 }
 
-// refer has a cluster's turn come: it is to have the present content of these.
+// refer makes it a cluster's turn to get the present content of these configurations.
 func (r *rollout) refer(addon *addonv1beta1.ManagedClusterAddOn, configs ...string) {
 	r.T.Helper()
 	var references []addonv1beta1.ConfigReference
@@ -172,7 +172,7 @@ func inWork[T any](r *rollout, work *workv1.ManifestWork, kind string) *T {
 	return nil
 }
 
-// runs waits until the agent of a cluster is to run in a zone.
+// runs waits until the agent of a cluster is configured to run in a zone.
 func (r *rollout) runs(addon *addonv1beta1.ManagedClusterAddOn, zone string) {
 	r.T.Helper()
 	r.Eventually("the agent runs in zone "+zone, func() string {
@@ -213,8 +213,8 @@ func (r *rollout) says(addon *addonv1beta1.ManagedClusterAddOn, reason string, t
 	})
 }
 
-// wrote waits until nothing more is written, and compares what the framework wrote about
-// these clusters, or all, with what is listed.
+// wrote waits until nothing more is written, and compares the framework's writes about
+// these clusters, or all, with the expected ones.
 func (r *rollout) wrote(want ...string) {
 	r.T.Helper()
 	r.Eventually("all is written", func() string {
@@ -232,7 +232,7 @@ func (r *rollout) wrote(want ...string) {
 
 const zoneA, zoneB = "nodePlacement: {nodeSelector: {zone: a}}", "nodePlacement: {nodeSelector: {zone: b}}"
 
-// TestConfigurations runs on one hub, one story after the other. Each has clusters and
+// TestConfigurations runs one story after the other on one hub. Each has clusters and
 // configurations of its own.
 func TestConfigurations(t *testing.T) {
 	w := newWorld(t)
@@ -303,7 +303,8 @@ func clustersOwn(r *rollout) {
 	r.runsAnywhere(other)
 }
 
-// An edit of what clusters share reaches each when its turn comes, with one write.
+// An edit of a shared configuration reaches each cluster when its turn comes, with one
+// write.
 func shared(r *rollout) {
 	r.config("shared", zoneA)
 	first, second, other := r.join(), r.join(), r.join()
@@ -323,7 +324,7 @@ func shared(r *rollout) {
 	r.wrote("PATCH manifestworks")
 	r.runs(second, "a")
 
-	// What happens to a cluster meanwhile changes nothing, either.
+	// Other changes of a cluster meanwhile write nothing, either.
 	apitest.Edit(r, second, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
 	r.wrote()
 	r.refer(second, "shared")
@@ -332,7 +333,7 @@ func shared(r *rollout) {
 	r.runsAnywhere(other)
 }
 
-// What is wrong changes nothing, says what it is, and is applied once it is right.
+// A mistake changes nothing, is reported, and its correction is applied.
 func wrong(r *rollout) {
 	r.config("shared", zoneA)
 	addon, other := r.join(), r.join()
@@ -364,7 +365,7 @@ func wrong(r *rollout) {
 	r.runs(addon, "b")
 	r.says(addon, "Applied")
 
-	// A cluster on which nothing is installed yet gets nothing, and says why.
+	// A cluster on which nothing is installed yet gets nothing, and the condition says why.
 	r.config("wrong", "proxyConfig: {httpsProxy: 'http://'}")
 	fresh := r.join(r.names("wrong"))
 	r.refer(fresh, "wrong")
@@ -386,7 +387,7 @@ func wrong(r *rollout) {
 }
 
 // A configuration that is deleted although a cluster refers to it changes nothing, and
-// nothing is written for all these clusters at once: it may be replaced.
+// causes no burst of writes for all these clusters: it may be replaced.
 func missing(r *rollout) {
 	r.config("shared", zoneA)
 	addon := r.join()
@@ -416,8 +417,8 @@ func missing(r *rollout) {
 	r.says(addon, "Applied")
 }
 
-// As long as the manager has not seen the content that a cluster is to have, nothing says
-// that the cluster has it.
+// As long as the manager has not seen the content that a cluster should have, nothing
+// claims that the cluster has it.
 func unseen(r *rollout) {
 	r.config("shared", zoneA)
 	addon := r.join()
@@ -540,8 +541,8 @@ func refusingSpoke(r *rollout) {
 	})
 }
 
-// removedWithout: an addon goes although its configuration is wrong or missing, and its spoke
-// is cleaned up by a Job with what the agent has.
+// removedWithout: an addon is removed although its configuration is wrong or missing, and a
+// Job with the agent's settings cleans up its spoke.
 func removedWithout(r *rollout) {
 	r.config("shared", "{"+zoneA+", registries: [{source: example.com, mirror: mirror.example.com}]}")
 	addon := r.join()

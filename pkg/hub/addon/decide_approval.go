@@ -29,7 +29,7 @@ const (
 	// server, which names the requester in an annotation.
 	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 
-	// agentDNSName is in the requests that the klusterlet creates for this addon (OCM,
+	// agentDNSName is part of the requests that the klusterlet creates for this addon (OCM,
 	// pkg/registration/register/csr).
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
 )
@@ -57,8 +57,8 @@ func approved(request *certificatesv1.CertificateSigningRequest) *certificatesv1
 }
 
 // judge returns why the request must not be approved, or nil. It checks everything that
-// would be signed. The labels by which the request was found prove nothing, because
-// anyone may set them.
+// would be signed. The labels by which the request was found prove nothing, because anyone
+// may set them.
 func judge(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 	csr *certificatesv1.CertificateSigningRequest,

@@ -9,11 +9,10 @@ import (
 )
 
 // decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
-// Management has not given the cluster one, what is there stays: its turn may not have
-// come, whatever the condition Configured says, which follows a change of the definition
-// only after a while.
+// Management has not assigned one, the spoke stays as it is: its turn may not have come,
+// whatever the condition Configured says, which lags behind changes of the definition.
 //
-// Without any AgentRevision, the manager's flags count, if it has any.
+// Without any AgentRevision, the manager's flags apply, if there are any.
 func decideRevision(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration, hasFlags bool,
@@ -36,15 +35,15 @@ func decideRevision(
 		"ClusterManagementAddOn %s names no AgentRevision among its defaultConfigs", definition.Name)
 }
 
-// common are the values of all clusters without a configuration of their own.
+// common holds the values of all clusters without a configuration of their own.
 type common struct {
 	Values
 
-	// namespaceFrom says where the install namespace is from.
+	// namespaceFrom says where the install namespace comes from.
 	namespaceFrom string
 }
 
-// commonValues are those of an AgentRevision, or without one those of the manager's
+// commonValues returns those of an AgentRevision or, without one, those of the manager's
 // flags.
 func commonValues(revision choice, flags Values) common {
 	if revision.configuration == nil {

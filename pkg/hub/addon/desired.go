@@ -28,7 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Values are what the manifests of two spokes, or of two addon versions, differ in.
+// Values are the differences between the manifests of two spokes, or of two addon versions.
 type Values struct {
 	// Manifests is the revision of the manifests, empty for the present one.
 	Manifests string
@@ -43,11 +43,11 @@ type Values struct {
 	// InstallNamespace is the agent's namespace on the spoke.
 	InstallNamespace string
 
-	// Hosted: the agent runs on another cluster than the one that it works on.
+	// Hosted makes the agent run on another cluster than the one it works for.
 	Hosted bool
 
-	// Image and PullPolicy are the agent's and the clean-up Job's, and PullSecrets the
-	// names of Secrets with which the image is pulled.
+	// Image and PullPolicy are those of the agent and the clean-up Job, and PullSecrets the
+	// names of the image's pull Secrets.
 	Image       string
 	PullPolicy  string
 	PullSecrets []string
@@ -58,8 +58,7 @@ type Values struct {
 	// LogLevel is the agent's log verbosity.
 	LogLevel int
 
-	// NodeSelector and Tolerations say on which nodes the agent and the clean-up Job
-	// run.
+	// NodeSelector and Tolerations choose the nodes of the agent and the clean-up Job.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 
@@ -68,11 +67,11 @@ type Values struct {
 	AgentResources   *corev1.ResourceRequirements
 	CleanupResources *corev1.ResourceRequirements
 
-	// Proxy is how the agent reaches the hub.
+	// Proxy says how the agent reaches the hub.
 	Proxy Proxy
 }
 
-// with returns the values as a configuration changes them.
+// with returns the values with a configuration's changes.
 func (v Values) with(o overrides) Values {
 	v.InstallNamespace = cmp.Or(o.installNamespace, v.InstallNamespace)
 	v.Image = mirrored(v.Image, o.registries)
@@ -90,7 +89,7 @@ func (v Values) of(cluster, addonUID string) Values {
 	return v
 }
 
-// templates are those of all revisions of the manifests.
+// templates holds those of all manifest revisions.
 type templates map[string]template
 
 func newTemplates() (templates, error) {
@@ -107,8 +106,8 @@ func newTemplates() (templates, error) {
 
 func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, manifests.Revision)] }
 
-// known is the template of a revision. That of a later manager, which is on the spoke after
-// a rollback, is not known: the present one takes its place.
+// known returns the template of a revision. A later manager's, which is on the spoke after
+// a rollback, is unknown: the present one replaces it.
 func (t templates) known(v Values) template {
 	if known, ok := t[v.Manifests]; ok {
 		return known
@@ -116,7 +115,7 @@ func (t templates) known(v Values) template {
 	return t[manifests.Revision]
 }
 
-// jobs are the clean-up Jobs of a revision.
+// jobs returns the clean-up Jobs of a revision.
 func (t templates) jobs(v Values) (template, error) {
 	jobs := t.known(v).jobs()
 	if len(jobs) == 0 {
@@ -170,8 +169,8 @@ func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
 	return rendered, nil
 }
 
-// fill sets the values in one object. An unexpected kind is an error, because it would
-// be shipped without a namespace.
+// fill sets the values in one object. An unexpected kind is an error, because it would be
+// deployed without a namespace.
 func (v Values) fill(object runtime.Object) error {
 	switch o := object.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -259,16 +258,16 @@ func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequireme
 	}
 }
 
-// The environment variables of a proxy. Go's HTTP client reads the first three, the
-// agent itself the last one.
+// The environment variables of a proxy. Go's HTTP client reads the first three, the agent
+// itself the last one.
 const (
 	variableHTTPProxy  = "HTTP_PROXY"
 	variableHTTPSProxy = "HTTPS_PROXY"
 	variableNoProxy    = "NO_PROXY"
 )
 
-// variables are the environment variables of a container. Kubernetes expands $(NAME) in
-// their values and makes one dollar sign of two, so each is doubled.
+// variables returns the environment variables of a container. Kubernetes expands $(NAME) in
+// their values and reduces two dollar signs to one, so each is doubled.
 func (p Proxy) variables() []corev1.EnvVar {
 	var variables []corev1.EnvVar
 	for _, variable := range []corev1.EnvVar{

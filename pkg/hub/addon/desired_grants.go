@@ -11,9 +11,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// desiredBinding gives the one user of the cluster's agent its rights in the cluster's
+// desiredBinding grants the one user of the cluster's agent its rights in the cluster's
 // namespace. A Role there would cost one more write for each cluster, and the API server
-// looks through all ClusterRoleBindings of the hub before it lets anybody write one.
+// searches all ClusterRoleBindings of the hub before it lets anybody write one.
 func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: grantMeta(addon),
@@ -29,13 +29,13 @@ func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rb
 // tokenDriver is the driver of a registration by token (OCM, pkg/registration/register/token).
 const tokenDriver = "token"
 
-// agentUser is the user as which the agent comes to the hub: the one whose certificates are
-// approved or, if the klusterlet registers addons by token, the ServiceAccount that OCM makes
-// in the cluster namespace.
+// agentUser returns the user name of the agent on the hub: the one whose certificates are
+// approved or, if the klusterlet registers addons by token, the ServiceAccount that OCM
+// creates in the cluster namespace.
 //
-// The spoke can patch the addon's status. It chooses the driver there, which is its choice
-// anyway: both users are its own. The subject that the status has, too, is never read. No
-// group is granted anything, because a token has none of the addon's.
+// The spoke can patch the addon's status and so choose the driver, which is its choice
+// anyway: both users are its own. The subject in the status is never read. No group is
+// granted anything, because a token has none of the addon's groups.
 func agentUser(cluster string, addon *addonv1beta1.ManagedClusterAddOn) string {
 	for _, registration := range addon.Status.Registrations {
 		if registration.KubeClient != nil && registration.KubeClient.Driver == tokenDriver {
@@ -64,8 +64,8 @@ func grantLabels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-// trimGrants returns a transform that keeps of RoleBindings one copy of the labels that
-// those of all clusters have.
+// trimGrants returns a transform that makes the RoleBindings of all clusters share one copy
+// of their labels.
 func trimGrants() func(any) (any, error) {
 	labels := grantLabels()
 	return func(obj any) (any, error) {

@@ -21,11 +21,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// deployed are the ManifestWorks with which an agent is deployed, in the form that
-// trimWork gives them. At most one of them is on a hosting cluster.
+// deployed holds the ManifestWorks with which an agent is deployed, as trimmed by trimWork.
+// At most one of them is on a hosting cluster.
 type deployed []*workv1.ManifestWork
 
-// host is the cluster on which the agent runs if that is not its own.
+// host returns the cluster on which the agent runs if that is not its own.
 func (d deployed) host() string {
 	if at := d.onHost(); at >= 0 {
 		return d[at].Namespace
@@ -45,8 +45,8 @@ func (d deployed) namespace() string {
 	return ""
 }
 
-// agent returns the agent's Deployment, or nil. That of a hosted agent is on its host: what
-// a cluster puts into its own ManifestWork says nothing about another one.
+// agent returns the agent's Deployment, or nil. That of a hosted agent is on its host: the
+// content of a cluster's own ManifestWork must not affect another cluster.
 func (d deployed) agent() *workv1.Manifest {
 	if at := d.onHost(); at >= 0 {
 		d = d[at : at+1]
@@ -63,9 +63,9 @@ func (d deployed) agent() *workv1.Manifest {
 	return nil
 }
 
-// carries reports whether the works were written for these configurations, hashes by
-// name. The framework notes in every work which ones the addon refers to by then, and
-// Open Cluster Management takes these for applied.
+// carries reports whether the works were written for these configurations, hashes by name.
+// The framework records in every work the configurations to which the addon refers at that
+// time, and Open Cluster Management considers these applied.
 func (d deployed) carries(hashes map[string]string) bool {
 	for _, work := range d {
 		var noted map[string]string
@@ -95,9 +95,9 @@ func (d deployed) refusedBySpoke() string {
 	return ""
 }
 
-// manifests returns what is on the spoke already, and the clean-up Job that goes with
-// it, never without one: the framework takes an addon without a Job for one that needs no
-// clean-up. There is nothing if there is no agent.
+// manifests returns the deployed manifests and the matching clean-up Job, but never the
+// former alone: the framework would conclude that an addon without a Job needs no clean-up.
+// It returns nothing if there is no agent.
 func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
 	agent := d.agent()
 	if agent == nil {
@@ -143,15 +143,15 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 	return held, nil
 }
 
-// expectedManifest is what may be held on one of two clusters.
+// expectedManifest identifies a manifest that may be held on one of two clusters.
 type expectedManifest struct {
 	gvk             schema.GroupVersionKind
 	namespace, name string
 	onHost          bool
 }
 
-// expectedOf is what a manifest is, or nothing that is expected if it is to go to another
-// cluster than the one whose ManifestWork it is in.
+// expectedOf identifies a manifest. For one that belongs on another cluster than its
+// ManifestWork's, the result is never expected.
 func expectedOf(object *unstructured.Unstructured, onHost bool) expectedManifest {
 	if hosted, sound := isHosted(object); !sound || hosted != onHost {
 		return expectedManifest{}
@@ -159,8 +159,8 @@ func expectedOf(object *unstructured.Unstructured, onHost bool) expectedManifest
 	return expectedManifest{object.GroupVersionKind(), object.GetNamespace(), object.GetName(), onHost}
 }
 
-// expected are the manifests of a hosted agent. Each of the two clusters may change its
-// ManifestWork, and what it changes must not reach the other one.
+// expected returns the manifests of a hosted agent. Each of the two clusters may change its
+// ManifestWork, and such changes must not reach the other one.
 func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 	if !v.Hosted {
 		return nil, nil
@@ -177,7 +177,7 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 	return all, nil
 }
 
-// jobs is the part of a template that runs when the addon is removed.
+// jobs returns the part of a template that runs when the addon is removed.
 func (t template) jobs() template {
 	return slices.DeleteFunc(slices.Clone(t), func(object runtime.Object) bool {
 		_, isJob := object.(*batchv1.Job)
@@ -185,8 +185,8 @@ func (t template) jobs() template {
 	})
 }
 
-// valuesOf returns the values with which an agent was deployed, as far as the clean-up
-// Job shares them.
+// valuesOf returns the values with which an agent was deployed, as far as the clean-up Job
+// shares them.
 func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	pod := agent.Spec.Template.Spec
 	if len(pod.Containers) == 0 {
@@ -213,18 +213,18 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	for _, argument := range container.Args {
 		if level, ok := strings.CutPrefix(argument, "-v="); ok {
-			values.LogLevel, _ = strconv.Atoi(level) // 0 if it is none
+			values.LogLevel, _ = strconv.Atoi(level) // 0 if it is not a number
 		}
 	}
 	return values, nil
 }
 
 // annotationCleanupResources is on the agent's Deployment if the clean-up Job has resources
-// of its own: in JSON, as they are in the Job, which is not there yet.
+// of its own: in JSON, as in the Job, which does not exist yet.
 const annotationCleanupResources = contract.KeyPrefix + "cleanup-resources"
 
-// noteCleanupResources notes the clean-up Job's resources, if they are not those in its
-// manifest, where cleanupResources finds them.
+// noteCleanupResources records the clean-up Job's resources, if they differ from those in
+// its manifest, for cleanupResources.
 func noteCleanupResources(agent *appsv1.Deployment, resources *corev1.ResourceRequirements) error {
 	if resources == nil {
 		return nil
@@ -237,8 +237,8 @@ func noteCleanupResources(agent *appsv1.Deployment, resources *corev1.ResourceRe
 	return nil
 }
 
-// cleanupResources returns what noteCleanupResources noted, or nil. A note that cannot be
-// read is ignored, because the removal of an addon must not wait for it.
+// cleanupResources returns what noteCleanupResources recorded, or nil. An unreadable record
+// is ignored, because the removal of an addon must not wait for it.
 func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
 	resources := &corev1.ResourceRequirements{}
 	if err := json.Unmarshal([]byte(agent.Annotations[annotationCleanupResources]), resources); err != nil {
@@ -247,13 +247,13 @@ func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
 	return resources
 }
 
-// revisionOf returns the revision of the manifests of which an agent's Deployment is part.
-// The first one is not noted in them.
+// revisionOf returns the manifest revision of an agent's Deployment. The first revision is
+// not recorded in it.
 func revisionOf(agent *appsv1.Deployment) string {
 	return cmp.Or(agent.Annotations[contract.AnnotationManifests], "1")
 }
 
-// variable returns the value of an environment variable of a proxy, as it was before
+// variable returns the value of a proxy's environment variable, as it was before
 // Proxy.variables.
 func variable(container corev1.Container, name string) string {
 	at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name })

@@ -15,10 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the present manifests come to into testdata")
 
-// What the manifests of a revision come to must not change once that was released: with the
-// next manager, all clusters of that revision would change at once. Who changes what is
-// released makes a new revision (package manifests), and gates what the code does by that;
-// the file of the revision before stays as it is.
+// The manifests of a released revision must not change: with the next manager, all clusters
+// of that revision would change at once. To change them, add a new revision (package
+// manifests), and make the code depend on it; the previous revision's file stays as it is.
 func TestManifestsOfARevisionStayAsTheyAre(t *testing.T) {
 	for _, revision := range []string{manifests.Previous, manifests.Revision} {
 		t.Run(revision, func(t *testing.T) {

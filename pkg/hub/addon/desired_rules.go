@@ -12,12 +12,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// availableRules make a ManifestWork available only when the agent in it is: else what
-// exists counts, and a rollout would go on with an image that cannot be pulled.
+// availableRules make a ManifestWork available only when its agent is: otherwise existence
+// would suffice, and a rollout would continue with an image that cannot be pulled.
 //
-// The work agent evaluates the rules of a new generation on what is there, before it
+// The work agent evaluates the rules of a new generation on the existing objects, before it
 // applies that generation. Without the content in the rules, the old agent would count as
-// the new one for a moment, which is all that a rollout needs to go on.
+// the new one for a moment, which is enough for a rollout to continue.
 func availableRules(agent *appsv1.Deployment) []workv1.ConditionRule {
 	const (
 		annotations = "object.metadata.annotations"
@@ -41,8 +41,8 @@ func availableRules(agent *appsv1.Deployment) []workv1.ConditionRule {
 	}}
 }
 
-// withRules adds the rules to the options of a ManifestWork with these manifests. If it
-// has no agent, nothing is added.
+// withRules adds the rules to the options of a ManifestWork with these manifests. Without
+// an agent, it adds nothing.
 func withRules(
 	options []workv1.ManifestConfigOption, manifests []workv1.Manifest,
 ) ([]workv1.ManifestConfigOption, error) {
@@ -59,8 +59,8 @@ func withRules(
 	return ruled, nil
 }
 
-// withoutRules is the reverse of withRules. Options without rules may be shared, and are not
-// written to.
+// withoutRules reverses withRules. Options without rules may be shared, and are not
+// modified.
 func withoutRules(options []workv1.ManifestConfigOption) []workv1.ManifestConfigOption {
 	for i := range options {
 		if options[i].ResourceIdentifier == agentDeployment(anyNamespace) && options[i].ConditionRules != nil {

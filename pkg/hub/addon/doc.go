@@ -2,34 +2,33 @@
 // each cluster's agent, approves its certificate, grants its rights on the hub, deploys
 // it to the spoke, reports its health, and makes sure that its removal completes.
 //
-// Most of this is done by controllers of addon-framework, which run on the elected
-// leader and call this package: desired.go says what the manifests are, render.go
-// renders each distinct one once, grants.go applies the rights (desired_grants.go), and
-// agent.go has the rest. informers.go and trim_work.go keep from the framework what it does
-// not need: of a ManifestWork all that it does not read, and every event that changes
-// nothing it reads.
+// Most of this is done by controllers of addon-framework, which run on the elected leader
+// and call this package: desired.go defines the manifests, render.go renders each distinct
+// one once, grants.go applies the rights (desired_grants.go), and agent.go does the rest.
+// informers.go and trim_work.go hide from the framework what it does not need: the parts of
+// a ManifestWork that it does not read, and every event that changes none of the others.
 //
-// What a cluster's agent is like says an AgentRevision, and where an AddOnDeploymentConfig
-// changes that, that one (kinds.go). Both are read in configurations.go. decide_revision.go
-// and decide_configuration.go say which ones count and what their values are, the judge_*.go
-// what is wrong with them. While one is refused, or OCM has not said yet which one counts,
-// the ManifestWork of the cluster stays; desired_held.go makes the clean-up Job from it.
-// outcomes.go tells hub.conditions what became of it. The same holds while the hub does not
-// serve AgentRevisions, which framework.go begins without.
+// An AgentRevision defines a cluster's agent, and an AddOnDeploymentConfig may change that
+// (kinds.go). Both are read in configurations.go. decide_revision.go and
+// decide_configuration.go decide which ones apply and with which values, the judge_*.go
+// find their mistakes. While one is refused, or OCM has not chosen one yet, the
+// ManifestWork of the cluster stays; desired_held.go makes the clean-up Job from it.
+// outcomes.go reports the outcome to hub.conditions. The same applies while the hub does
+// not serve AgentRevisions, without which framework.go can start.
 //
-// A rollout goes on when a ManifestWork is available. work_writer.go writes into each when
-// that is (desired_rules.go).
+// A rollout continues when a ManifestWork is available. work_writer.go writes into each
+// when it is (desired_rules.go).
 //
-// An agent may run on another cluster than its own (hosting.go). desired_hosting.go says
+// An agent may run on another cluster than its own (hosting.go). desired_hosting.go decides
 // which manifests go where, decide_hosting.go where an agent must not run.
 //
-// Certificate requests are approved by the controller hub.csr-approval (approver.go),
-// as decide_approval.go judges them.
+// The controller hub.csr-approval (approver.go) approves certificate requests, as
+// decide_approval.go judges them.
 //
 // However, addon-framework waits forever for the clean-up Job, even if the spoke never
-// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from
-// the hub waits for this addon's ManifestWorks, which only the spoke's work agent releases. The controller
-// hub.cleanup-timeout ends these waits (decide_release.go).
+// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from the
+// hub waits for this addon's ManifestWorks, which only the spoke's work agent releases. The
+// controller hub.cleanup-timeout ends these waits (decide_release.go).
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
@@ -44,10 +43,9 @@
 //   - the agents' RoleBindings in the cluster namespaces;
 //   - Events on ManagedClusterAddOns and ManagedClusters.
 //
-// Requeue: nothing is done without an event; what fails is tried again at least every
-// minute. hub.cleanup-timeout requeues a cluster for the end of its timeout,
-// and every five seconds while ManifestWorks of an unreachable spoke are not deleted
-// yet.
+// Requeue: nothing happens without an event; failures are retried at least every minute.
+// hub.cleanup-timeout requeues a cluster for the end of its timeout, and every five seconds
+// while ManifestWorks of an unreachable spoke are not deleted yet.
 //
 // RBAC:
 //   - managedclusteraddons named cluster-inventory: get, list, watch, update, patch; status: patch;

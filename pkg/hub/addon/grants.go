@@ -14,23 +14,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// grants gives each agent its rights on the hub: read its own ManagedClusterAddOn and
-// patch its status. They are in a ClusterRole of the chart, to which a RoleBinding in the
-// cluster's namespace binds the agent.
+// grants grants each agent its rights on the hub: to read its own ManagedClusterAddOn and
+// to patch its status. They are in a ClusterRole of the chart, to which a RoleBinding in
+// the cluster's namespace binds the agent.
 type grants struct {
 	// reader reads this addon's RoleBindings from a cache.
 	reader client.Reader
 
-	// live reads what the cache does not contain: RoleBindings without this addon's label,
-	// and those that were created a moment ago.
+	// live reads what the cache lacks: RoleBindings without this addon's label, and those
+	// that were created a moment ago.
 	live client.Reader
 
 	writer client.Writer
 }
 
-// apply creates the RoleBinding of one cluster, or patches it if it differs. One of that name
-// without this addon's label belongs to somebody else and is left alone. An error becomes the
-// addon's condition RegistrationApplied.
+// apply creates the RoleBinding of one cluster, or patches it if it differs. A RoleBinding
+// of that name without this addon's label belongs to somebody else and is left alone. An
+// error becomes the addon's condition RegistrationApplied.
 func (g *grants) apply(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
@@ -50,8 +50,8 @@ func (g *grants) apply(
 	if !apierrors.IsConflict(err) {
 		return err
 	}
-	// The cache may not have seen our own last patch. If the conflict were returned,
-	// it would appear in the addon's condition.
+	// The cache may not have seen our own last patch. If the conflict were returned, it
+	// would appear in the addon's condition.
 	if err := g.live.Get(ctx, client.ObjectKeyFromObject(desired), current); err != nil {
 		return err
 	}

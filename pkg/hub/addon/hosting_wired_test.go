@@ -58,7 +58,7 @@ func (r *rollout) hosts(host string, addon *addonv1beta1.ManagedClusterAddOn) {
 }
 
 // hosted: another cluster hosts the agent, which has its own namespace there and does not
-// move. It is removed with a Job on the hosting cluster.
+// move. A Job on the hosting cluster removes it.
 func hosted(r *rollout) {
 	host := r.join()
 	r.refer(host)
@@ -136,8 +136,8 @@ func hosted(r *rollout) {
 	r.runsAnywhere(host)
 }
 
-// annotatedLater: a Placement installs the addon without the annotation. The agent, which does
-// not become available, is then moved; one that is available, or was, is not.
+// annotatedLater: a Placement installs the addon without the annotation. An agent that
+// never became available is then moved; one that is or was available is not.
 func annotatedLater(r *rollout) {
 	host, addon, running, silent := r.join(), r.join(), r.join(), r.join()
 	for _, each := range []*addonv1beta1.ManagedClusterAddOn{host, addon, running, silent} {
@@ -186,9 +186,9 @@ func annotatedLater(r *rollout) {
 	r.runsAnywhere(host)
 }
 
-// twoInOneNamespace: one configuration asks for one namespace for two hosted agents. Neither
-// gets anything there, in particular no kubeconfig for the hub, until it no longer does.
-// Other clusters notice nothing.
+// twoInOneNamespace: one configuration requests one namespace for two hosted agents.
+// Neither gets anything there, in particular no kubeconfig for the hub, until it no longer
+// does. Other clusters are not affected.
 func twoInOneNamespace(r *rollout) {
 	host := r.join()
 	r.refer(host)
@@ -243,8 +243,8 @@ func (r *rollout) hosted() (host, addon *addonv1beta1.ManagedClusterAddOn) {
 	return host, addon
 }
 
-// hostGone: the hosting cluster leaves the hub. That is said at once, and the guest's addon
-// can be removed.
+// hostGone: the hosting cluster leaves the hub. That is reported at once, and the guest's
+// addon can be removed.
 func hostGone(r *rollout) {
 	host, addon := r.hosted()
 	finalizers := func(want bool) func() string {
@@ -281,7 +281,7 @@ func hostGone(r *rollout) {
 	r.EventuallyGone(addon)
 }
 
-// letGo: a clean-up on the hosting cluster that does not succeed is not waited for any more.
+// letGo: the hub stops waiting for a clean-up on the hosting cluster that does not succeed.
 // The framework, which runs all the time, leaves nothing there.
 func letGo(r *rollout) {
 	host, addon := r.hosted()

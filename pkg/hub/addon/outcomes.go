@@ -13,9 +13,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// outcome is what became of the configuration of one cluster.
+// outcome is the outcome of one cluster's configuration.
 type outcome struct {
-	// configured: the cluster has a configuration.
+	// configured is true if the cluster has a configuration.
 	configured bool
 
 	// refusal is nil if it is applied.
@@ -29,8 +29,7 @@ func (o outcome) equals(other outcome) bool {
 	return o.configured == other.configured && *o.refusal == *other.refusal
 }
 
-// outcomes remembers the outcome of every cluster for the condition
-// ConfigurationApplied.
+// outcomes remembers the outcome of every cluster for the condition ConfigurationApplied.
 type outcomes struct {
 	reader  client.Reader // the manager's cache
 	changed func(cluster string)
@@ -56,7 +55,7 @@ func (o *outcomes) set(cluster string, now outcome) {
 	}
 }
 
-// forget drops a cluster that has no addon any more.
+// forget drops a cluster that no longer has an addon.
 func (o *outcomes) forget(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,9 +68,9 @@ func (o *outcomes) Type() string { return contract.ConditionConfigurationApplied
 // Subscribe implements conditions.Source.
 func (o *outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
 
-// Desired implements conditions.Source. Until there is an outcome, a condition stays as
-// it is, or absent: after a start, a cluster that waits for its turn has none for a long
-// time. That keeps no other condition from being written, and nobody asks again.
+// Desired implements conditions.Source. Until there is an outcome, an existing condition
+// stays, and a missing one stays absent: after a start, a cluster that waits for its turn
+// has none for a long time. That delays no other condition, and nobody asks again.
 func (o *outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	o.mu.Lock()
 	known, ok := o.byCluster[cluster]

@@ -13,8 +13,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// The values of no cluster, in whose place the renderer puts those of one. They cannot
-// be part of a name or UID.
+// Placeholders that the renderer replaces by the values of a cluster. They cannot be part
+// of a name or UID.
 const (
 	anyCluster  = "{any cluster}"
 	anyAddonUID = "{any addon UID}"
@@ -23,16 +23,16 @@ const (
 	anyHostedNamespace = "{any hosted namespace}"
 )
 
-// renderer renders and encodes the manifests once and, for a cluster, only puts in
-// what identifies it. The framework asks for all of them several times per cluster and
-// event, and encodes them each time.
+// renderer renders and encodes the manifests once and, for each cluster, only replaces what
+// identifies it. The framework requests all of them several times per cluster and event,
+// and encodes them each time.
 type renderer struct {
 	manifests []*manifest
 	hosted    bool
 }
 
-// newRenderer returns a renderer of manifests whose values differ from the given ones
-// only in what identifies the cluster.
+// newRenderer returns a renderer of manifests whose values differ from the given ones only
+// in what identifies the cluster.
 func newRenderer(t template, common Values) (*renderer, error) {
 	objects, err := t.render(common.of(anyCluster, anyAddonUID))
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
 	return rendered, nil
 }
 
-// manifest is one rendered manifest: what the framework reads of it, and its JSON.
+// manifest is one rendered manifest: the fields that the framework reads, and its JSON.
 type manifest struct {
 	metav1.PartialObjectMetadata
 	encoded []byte
@@ -84,8 +84,8 @@ func newManifest(object *unstructured.Unstructured, encoded []byte) *manifest {
 	return m
 }
 
-// differs reports whether the manifest is of any cluster and has to be made one of a
-// particular one. Its metadata is that of all clusters.
+// differs reports whether the manifest contains placeholders for a cluster. Its metadata is
+// that of all clusters.
 func (m *manifest) differs() bool {
 	return bytes.Contains(m.encoded, []byte(anyCluster)) || bytes.Contains(m.encoded, []byte(anyAddonUID))
 }
@@ -118,8 +118,8 @@ func (m *manifest) in(namespace string) *manifest {
 	return changed
 }
 
-// inWork returns the manifest as part of a ManifestWork. Beside the JSON it has an
-// object, which says what the manifest is of.
+// inWork returns the manifest as part of a ManifestWork. Besides the JSON it has an object,
+// which identifies the manifest.
 func (m *manifest) inWork() workv1.Manifest {
 	identity := &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta}
 	identity.Name, identity.Namespace = m.Name, m.Namespace

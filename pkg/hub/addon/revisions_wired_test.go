@@ -28,7 +28,7 @@ var agentRevisions = addonv1beta1.ConfigGroupResource{
 }
 
 // TestRevisions runs on one hub, on which clusters get their agents by AgentRevisions. The
-// test plays Open Cluster Management, which tells each cluster which one counts.
+// test plays Open Cluster Management, which chooses each cluster's revision.
 func TestRevisions(t *testing.T) {
 	r := newRevisionStory(t, hub)
 	r.offers(r.named("first"))
@@ -46,8 +46,8 @@ func TestRevisions(t *testing.T) {
 	t.Run("none for all clusters", func(t *testing.T) { r.in(t).noneOffered() })
 }
 
-// TestRevisionsWithoutTheirDefinition, which the chart brings: everything else works, and what
-// has to wait goes on once it is there.
+// TestRevisionsWithoutTheirDefinition, which the chart installs: everything else works, and
+// what has to wait continues once it exists.
 func TestRevisionsWithoutTheirDefinition(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub())
 	r := newRevisionStory(t, server)
@@ -177,7 +177,7 @@ func (r *revisions) fill(revision *unstructured.Unstructured, version, manifests
 	}
 }
 
-// offers makes an AgentRevision that of all clusters.
+// offers makes an AgentRevision the one of all clusters.
 func (r *revisions) offers(revisions ...*unstructured.Unstructured) {
 	r.T.Helper()
 	apitest.Edit(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
@@ -200,7 +200,7 @@ func (r *revisions) hashOf(revision *unstructured.Unstructured) *addonv1beta1.Co
 	}
 }
 
-// gets has a cluster's turn come.
+// gets makes it a cluster's turn.
 func (r *revisions) gets(
 	addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured, more ...addonv1beta1.ConfigReference,
 ) {
@@ -208,8 +208,8 @@ func (r *revisions) gets(
 	r.isToHave(addon, r.hashOf(revision), more...)
 }
 
-// getsWithoutHash has a cluster's turn come, as it does before the manager has written the
-// hash of a new revision into the ClusterManagementAddOn.
+// getsWithoutHash makes it a cluster's turn before the manager has written the hash of a
+// new revision into the ClusterManagementAddOn.
 func (r *revisions) getsWithoutHash(addon *addonv1beta1.ManagedClusterAddOn, revision *unstructured.Unstructured) {
 	r.T.Helper()
 	desired := r.hashOf(revision)
@@ -262,7 +262,7 @@ func (r *revisions) settle() {
 }
 
 // A new revision reaches each cluster when its turn comes, with one write, and with rules
-// that hold the agent of that revision to be available.
+// that require the agent of that revision to be available.
 func (r *revisions) stepByStep() {
 	one, two := r.revision("v1", "2"), r.revision("v2", "2")
 	first, second := r.joined(one, "v1"), r.joined(one, "v1")
@@ -279,7 +279,7 @@ func (r *revisions) stepByStep() {
 	r.rulesFit(first)
 	r.has(second, "v1")
 
-	// What happens to a cluster meanwhile changes nothing.
+	// Other changes of a cluster meanwhile write nothing.
 	apitest.Edit(r, second, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
 	r.wrote()
 	r.gets(second, two)
@@ -339,8 +339,8 @@ func (r *revisions) ownConfiguration() {
 }
 
 // Clusters that join wait for their turn, too: OCM throttles installations as well. The
-// condition Configured may say that there is nothing to wait for, because it follows a
-// change of the definition only after a while.
+// condition Configured may claim that there is nothing to wait for, because it lags behind
+// a change of the definition.
 func (r *revisions) newcomers() {
 	one := r.revision("v1", "2")
 	r.offers(one)
@@ -379,9 +379,8 @@ func (r *revisions) anotherManager() {
 	r.restart(Options{})
 }
 
-// A hub is upgraded from a manager that knew no revisions. Until a cluster's turn comes,
-// nothing changes; then a revision that says what that manager did changes nothing on the
-// spoke.
+// A hub is upgraded from a manager without revisions. Until a cluster's turn comes, nothing
+// changes; then a revision with that manager's settings changes nothing on the spoke.
 func (r *revisions) beforeRevisions() {
 	one := r.revision("v1", "1")
 	addon := r.joined(one, "v1")
@@ -411,9 +410,9 @@ func (r *revisions) beforeRevisions() {
 	}
 }
 
-// A hub goes back to this manager from a later one, with manifests that this one does not
-// have. The spokes are cleaned up all the same when their addons are removed, whether the
-// AgentRevision is there or not.
+// A hub goes back to this manager from a later one, with manifests that this one lacks. The
+// spokes are still cleaned up when their addons are removed, whether the AgentRevision
+// exists or not.
 func (r *revisions) laterManager() {
 	one, later := r.revision("v1", "2"), r.revision("v9", "3")
 	refused, missing := r.joined(one, "v1"), r.joined(one, "v1")
@@ -471,7 +470,7 @@ func asText(workload workv1.ManifestsTemplate) []string {
 	return manifests
 }
 
-// What is wrong with a revision changes nothing, and is said.
+// A mistake in a revision changes nothing, and is reported.
 func (r *revisions) wrongRevision() {
 	one, unknown := r.revision("v1", "2"), r.revision("v2", "99")
 	addon := r.joined(one, "v1")
@@ -515,7 +514,7 @@ func (r *revisions) missingRevision() {
 	r.has(addon, "v1")
 }
 
-// A revision cannot be edited. One that is made anew with other content reaches nobody
+// A revision cannot be edited. One that is recreated with other content reaches nobody
 // before OCM says so.
 func (r *revisions) editedInPlace() {
 	one := r.revision("v1", "2")
@@ -538,7 +537,7 @@ func (r *revisions) editedInPlace() {
 	r.wrote("PATCH manifestworks")
 }
 
-// Where no revision is offered, what is there stays, and newcomers are told.
+// Where no revision is offered, deployed agents stay, and newcomers get a message.
 func (r *revisions) noneOffered() {
 	one := r.revision("v1", "2")
 	r.offers(one)

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// frameworkPatience is how long after an addon's creation its first conditions
-	// wait for addon-framework, and for each other.
+	// frameworkPatience is how long after an addon's creation its first conditions wait for
+	// addon-framework and for each other.
 	frameworkPatience = time.Minute
 
-	// recheckAfter is how soon to look again at what is not known yet. Normally its
-	// source tells earlier that it has changed; among thousands of clusters that wait
-	// for their turn, looking more often would cost more than it tells.
+	// recheckAfter is how soon to check again while something is unknown. Normally its
+	// source announces a change earlier; among thousands of waiting clusters, checking more
+	// often would cost more than it gains.
 	recheckAfter = 30 * time.Second
 )
 
-// Desired is what a condition must be.
+// Desired is the desired state of a condition.
 type Desired struct {
 	// Absent says that the addon must not have the condition.
 	Absent bool
@@ -32,22 +32,22 @@ type Desired struct {
 	Reason  string
 	Message string
 
-	// HoldBack is how long the status must last before it is written: it may pass by
-	// itself.
+	// HoldBack is how long the status must last before it is written, because it may be
+	// transient.
 	HoldBack time.Duration
 
-	// Warn has an event repeat the message when the condition takes on the reason.
+	// Warn makes an event repeat the message when the condition takes on the reason.
 	Warn bool
 }
 
-// wanted is a condition of one type.
+// wanted is the desired condition of one type.
 type wanted struct {
 	conditionType string
 
-	// Desired is nil while it is not known.
+	// Desired is nil while it is unknown.
 	*Desired
 
-	// since is when the status was first to be held back.
+	// since is when the status was first held back.
 	since time.Time
 }
 
@@ -67,13 +67,13 @@ func (w wanted) matches(have *metav1.Condition) bool {
 	return have.Status == w.Status && have.Reason == w.Reason && have.Message == w.Message
 }
 
-// decide returns which of the wanted conditions to write, and Degraded with them, and how
-// soon to decide again: 0 if not before something changes. reported is what the agent
-// reports, if something is wrong.
+// decide returns which of the wanted conditions to write, including Degraded, and how soon
+// to decide again; 0 means not before something changes. reported is the agent's report of
+// a problem, if any.
 func decide(
 	addon *addonv1beta1.ManagedClusterAddOn, all []wanted, reported wanted, now time.Time,
 ) (write []wanted, again time.Duration) {
-	pending := false // whether one that the addon lacks cannot be written yet
+	pending := false // whether a condition that the addon lacks cannot be written yet
 	isBorn := true
 	for _, w := range all {
 		have := meta.FindStatusCondition(addon.Status.Conditions, w.conditionType)
@@ -99,7 +99,7 @@ func decide(
 	}
 	degraded, later := desiredDegraded(addon.Status.Conditions, write, reported, now)
 	have := meta.FindStatusCondition(addon.Status.Conditions, contract.ConditionDegraded)
-	// That nothing is wrong is worth no write of its own.
+	// The absence of problems is not worth a write of its own.
 	if !degraded.matches(have) && (have != nil || degraded.Status == metav1.ConditionTrue || len(write) > 0) {
 		write = append(write, degraded)
 	}
@@ -107,8 +107,7 @@ func decide(
 }
 
 // isSetUp reports whether addon-framework has made its first writes of the addon. It
-// applies the registration, then the finalizer, and then sets the mode of the health
-// check.
+// applies the registration, then the finalizer, and then sets the mode of the health check.
 func isSetUp(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return addon.Status.HealthCheck.Mode != ""
 }

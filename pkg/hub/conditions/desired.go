@@ -10,16 +10,16 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// operation is one of a JSON patch (RFC 6902).
+// operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// desiredOperations returns the patch that writes conditions of an addon, of which
-// all types are known. The API server refuses it with a conflict if the addon has
-// changed since: conditions are addressed by their position.
+// desiredOperations returns the patch that writes conditions of an addon, all of whose
+// types are known. The API server refuses it with a conflict if the addon has changed
+// since: conditions are addressed by their position.
 func desiredOperations(addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time) []operation {
 	const list = "/status/conditions"
 	have := addon.Status.Conditions
@@ -46,7 +46,7 @@ func desiredOperations(addon *addonv1beta1.ManagedClusterAddOn, write []wanted, 
 			operations = append(operations, operation{Op: "replace", Path: list + "/" + strconv.Itoa(i), Value: condition})
 		}
 	}
-	// From the end, so that the positions before stay what they are.
+	// From the end, so that earlier positions stay valid.
 	slices.Sort(removed)
 	for _, i := range slices.Backward(removed) {
 		operations = append(operations, operation{Op: "remove", Path: list + "/" + strconv.Itoa(i)})

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// reportedFor is how long the agent must report that something is wrong before the
-	// addon counts as degraded: what it finds when it starts often passes by itself.
+	// reportedFor is how long the agent must report a problem before the addon counts as
+	// degraded: problems that it finds when it starts are often transient.
 	reportedFor = 5 * time.Second
 
 	// asExpectedMessage is the one message of Degraded while nothing is wrong.
@@ -25,8 +25,8 @@ const (
 	messageBytes = 1024
 )
 
-// degrading are the conditions that degrade an addon while they are False: first what
-// costs consumers most.
+// degrading are the conditions that degrade an addon while they are False, most costly for
+// consumers first.
 var degrading = []string{
 	contract.ConditionProfilesSynced, contract.ConditionCredentialsSynced, contract.ConditionPropertiesPublished,
 	contract.ConditionConfigurationApplied,
@@ -38,7 +38,7 @@ type report struct {
 	reason string
 }
 
-// reportOf reads the agent's report. Its message is not read: it changes with every name
+// reportOf reads the agent's report. It ignores the message, which changes with every name
 // of a property.
 func reportOf(addon *addonv1beta1.ManagedClusterAddOn) report {
 	found := meta.FindStatusCondition(addon.Status.Conditions, contract.ConditionPropertiesPublished)
@@ -48,8 +48,8 @@ func reportOf(addon *addonv1beta1.ManagedClusterAddOn) report {
 	return report{status: found.Status, reason: found.Reason}
 }
 
-// heldBack is a report that something is wrong, in the form in which conditions are held
-// back, or nil.
+// heldBack returns a report of a problem in the form in which conditions are held back, or
+// nil.
 func (r report) heldBack() *Desired {
 	if r.status != metav1.ConditionFalse {
 		return nil
@@ -57,14 +57,14 @@ func (r report) heldBack() *Desired {
 	return &Desired{Status: r.status, HoldBack: reportedFor}
 }
 
-// desiredDegraded returns what Degraded must be once the other conditions are written,
-// and how soon that may change by itself. It names conditions and reasons only, so that
-// it does not follow every change of a message.
+// desiredDegraded returns what Degraded must be once the other conditions are written, and
+// how soon that may change by itself. It names only conditions and reasons, so that it does
+// not follow every change of a message.
 func desiredDegraded(
 	have []metav1.Condition, write []wanted, reported wanted, now time.Time,
 ) (degraded wanted, again time.Duration) {
 	left := time.Duration(0)
-	// A manager that has just started must not take back what is there.
+	// A manager that has just started must not retract the existing condition.
 	if reported.Desired != nil && !isNamed(have, contract.ConditionPropertiesPublished) {
 		left = reported.heldBackFor(now)
 	}
@@ -94,7 +94,7 @@ func isNamed(have []metav1.Condition, conditionType string) bool {
 		strings.Contains(degraded.Message, nameOf(conditionType, ""))
 }
 
-// nameOf begins what Degraded says of a condition.
+// nameOf returns the beginning of what Degraded says about a condition.
 func nameOf(conditionType, reason string) string {
 	name := conditionType + " is False"
 	if reason != "" {
@@ -109,7 +109,7 @@ func afterwards(
 ) (status metav1.ConditionStatus, reason string) {
 	for _, w := range write {
 		if w.conditionType == conditionType {
-			return w.Status, w.Reason // none if it must be absent
+			return w.Status, w.Reason // empty if it must be absent
 		}
 	}
 	if found := meta.FindStatusCondition(have, conditionType); found != nil {

@@ -148,8 +148,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// The agent chooses a reason of its own, which the API server bounds as it bounds a
-// message: it never makes ours too long.
+// The agent chooses a reason of its own, whose length the API server bounds like a
+// message's: it never makes ours too long.
 func TestTheMessageOfDegradedIsBounded(t *testing.T) {
 	have := []metav1.Condition{
 		ocmtest.Condition("ProfilesSynced", "False", "WriteFailed", ""),

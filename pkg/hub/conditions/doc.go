@@ -1,29 +1,29 @@
-// Package conditions writes the conditions of the manager's own that are on a
-// cluster's ManagedClusterAddOn: all of them in one PATCH. What each says is known
-// to a Source, a concern of its own.
+// Package conditions writes the manager's own conditions on a cluster's
+// ManagedClusterAddOn, all of them in one PATCH. The content of each comes from a Source,
+// which is a concern of its own.
 //
-// A write of an addon's status is the dearest write of all: the addon API is stored
-// as v1alpha1 and written as v1beta1, so each write, and each watch event of it,
-// passes a conversion webhook, and OCM's addon manager looks at the addon again. So:
+// Writing an addon's status is the most expensive of all writes: the addon API is stored as
+// v1alpha1 and written as v1beta1, so each write, and each watch event of it, passes a
+// conversion webhook, and OCM's addon manager reconciles the addon again. So:
 //
 //   - All conditions are written at birth, in one PATCH, once addon-framework has
 //     made its own first writes, so that neither meets a conflict.
 //   - A condition that is True has one text. A healthy change writes nothing.
 //   - Degraded follows from the other conditions, and from the agent's own
 //     (desired_degraded.go), and is written with them. Its text depends on the types and
-//     reasons of those that are False. That it is False is worth no write of its own if
-//     the addon lacks it.
-//   - What may pass is held back for a while (Desired.HoldBack), and a cluster is
-//     looked at no more than once a second, however often something changes.
+//     reasons of those that are False. If the addon lacks Degraded, writing that it is
+//     False waits for another write.
+//   - Conditions that may be transient are held back for a while (Desired.HoldBack), and a
+//     cluster is reconciled at most once a second, however often something changes.
 //   - Few addons are written at a time, so that profiles and copies come first.
 //
-// # Who writes what
+// # Ownership
 //
 // Of a ManagedClusterAddOn it owns the conditions of its sources' types, and Degraded,
-// which neither OCM nor addon-framework writes. All others belong to OCM,
-// addon-framework and the agent, so a JSON patch changes single entries of the list; it
-// carries the resource version at which their positions are known. A conflict is not an
-// error: the addon is looked at again in a second.
+// which neither OCM nor addon-framework writes. All others belong to OCM, addon-framework
+// and the agent, so a JSON patch changes single entries of the list; it carries the
+// resource version at which their positions are known. A conflict is not an error: the
+// controller tries again in a second.
 //
 // # RBAC, cluster-wide
 //

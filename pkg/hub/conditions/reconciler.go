@@ -23,11 +23,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// eventAction is what the controller did when it warns.
+// eventAction is the controller's action in its events.
 const eventAction = "Report"
 
-// Reconciler keeps the manager's conditions on a cluster's addon. The request's name
-// is the cluster.
+// Reconciler maintains the manager's conditions on a cluster's addon. The request's name is
+// the cluster.
 type Reconciler struct {
 	reader       client.Reader // cache
 	writer       client.Client
@@ -102,14 +102,14 @@ func (r *Reconciler) observe(ctx context.Context, cluster string, now time.Time)
 	return all, nil
 }
 
-// reported returns what the agent reports, if something is wrong.
+// reported returns the agent's report of a problem, if there is one.
 func (r *Reconciler) reported(cluster string, addon *addonv1beta1.ManagedClusterAddOn, now time.Time) wanted {
 	desired := reportOf(addon).heldBack()
 	since := r.heldSince(cluster, contract.ConditionPropertiesPublished, desired, now)
 	return wanted{conditionType: contract.ConditionPropertiesPublished, Desired: desired, since: since}
 }
 
-// heldSince remembers and returns since when a status is to be held back.
+// heldSince records and returns since when a status has been held back.
 func (r *Reconciler) heldSince(cluster, conditionType string, desired *Desired, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *Reconciler) apply(
 	return nil
 }
 
-// warn creates the events that go with what was written.
+// warn creates the events for the conditions that were written.
 func (r *Reconciler) warn(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, written []wanted, now time.Time,
 ) error {

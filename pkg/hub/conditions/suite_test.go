@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { apitest.Main(m, hub, wiredHub) }
 
 const patchAddon = "PATCH managedclusteraddons/status"
 
-// source is a Source that a test turns.
+// source is a Source that the test controls.
 type source struct {
 	conditionType string
 
@@ -41,7 +41,7 @@ func (s *source) Desired(context.Context, string) (*Desired, error) {
 
 func (s *source) Subscribe(changed func(cluster string)) { s.changed = changed }
 
-// say changes what the condition must be, as far as the writer is told.
+// say changes the desired condition and notifies the writer.
 func (s *source) say(desired *Desired) {
 	s.mu.Lock()
 	s.desired = desired

@@ -76,8 +76,8 @@ func coldStart(b *testing.B, n int) {
 	w.stop()
 }
 
-// BenchmarkLatency measures, from the write that causes it, how long a new token
-// takes to be in the copy, and how long a copy takes to go.
+// BenchmarkLatency measures, from the write that causes it, how long a new token takes to
+// be copied, and how long a copy takes to be withdrawn.
 func BenchmarkLatency(b *testing.B) {
 	w := newWorldOn(b, apitest.Start(b, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount()))
 	c, team := w.cluster("c"), w.team()

@@ -8,9 +8,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 )
 
-// countedAs is what an account with these problems counts as: the first reason, as in the
-// condition, or that its token is copied wherever it belongs. known is false for one of
-// which nothing is known.
+// countedAs returns the state under which an account with these problems is counted: the
+// first reason, as in the condition, or that its token is copied wherever it belongs. known
+// is false for an account about which nothing is known.
 func countedAs(problems []problem, known bool) string {
 	if !known {
 		return ""
@@ -23,8 +23,8 @@ func countedAs(problems []problem, known bool) string {
 	return contract.ReasonCopied
 }
 
-// countedEnd is when a token that is copied ends; zero is that there is none, or that its
-// end is not known.
+// countedEnd returns when a copied token expires; zero if there is none, or if its expiry
+// is unknown.
 func countedEnd(found source.Finding, now time.Time) time.Time {
 	if found = found.At(now); found.Problem != "" || found.Digest == (source.Digest{}) {
 		return time.Time{}

@@ -14,8 +14,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// Preview is what would become of an account in one namespace, as far as that can be told
-// without its token, other accounts, and the Secrets that are there.
+// Preview is what would happen to an account in one namespace, as far as that can be
+// determined without its token, other accounts, and existing Secrets.
 type Preview struct {
 	// Names is true if the account names any namespace, and Wanted if it names this one.
 	Names  bool
@@ -24,11 +24,11 @@ type Preview struct {
 	// Secret is the name of the copy.
 	Secret string
 
-	// Expires is when the token ends; zero if the account does not say.
+	// Expires is when the token expires; zero if the account does not say.
 	Expires time.Time
 
-	// Reason, one of ConditionCredentialsSynced, and Why say what keeps the token from
-	// being copied; both are empty if nothing does.
+	// Reason, one of ConditionCredentialsSynced, and Why say what prevents copying the
+	// token; both are empty if nothing does.
 	Reason, Why string
 }
 

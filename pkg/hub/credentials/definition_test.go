@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// relisted waits until the accounts' cache has caught up with a CRD that was created
-// anew, and the account is missing from it or not.
+// relisted waits until the accounts' cache has caught up with a recreated CRD, and the
+// account is missing from it or not.
 func (w *world) relisted(account client.Object, missing bool) {
 	w.T.Helper()
 	w.Eventually("the accounts are listed under the new CRD", func() string {
@@ -32,8 +32,8 @@ func (w *world) relisted(account client.Object, missing bool) {
 	})
 }
 
-// TestAccountsThatAreRestoredSlowly: as long as anything is restored, be it of another
-// kind, the copy of an account that is still missing stays.
+// TestAccountsThatAreRestoredSlowly: as long as anything is being restored, even of another
+// kind, the copy of a missing account stays.
 func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 	w := newWorldOn(t, srv)
@@ -145,8 +145,8 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	w.creds.enqueueEverything()
-	// Restored, the account is another object than the one that the Secret of its token
-	// was made for, until its agent makes a new one.
+	// The restored account is another object than the one for which the Secret of its token
+	// was created, until its agent creates a new one.
 	restore()
 	w.relisted(account, false)
 	w.creds.enqueueEverything()
@@ -158,7 +158,7 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 		t.Errorf("deleted: %v", got)
 	}
 
-	// A minute later, what is missing counts.
+	// A minute later, missing objects count.
 	now.Set(2 * kube.RestoreTime)
 	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)

@@ -1,5 +1,5 @@
-// Package credentials copies tokens of ManagedServiceAccounts to consumers: to
-// the namespaces that the inventory shows the cluster in and the account names.
+// Package credentials copies tokens of ManagedServiceAccounts to consumers: to the
+// namespaces in which the inventory shows the cluster and that the account names.
 //
 // # The rule
 //
@@ -20,29 +20,29 @@
 //     token that has not expired. The spoke's agent writes status and Secret, so
 //     neither is trusted further than that.
 //
-// A Secret of the copy's name that managed-serviceaccount's own syncer has left behind is
+// A Secret with the copy's name that managed-serviceaccount's own syncer has left behind is
 // taken over in place under the same rule, if its one owner is that ClusterProfile and its
 // token was issued to this account. Any other Secret is left alone.
 //
-// A definite no withdraws the copy at once. What cannot be told, such as an API
-// server's error or a Placement that has not decided, creates nothing and deletes
-// nothing. An account that vanishes with its CRD, or comes back without its status
-// while objects are being restored, is no reason to withdraw anything either.
+// A definite No withdraws the copy at once. An unknown state, such as an API server's error
+// or a Placement without a decision, creates nothing and deletes nothing. An account that
+// vanishes with its CRD, or returns without its status while objects are being restored, is
+// no reason to withdraw anything, either.
 //
 // # Packages
 //
 //   - source: the accounts, and what may be copied of their tokens;
 //   - target: the copies, and every write of a Secret;
-//   - grants: the RoleBindings by which the manager may read tokens and keep copies.
+//   - grants: the RoleBindings by which the manager may read tokens and maintain copies.
 //
-// They do not import each other; this package reconciles an account through them.
-// It observes caches and memory, decides (desired.go), claims the grants it needs,
-// withdraws what must not be, reads the token if it must, decides finally, and
-// writes what differs. Of tokens only digests are remembered. Nothing of them is
-// logged at any verbosity, nor repeated from an API server's message.
+// They do not import each other; this package reconciles an account through them. It
+// observes caches and memory, decides (desired.go), claims the grants it needs, withdraws
+// copies that must not exist, reads the token if necessary, decides finally, and writes the
+// copies that differ. It remembers only digests of tokens. Nothing of a token is logged at
+// any verbosity, nor repeated from an API server's message.
 //
-// What the condition CredentialsSynced of a ManagedClusterAddOn must be, it tells
-// package conditions, which writes it.
+// This package determines the condition CredentialsSynced of a ManagedClusterAddOn; package
+// conditions writes it.
 //
 // # Controllers
 //

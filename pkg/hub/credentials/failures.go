@@ -33,17 +33,17 @@ type attempt struct {
 	task      task
 }
 
-// goal is what an attempt is to achieve. When it changes, earlier failures do not tell
+// goal is what an attempt should achieve. When it changes, earlier failures do not predict
 // whether the next attempt fails.
 type goal struct {
 	token source.Reference
 	owner target.Owner
 }
 
-// failures remembers what failed, so that each attempt is repeated at growing intervals
-// of its own. The queue of accounts cannot count: what takes long fails when the
-// reconciliation is over, and an account is looked at for many reasons. It is safe for
-// concurrent use.
+// failures remembers failures, so that each attempt is repeated at growing intervals of its
+// own. The queue of accounts cannot count them: slow attempts fail after the
+// reconciliation, and an account is reconciled for many reasons. It is safe for concurrent
+// use.
 type failures struct {
 	clock  clock.PassiveClock
 	counts workqueue.TypedRateLimiter[attempt]
@@ -52,7 +52,7 @@ type failures struct {
 	last map[types.NamespacedName]map[attempt]*failure // by account
 }
 
-// failure is what came of an attempt.
+// failure is the result of an attempt.
 type failure struct {
 	goal   goal
 	result effect
@@ -71,9 +71,9 @@ func newFailures(clock clock.PassiveClock) *failures {
 	}
 }
 
-// record remembers what came of an attempt, if it failed or if no reconciliation has
-// been told of something that there is to tell. It returns the result with when to
-// repeat what failed.
+// record stores the result of an attempt, if it failed or if no reconciliation has been
+// told of a result worth telling. It returns the result with the time at which to repeat a
+// failed attempt.
 func (f *failures) record(what attempt, to goal, result effect, told bool) effect {
 	if told && result.undecided && !result.failed() {
 		return result // nothing was tried
@@ -103,8 +103,8 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	return result
 }
 
-// isPaused reports whether an attempt must not be made now, because it failed a short
-// while ago or because no reconciliation has been told of what came of the last one.
+// isPaused reports whether an attempt must not be made now, because it failed a short while
+// ago or because no reconciliation has been told of the last one's result.
 func (f *failures) isPaused(what attempt, to goal) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +112,8 @@ func (f *failures) isPaused(what attempt, to goal) bool {
 	return paused
 }
 
-// instead returns what came of the last attempt where the next must not be made now.
-// Its errors are returned once.
+// instead returns the result of the last attempt if the next must not be made now. It
+// returns its errors once.
 func (f *failures) instead(what attempt, to goal) (result effect, paused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,20 +134,20 @@ func (f *failures) instead(what attempt, to goal) (result effect, paused bool) {
 }
 
 // look returns how long ago the last attempt was made, and whether the next must not be
-// made now. The lock is held.
+// made now. It requires the lock.
 func (f *failures) look(what attempt, to goal) (age time.Duration, paused bool) {
 	last := f.last[what.account][what]
 	if last == nil || last.goal != to {
 		return 0, false
 	}
 	age = f.clock.Since(last.at)
-	if age < 0 { // the clock was put back
+	if age < 0 { // the clock was set back
 		return 0, !last.told
 	}
 	return age, !last.told || age < last.pause
 }
 
-// keep forgets an account's attempts that are not wanted any more.
+// keep forgets an account's attempts that are no longer wanted.
 func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -140,7 +140,7 @@ func (r *rule) SubscribeEarly(touched func(types.NamespacedName)) {
 	r.touched = touched
 }
 
-// breakFor gives errors instead of answers for a namespace.
+// breakFor makes the rule fail for a namespace.
 func (r *rule) breakFor(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	return w
 }
 
-// clear leaves nothing for the next test's manager to do.
+// clear removes everything the next test's manager would act on.
 func (w *world) clear() {
 	w.stop()
 	mine := client.MatchingLabels{"inventory.open-cluster-management.io/credential": "true"}

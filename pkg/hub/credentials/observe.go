@@ -21,8 +21,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// observer reads what decides about an account. It reads caches and this process's
-// memory, and live the CRDs of what a withdrawal rests on.
+// observer reads everything that decides about an account: caches and this process's
+// memory, and live the CRDs on which a withdrawal rests.
 type observer struct {
 	accounts      *source.Accounts
 	tokens        *source.Tokens
@@ -36,12 +36,11 @@ type observer struct {
 	draining      bool
 	requireTarget bool
 
-	// unconfirmed leaves the reading of CRDs out: nothing is done because of what is
-	// observed.
+	// unconfirmed skips reading CRDs: nothing is done because of the observation.
 	unconfirmed bool
 }
 
-// glance observes without waiting for the API server, which is enough to tell how
+// glance observes without waiting for the API server, which suffices to determine how
 // urgent an account is.
 func (r *observer) glance(ctx context.Context, key types.NamespacedName, now time.Time) (observed, error) {
 	quick := *r
@@ -49,7 +48,7 @@ func (r *observer) glance(ctx context.Context, key types.NamespacedName, now tim
 	return quick.observe(ctx, key, now)
 }
 
-// observe looks at one account and everything that its copies depend on.
+// observe reads one account and everything that its copies depend on.
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
 	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On(), unknown: r.syncer.Unknown()}
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
@@ -91,13 +90,13 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 	return o, nil
 }
 
-// writeOf is the writing of an account's copy in a namespace.
+// writeOf returns the request to write an account's copy in a namespace.
 func writeOf(o observed, namespace string, owner target.Owner) request {
 	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
-// observeDefinition doubts, where there are copies, that an account was deleted or has
-// lost its token: it may have vanished with its CRD, and may be about to be restored.
+// observeDefinition doubts, if there are copies, that an account was deleted or has lost
+// its token: it may have vanished with its CRD, and may be about to be restored.
 func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
@@ -121,7 +120,7 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// observeTarget completes what is known of one namespace.
+// observeTarget completes the facts about one namespace.
 func (r *observer) observeTarget(
 	ctx context.Context, key types.NamespacedName, rivals []rival, t *observedTarget, now time.Time,
 ) (err error) {
@@ -156,8 +155,8 @@ type rival struct {
 	wanted wanted
 }
 
-// rivals returns the other accounts, by cluster, whose copies have the name that the
-// account's have.
+// rivals returns the other accounts, by cluster, whose copies have the same name as the
+// account's.
 func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]rival, error) {
 	accounts, err := r.accounts.SameCopyName(ctx, key)
 	if err != nil {
@@ -180,11 +179,11 @@ func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]riva
 	return rivals, nil
 }
 
-// claims reports whether an account is, or may be, to be copied to a namespace. A
-// claim does not depend on the token, which is read later, so that it is the same in
-// whatever order accounts are reconciled. An account that is not entitled claims
-// nothing: it could keep others from their tokens. hasCopy says that others must
-// not take the place of a copy of the account before it is sure to go.
+// claims reports whether an account is, or may be, copied to a namespace. A claim does not
+// depend on the token, which is read later, so that it does not depend on the order in
+// which accounts are reconciled. An account that is not entitled claims nothing: it could
+// keep others from their tokens. hasCopy says that others must not take the place of a copy
+// of the account before it is certain to be withdrawn.
 func (r *observer) claims(ctx context.Context, account rival, namespace string, hasCopy bool) (bool, error) {
 	if _, ok := account.wanted.in[namespace]; !ok {
 		return false, nil
@@ -194,14 +193,14 @@ func (r *observer) claims(ctx context.Context, account rival, namespace string, 
 	return selected.Answer != selection.No, err
 }
 
-// wanted is where an account is to be copied as far as the account goes.
+// wanted holds the namespaces to which the account itself allows copying.
 type wanted struct {
 	in    map[string]struct{} // namespaces
 	named bool                // by the account
-	more  int                 // named, but beyond those that count
+	more  int                 // named, but beyond the limit
 }
 
-// wantedNamespaces are those an account is to be copied to as far as the account goes.
+// wantedNamespaces returns the namespaces to which the account itself allows copying.
 func (r *observer) wantedNamespaces(
 	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
 ) (wanted, error) {

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// operationWait is how long a reconciliation waits for what it does in some namespaces.
-	// What takes longer goes on without it, so that no slow namespace keeps the account
-	// from being reconciled, nor the others' accounts.
+	// operationWait is how long a reconciliation waits for its operations in some
+	// namespaces. Slower ones continue without it, so that no slow namespace delays the
+	// account, or other accounts.
 	operationWait = time.Second
 
-	// fullWait is how soon to retry at the latest where a namespace has as much in
-	// flight as it may. Normally something that ends there is the occasion. For a first
-	// copy or a rotation the wait is longer, because many may wait.
+	// fullWait is how soon to retry at the latest if a namespace has its maximum in flight.
+	// Normally the end of an operation there triggers the retry. For a first copy or a
+	// rotation the wait is longer, because many may wait.
 	fullWait        = 5 * time.Second
 	fullWaitToWrite = 30 * time.Second
 )
 
-// operations does what is to be done about copies, in each namespace by itself. It bounds
-// how much is in flight in a namespace; withdrawals do not count against writes. It is
-// safe for concurrent use.
+// operations carries out tasks about copies, independently in each namespace. It bounds how
+// many are in flight in a namespace; withdrawals do not count against writes. It is safe
+// for concurrent use.
 type operations struct {
 	perNamespace int
 	wait         time.Duration
 	failures     *failures
 
-	// again enqueues an account for which something has ended that nobody waited for,
-	// or that may find room now.
+	// again enqueues an account of which an operation has ended that nobody waited for, or
+	// for which there may be room now.
 	again func(account types.NamespacedName)
 
 	mu       sync.Mutex
@@ -45,13 +45,13 @@ type operations struct {
 	waiting  kube.SetIndex[share, types.NamespacedName] // accounts for which there was no room
 }
 
-// share is what is done of one kind in a namespace: as much as it may have in flight.
+// share is one kind of operation in a namespace, with a limit of its own.
 type share struct {
 	namespace string
 	task      task
 }
 
-// accountCopy is the copy of an account in a namespace. One thing is done about it at a
+// accountCopy is the copy of an account in a namespace. It has at most one operation at a
 // time.
 type accountCopy struct {
 	account   types.NamespacedName
@@ -68,7 +68,7 @@ func newOperations(
 	}
 }
 
-// operation is something being done.
+// operation is an operation in progress.
 type operation struct {
 	copy accountCopy
 	task task
@@ -79,19 +79,19 @@ type operation struct {
 
 	left bool // nobody waits for it
 
-	// revoked tells that the account has lost the right to what is being written.
+	// revoked says that the account has lost the right to the copy being written.
 	revoked atomic.Bool
 }
 
-// request is a namespace where to do something, and what that is to achieve.
+// request is a namespace for a task, and its goal.
 type request struct {
 	namespace string
 	goal      goal
 }
 
-// do does a task in some namespaces at the same time, and returns what came of those
-// that did not take long. What failed a short while ago is not repeated: do returns
-// what came of it then. act must not begin to write a token once it is revoked.
+// do performs a task in some namespaces at the same time, and returns the results of those
+// that did not take long. A task that failed a short while ago is not repeated: do returns
+// that result. act must not start to write a token once it is revoked.
 func (o *operations) do(
 	account types.NamespacedName, what task, requests []request,
 	act func(namespace string, revoked func() bool) effect,
@@ -113,14 +113,14 @@ func (o *operations) do(
 		select {
 		case <-op.done:
 		case <-enough.C:
-			enough.Reset(0) // for the next
+			enough.Reset(0) // for the next one
 		}
 		all = join(all, o.resultOf(op))
 	}
 	return all
 }
 
-// contained makes an error of a panic, as controllers do.
+// contained turns a panic into an error, as controllers do.
 func contained(act func() effect) (result effect) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
@@ -131,8 +131,8 @@ func contained(act func() effect) (result effect) {
 	return act()
 }
 
-// revoke keeps what is in flight for an account from beginning to write a token in
-// the namespaces that are not kept.
+// revoke keeps operations in flight for an account from starting to write a token in the
+// namespaces that are not kept.
 func (o *operations) revoke(account types.NamespacedName, isKept func(namespace string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,8 +143,8 @@ func (o *operations) revoke(account types.NamespacedName, isKept func(namespace 
 	}
 }
 
-// mayWrite reports whether a copy could be written now, as far as the namespace and
-// earlier failures go.
+// mayWrite reports whether a copy could be written now, given the namespace's limit and
+// earlier failures.
 func (o *operations) mayWrite(account types.NamespacedName, to request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,10 +153,10 @@ func (o *operations) mayWrite(account types.NamespacedName, to request) bool {
 		!o.failures.isPaused(attempt{account, to.namespace, writing}, to.goal)
 }
 
-// room is how much more may be begun. The lock is held.
+// room returns how many more may start. It requires the lock.
 func (o *operations) room(in share) int { return o.perNamespace - o.inFlight[in] }
 
-// begin returns an operation, or nil and what to do instead.
+// begin returns an operation, or nil and the result to use instead.
 func (o *operations) begin(in accountCopy, what task, to goal) (op *operation, instead effect) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,7 +180,7 @@ func (o *operations) begin(in accountCopy, what task, to goal) (op *operation, i
 	return op, effect{}
 }
 
-// resultOf returns what came of an operation, or that it has not ended.
+// resultOf returns the result of an operation, or that it has not ended.
 func (o *operations) resultOf(op *operation) effect {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,7 +193,8 @@ func (o *operations) resultOf(op *operation) effect {
 	}
 }
 
-// end records what came of an operation. Whoever left, or waits for room, is enqueued.
+// end records the result of an operation. Accounts that left it, or wait for room, are
+// enqueued.
 func (o *operations) end(op *operation, result effect) {
 	var enqueue []types.NamespacedName
 	o.mu.Lock()
@@ -214,8 +215,8 @@ func (o *operations) end(op *operation, result effect) {
 	}
 }
 
-// takeWaiting takes out as many accounts that wait as there is room for. Those that were
-// taken out before may not have used theirs. The lock is held.
+// takeWaiting removes as many waiting accounts as there is room for. Accounts removed
+// before may not have used theirs. It requires the lock.
 func (o *operations) takeWaiting(of share) []types.NamespacedName {
 	var accounts []types.NamespacedName
 	room := o.room(of)
@@ -229,7 +230,7 @@ func (o *operations) takeWaiting(of share) []types.NamespacedName {
 	return accounts
 }
 
-// namespacesOf returns where something is being done about an account's copies.
+// namespacesOf returns the namespaces with an operation about an account's copies.
 func (o *operations) namespacesOf(account types.NamespacedName) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,22 +10,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
-// problem is one thing that keeps an account from being copied.
+// problem is one reason why an account is not copied.
 type problem struct {
 	reason string
 
-	// namespace is where; "" is everywhere.
+	// namespace is where; "" means everywhere.
 	namespace string
 
-	// text says what is wrong, and how to fix it where that is not obvious.
+	// text says what is wrong, and how to fix it if that is not obvious.
 	text string
 }
 
-// accountProblems remembers the problems of each account that is known well enough, and
-// tells when the cluster's condition may change with them. It is safe for concurrent use.
+// accountProblems stores the problems of each account that is known well enough, and
+// announces when the cluster's condition may change with them. It is safe for concurrent
+// use.
 type accountProblems struct {
 	changed func(cluster string)
-	metrics *metrics.Metrics // nil: nobody counts
+	metrics *metrics.Metrics // nil: not counted
 
 	mu       sync.RWMutex
 	accounts map[string]map[string][]problem // by cluster and account
@@ -35,7 +36,7 @@ func newAccountProblems(changed func(cluster string), counts *metrics.Metrics) *
 	return &accountProblems{changed: changed, metrics: counts, accounts: map[string]map[string][]problem{}}
 }
 
-// set records what keeps an account from being copied, or that nothing does.
+// set stores the problems of an account; none means that it is copied.
 func (a *accountProblems) set(account types.NamespacedName, problems []problem) {
 	a.mu.Lock()
 	before, known := a.accounts[account.Namespace][account.Name]

@@ -26,9 +26,9 @@ func (c *Credentials) enqueuePair(pair types.NamespacedName) {
 	}
 }
 
-// enqueueUnselected enqueues the accounts that have copies where their cluster is not
-// selected any more. It hears of an unbinding from the binding itself, however long
-// the profile takes to be deleted.
+// enqueueUnselected enqueues the accounts that have copies where their cluster is no longer
+// selected. It learns of an unbinding from the binding itself, however long the profile
+// takes to be deleted.
 func (c *Credentials) enqueueUnselected(pair types.NamespacedName) {
 	accounts := c.ledger.AccountsIn(pair.Namespace, pair.Name)
 	if len(accounts) == 0 {
@@ -52,8 +52,8 @@ func (c *Credentials) enqueueWithRivals(account *authv1beta1.ManagedServiceAccou
 	c.enqueueRivals(key)
 }
 
-// enqueueRivals enqueues the other accounts whose copies have the same name: when the
-// copy of one goes, its place is free.
+// enqueueRivals enqueues the other accounts whose copies have the same name: when the copy
+// of one is deleted, its name is free.
 func (c *Credentials) enqueueRivals(account types.NamespacedName) {
 	rivals, err := c.accounts.SameCopyName(c.added, account)
 	if err != nil {

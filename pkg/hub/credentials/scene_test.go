@@ -94,7 +94,7 @@ func (w *world) followed(namespaces ...string) {
 	})
 }
 
-// reads are the paths of the Secrets that were read, but for lists and watches.
+// reads are the paths of the Secrets that were read, except for lists and watches.
 func (s *scene) reads() []string { return readsOf(s.wire.Calls()) }
 
 func readsOf(calls []apitest.Call) []string {

@@ -22,19 +22,19 @@ const (
 	// maxNames bounds how many names a sentence of it lists.
 	maxNames = 10
 
-	// copiedMessage is the one message of the condition while nothing is wrong, so that
-	// a copied account writes no addon. Where copies are, their own annotations tell.
+	// copiedMessage is the only message of the condition while nothing is wrong, so that
+	// copying an account writes no addon. The copies' annotations show where they are.
 	copiedMessage = "Every token of this cluster's accounts is copied where it belongs."
 
-	// passing is how long something must last that often passes by itself.
+	// passing is how long a state must last that is often transient.
 	passing = 5 * time.Second
 
-	// incomplete is how long to wait until the problems of all accounts are known before
-	// what is wrong with some is written.
+	// incomplete is how long to wait for the problems of all accounts before those of some
+	// are written.
 	incomplete = 30 * time.Second
 )
 
-// order of the reasons: of several, the first becomes the condition's.
+// order of the reasons: the first of several becomes the condition's.
 var order = []string{
 	contract.ReasonDraining,
 	contract.ReasonUpstreamSyncerOn,
@@ -58,16 +58,16 @@ var general = map[string]string{
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
-// syncerUnknown is said while it cannot be told whether upstream's syncer is on.
+// syncerUnknown is the message while it is unknown whether upstream's syncer is on.
 func syncerUnknown(why string) string {
 	return "No copies are written, only withdrawn: whether managed-serviceaccount's own syncer is on, which writes " +
 		"Secrets of the same names, is not known, because ClusterRole " + contract.UpstreamSyncerClusterRole + " " + why +
 		". Repair that, or, if the syncer is off, set credentials.upstreamSyncer=off."
 }
 
-// credentialsSynced sums up the problems of a cluster's accounts into the condition
-// on its addon. If those of some accounts are not known, they show what is wrong at
-// most, never that nothing is.
+// credentialsSynced summarizes the problems of a cluster's accounts in the condition on its
+// addon. If those of some accounts are unknown, it can report a problem, but never that
+// there is none.
 func credentialsSynced(byAccount map[string][]problem, isComplete bool) *conditions.Desired {
 	var condition *conditions.Desired
 	var sentences []string
@@ -100,7 +100,7 @@ func statusOf(reason string) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// sentencesOf tells, for one reason, what is wrong with which account and where.
+// sentencesOf says, for one reason, what is wrong with which account and where.
 func sentencesOf(reason string, byAccount map[string][]problem) []string {
 	var sentences []string
 	for _, account := range slices.Sorted(maps.Keys(byAccount)) {

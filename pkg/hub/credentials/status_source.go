@@ -17,8 +17,8 @@ func (c *Credentials) Type() string { return contract.ConditionCredentialsSynced
 // Subscribe implements conditions.Source.
 func (c *Credentials) Subscribe(changed func(cluster string)) { c.statusChanged = changed }
 
-// Desired implements conditions.Source. It knows the condition of a cluster once
-// the problems of every account of it are known. Where nothing is copied, because credentials
+// Desired implements conditions.Source. It knows the condition of a cluster once the
+// problems of each of its accounts are known. Where nothing is copied, because credentials
 // are disabled, there is no condition.
 func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	if c.opts.Mode == ModeDisabled {
@@ -32,8 +32,8 @@ func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.
 	return credentialsSynced(byAccount, isComplete), nil
 }
 
-// isComplete reports whether the problems of every account of a cluster are known, be
-// there any or not. When they come to be known, the cluster is enqueued. A hub that does not serve accounts has none.
+// isComplete reports whether the problems of every account of a cluster are known. When
+// they become known, the cluster is enqueued. A hub that does not serve accounts has none.
 func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount map[string][]problem) (bool, error) {
 	if !c.accounts.Synced() {
 		return !c.mayHaveAccounts(), nil
@@ -50,8 +50,8 @@ func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount 
 	return true, nil
 }
 
-// enqueueStatus says that the condition of a cluster may have changed, or of every
-// cluster without a name.
+// enqueueStatus announces that the condition of a cluster, or of every cluster if the name
+// is empty, may have changed.
 func (c *Credentials) enqueueStatus(cluster string) {
 	if c.statusChanged != nil {
 		c.statusChanged(cluster)

@@ -25,9 +25,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
-// stepper runs the production reconcilers with their caches, but no controllers:
-// the test calls Reconcile. It acts as administrator, so that a new RoleBinding
-// need not be waited for.
+// stepper runs the production reconcilers with their caches, but no controllers: the test
+// calls Reconcile. It acts as administrator, so that it need not wait for new RoleBindings.
 type stepper struct {
 	*world
 	copies, grants reconcile.Reconciler
@@ -112,8 +111,7 @@ func (s *stepper) cachedCopy(key types.NamespacedName) (version string, known bo
 	return s.creds.ledger.SeenVersion(key), true
 }
 
-// still is one cluster, published to one team, whose account reader is to be
-// copied there.
+// still is one cluster, published to one team, whose account reader should be copied there.
 type still struct {
 	*stepper
 	cluster, team string
@@ -156,8 +154,8 @@ func (v *still) round() error {
 	return err
 }
 
-// converge does rounds until one writes nothing, fails nothing and leaves things
-// as they should be. It returns what was written on the way.
+// converge does rounds until one writes nothing, has no failure and leaves the desired
+// state. It returns the writes on the way.
 func (v *still) converge(done func() string) []string {
 	v.T.Helper()
 	var all []string

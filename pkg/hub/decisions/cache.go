@@ -12,9 +12,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Transform cuts a PlacementDecision of SIG-Multicluster down to what is read, and leaves
-// other kinds to the next. They may not be served yet, so nobody can configure how they
-// are cached, nor have only this addon's cached.
+// Transform reduces a PlacementDecision of SIG-Multicluster to the fields that are read,
+// and passes other kinds to next. PlacementDecisions may not be served yet, so their
+// caching cannot be configured by kind, nor restricted to this addon's.
 func Transform(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		if decision, ok := in.(*inventoryv1alpha1.PlacementDecision); ok {
@@ -24,8 +24,8 @@ func Transform(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// trimDecision keeps of a PlacementDecision of this addon what it writes, and of another's
-// what it is known by.
+// trimDecision keeps the part of this addon's PlacementDecision that the addon writes, and
+// the part of another's that identifies it.
 func trimDecision(decision *inventoryv1alpha1.PlacementDecision) *inventoryv1alpha1.PlacementDecision {
 	trimmed := &inventoryv1alpha1.PlacementDecision{
 		TypeMeta: decision.TypeMeta, ObjectMeta: kube.TrimMeta(decision.ObjectMeta),
@@ -45,22 +45,22 @@ func trimDecision(decision *inventoryv1alpha1.PlacementDecision) *inventoryv1alp
 		}
 		return trimmed
 	}
-	trimmed.Decisions = slices.Clone(decision.Decisions) // decoding leaves room for more
+	trimmed.Decisions = slices.Clone(decision.Decisions) // decoding leaves spare capacity
 	trimmed.SchedulerName = decision.SchedulerName
 	return trimmed
 }
 
-// Indexes by which slices are found.
+// Indexes that find slices.
 const (
-	// IndexSliceByBase finds what has the name of a Placement's slices, by the base of
-	// these names, whoever made it.
+	// IndexSliceByBase finds PlacementDecisions that have the name of a Placement's slices,
+	// by the base of these names, whoever made them.
 	IndexSliceByBase = "decisions.sliceByBase"
 
-	// IndexSliceByCluster finds this addon's slices by the clusters they refer to. Those
-	// that are being deleted do not count.
+	// IndexSliceByCluster finds this addon's slices by the clusters they refer to, except
+	// those that are being deleted.
 	IndexSliceByCluster = "decisions.sliceByCluster"
 
-	// IndexForeignByKey finds what somebody else made, by its decision-key.
+	// IndexForeignByKey finds others' PlacementDecisions by their decision-key.
 	IndexForeignByKey = "decisions.foreignByKey"
 )
 

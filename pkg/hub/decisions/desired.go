@@ -20,13 +20,13 @@ type slice struct {
 	name     string
 	index    int
 	group    selection.Group
-	clusters []string // of the references; sorted in what must be
+	clusters []string // of the references; sorted in the desired slice
 
-	// altered is true if something else of a slice is not as this addon writes it.
+	// altered is true if another part of the slice differs from what this addon writes.
 	altered bool
 }
 
-// position orders slices by their numbers; those without one come last.
+// position orders slices by their index; those without one come last.
 func (s slice) position() int {
 	if s.index == noIndex {
 		return math.MaxInt
@@ -34,7 +34,7 @@ func (s slice) position() int {
 	return s.index
 }
 
-// action is what a write does.
+// action is the kind of a write.
 type action int
 
 const (
@@ -46,10 +46,10 @@ const (
 // write is one request.
 type write struct {
 	action action
-	slice  slice // as it is afterwards; of one that is removed, the name
+	slice  slice // its state afterwards; for a removal, only the name
 }
 
-// draft is a slice on its way from what it is to what it must be.
+// draft is a slice on its way from its present to its desired state.
 type draft struct {
 	now    slice
 	exists bool
@@ -58,20 +58,20 @@ type draft struct {
 	members map[string]struct{} // of next
 	removed bool
 
-	moving []string // clusters that are here now, and must be in another slice
-	gains  int      // clusters that must be here, and are not
+	moving []string // clusters that must move to another slice
+	gains  int      // number of clusters that this slice lacks
 }
 
 func (d *draft) room() int { return maxReferences - len(d.members) }
 
 func (d *draft) add(cluster string) { d.members[cluster] = struct{}{} }
 
-// isTouched reports whether a slice must be written whatever else comes into it.
+// isTouched reports whether a slice must be written whatever else is added to it.
 func (d *draft) isTouched() bool {
 	return !d.exists || d.now.altered || d.now.index == noIndex || len(d.members) != len(d.now.clusters)
 }
 
-// plan turns the slices of a Placement into others with the wanted clusters.
+// plan turns the slices of a Placement into slices with the wanted clusters.
 type plan struct {
 	want   map[string]selection.Group
 	drafts []*draft
@@ -81,15 +81,15 @@ type plan struct {
 }
 
 // desiredWrites returns the writes, in order, that make slices hold the wanted clusters,
-// each in a slice of its group: without any cluster, one empty slice. After each of them,
-// every cluster that was there and is wanted is still there: what moves is added before it
-// is removed.
+// each in a slice of its group; without any cluster, that is one empty slice. After each
+// write, every wanted cluster that was in a slice before is still in one: a cluster that
+// moves is added before it is removed.
 //
-// As little as possible is written. Clusters stay where they are, new ones fill slices with
-// room, and slices keep their numbers: one cluster more or less is one write. Only when
-// there are more than twice as many slices as are needed, they are filled up anew.
+// It writes as little as possible. Clusters stay where they are, new ones fill slices with
+// room, and slices keep their index: adding or removing a cluster is one write. Slices are
+// refilled only when there are more than twice as many as needed.
 //
-// number names the n-th slice; names that are taken by others are skipped.
+// number names the n-th slice; names taken by others are skipped.
 func desiredWrites(
 	current []slice, want map[string]selection.Group, number func(int) string, taken map[string]bool,
 ) []write {
@@ -105,7 +105,7 @@ func desiredWrites(
 	return p.schedule()
 }
 
-// take begins with the slices as they are: what is wanted where it is, stays.
+// take starts from the present slices: wanted clusters stay where they are.
 func (p *plan) take(current []slice) {
 	current = slices.Clone(current)
 	slices.SortFunc(current, func(a, b slice) int {
@@ -126,8 +126,8 @@ func (p *plan) take(current []slice) {
 	}
 }
 
-// bestGroup is the group that most clusters of a slice must be in; its own, if not more
-// must be in another.
+// bestGroup is the group to which most clusters of a slice belong; in case of a tie, the
+// slice's own.
 func (p *plan) bestGroup(now slice) selection.Group {
 	counts := map[selection.Group]int{}
 	for _, cluster := range now.clusters {
@@ -144,7 +144,7 @@ func (p *plan) bestGroup(now slice) selection.Group {
 	return best
 }
 
-// unplaced are the wanted clusters that have no place yet, by group, sorted.
+// unplaced returns the wanted clusters that have no place yet, by group, sorted.
 func (p *plan) unplaced() map[selection.Group][]string {
 	clusters := map[selection.Group][]string{}
 	for cluster, group := range p.want {
@@ -158,8 +158,8 @@ func (p *plan) unplaced() map[selection.Group][]string {
 	return clusters
 }
 
-// fill gives clusters a place: in slices of their group that are written anyway, in others
-// with room, the one with most of it first, in empty ones, and then in new ones.
+// fill gives clusters a place: in slices of their group that are written anyway, then in
+// others with room, those with most room first, then in empty ones, and then in new ones.
 func (p *plan) fill(clusters map[selection.Group][]string) {
 	for _, group := range slices.SortedFunc(maps.Keys(clusters), compareGroups) {
 		rest := clusters[group]
@@ -172,8 +172,8 @@ func (p *plan) fill(clusters map[selection.Group][]string) {
 	}
 }
 
-// withRoom are the slices that may take clusters of a group, in the order in which to fill
-// them.
+// withRoom returns the slices that may take clusters of a group, in the order in which to
+// fill them.
 func (p *plan) withRoom(group selection.Group) []*draft {
 	var some []*draft
 	for _, d := range p.drafts {
@@ -197,7 +197,7 @@ func (p *plan) withRoom(group selection.Group) []*draft {
 	return some
 }
 
-// place puts as many clusters into a slice as it has room for, and returns the others.
+// place puts as many clusters into a slice as fit, and returns the others.
 func (p *plan) place(d *draft, group selection.Group, clusters []string) (rest []string) {
 	n := min(len(clusters), d.room())
 	if n == 0 {
@@ -224,8 +224,8 @@ func (p *plan) open() *draft {
 }
 
 // drop removes the last slices if they have become empty now, which is one write as well.
-// Others that become empty stay, with room for what comes: to remove one would take
-// another write for its number. One slice always stays.
+// Others that become empty stay, with room for later clusters: removing one would take
+// another write for its index. One slice always stays.
 func (p *plan) drop() {
 	if len(p.drafts) == 0 {
 		p.open()
@@ -239,8 +239,8 @@ func (p *plan) drop() {
 	}
 }
 
-// compact fills slices up anew if there are more than twice as many as are needed. Without
-// any cluster, one is needed, and more are too many.
+// compact refills slices if there are more than twice as many as needed. Without any
+// cluster, exactly one is needed.
 func (p *plan) compact() {
 	sizes := map[selection.Group]int{}
 	for _, group := range p.want {
@@ -277,8 +277,8 @@ func (p *plan) compact() {
 
 func slicesFor(clusters int) int { return (clusters + maxReferences - 1) / maxReferences }
 
-// assignIndexes numbers the slices that stay, from 0. A slice keeps its number, unless that
-// is too high now or another has it: then it gets the lowest that is free.
+// assignIndexes numbers the remaining slices from 0. A slice keeps its index unless that is
+// too high now or taken: then it gets the lowest free one.
 func (p *plan) assignIndexes() {
 	var stay []*draft
 	for _, d := range p.drafts {
@@ -305,8 +305,8 @@ func (p *plan) assignIndexes() {
 	}
 }
 
-// schedule returns the writes, in an order in which no wanted cluster is ever missing that
-// was there.
+// schedule returns the writes, in an order in which no wanted cluster that was in a slice
+// is ever missing.
 func (p *plan) schedule() []write {
 	s := schedule{plan: p, present: map[string]int{}}
 	for _, d := range p.drafts {
@@ -320,7 +320,7 @@ func (p *plan) schedule() []write {
 	return s.writes
 }
 
-// schedule is the order of writes in the making.
+// schedule holds the order of writes while it is computed.
 type schedule struct {
 	*plan
 	pending []*draft
@@ -330,7 +330,7 @@ type schedule struct {
 	present map[string]int
 }
 
-// prepare finds out whether a slice must be written.
+// prepare determines whether a slice must be written.
 func (s *schedule) prepare(d *draft) {
 	here := make(map[string]struct{}, len(d.now.clusters))
 	for _, cluster := range d.now.clusters {
@@ -357,13 +357,13 @@ func (s *schedule) prepare(d *draft) {
 	}
 }
 
-// isDone reports whether a slice is what it must be.
+// isDone reports whether a slice is in its desired state.
 func (d *draft) isDone() bool {
 	return d.exists && !d.now.altered && d.now.index == d.next.index && d.now.group == d.next.group &&
 		slices.Equal(d.now.clusters, d.next.clusters)
 }
 
-// held are the clusters that must still stay in a slice, because they are nowhere else.
+// held returns the clusters that must still stay in a slice, because they are in no other.
 func (s *schedule) held(d *draft) []string {
 	var list []string
 	for _, cluster := range d.moving {
@@ -374,9 +374,9 @@ func (s *schedule) held(d *draft) []string {
 	return list
 }
 
-// finishOne writes a slice as it must be, if that takes nothing away too early: first what
-// loses a cluster for good, since somebody waits for that, and last what is only renumbered
-// or removed, so that no number is missing in between.
+// finishOne writes a slice in its desired state, if that removes nothing too early: first
+// slices that lose a cluster for good, since somebody waits for that, and last those that
+// are only renumbered or removed, so that no index is missing in between.
 func (s *schedule) finishOne() bool {
 	best, bestRank := -1, 0
 	for i, d := range s.pending {
@@ -406,7 +406,7 @@ func (s *schedule) rank(d *draft) int {
 	switch {
 	case d.removed:
 		return 3
-	case len(d.now.clusters) > len(d.members)-d.gains+len(d.moving): // some are not wanted any more
+	case len(d.now.clusters) > len(d.members)-d.gains+len(d.moving): // some are no longer wanted
 		return 0
 	case d.gains > 0 || len(d.moving) > 0:
 		return 1
@@ -430,8 +430,8 @@ func (s *schedule) put(d *draft, next slice) {
 	d.now, d.exists, d.gains = next, true, 0
 }
 
-// uniteOne writes a slice with what comes and what must still stay, if that is not too
-// much. The rest of it is written later.
+// uniteOne writes a slice with both its new clusters and those that must still stay, if
+// they fit. The rest follows later.
 func (s *schedule) uniteOne() bool {
 	var best *draft
 	var held []string
@@ -456,8 +456,8 @@ func (s *schedule) uniteOne() bool {
 	return true
 }
 
-// divert breaks a circle of full slices, each of which waits for another: what should come
-// into one of them goes to a new slice.
+// divert breaks a cycle of full slices that wait for each other: the clusters that should
+// move into one of them go to a new slice.
 func (s *schedule) divert() {
 	for _, d := range s.pending {
 		if d.removed || d.gains == 0 {
@@ -476,10 +476,10 @@ func (s *schedule) divert() {
 		s.prepare(fresh)
 		return
 	}
-	s.pending = nil // impossible: who waits for a cluster waits for a slice that gains it
+	s.pending = nil // impossible: waiting for a cluster means waiting for a slice that gains it
 }
 
-// indexes are the numbers of the slices that stay.
+// indexes returns the indexes of the remaining slices.
 func (s *schedule) indexes() []int {
 	var list []int
 	for _, d := range s.drafts {

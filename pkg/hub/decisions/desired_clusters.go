@@ -2,11 +2,11 @@ package decisions
 
 import "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 
-// standings are what is known of the profiles of a namespace.
+// standings returns what is known about the profiles of a namespace.
 type standings func(cluster string) (admitted, withdrawn bool)
 
-// referred returns the clusters that slices refer to, with the group of the first that
-// does.
+// referred returns the clusters that slices refer to, with the group of the first such
+// slice.
 func referred(current []slice) map[string]selection.Group {
 	clusters := map[string]selection.Group{}
 	for _, s := range current {
@@ -19,8 +19,8 @@ func referred(current []slice) map[string]selection.Group {
 	return clusters
 }
 
-// notChosen are the clusters that slices refer to and the Placement does not choose, or
-// not any more.
+// notChosen returns the clusters that slices refer to although the Placement does not
+// choose them, or no longer.
 func notChosen(referred map[string]selection.Group, choice selection.Choice) []string {
 	var clusters []string
 	for cluster := range referred {
@@ -31,12 +31,12 @@ func notChosen(referred map[string]selection.Group, choice selection.Choice) []s
 	return clusters
 }
 
-// desiredClusters are the clusters that slices must refer to, by what they refer to now.
-// left are those that the Placement has ceased to choose.
+// desiredClusters returns the clusters that slices must refer to, given those they refer to
+// now. left are those that the Placement has ceased to choose.
 //
-// What was withdrawn goes, whatever the Placement says, because its profile goes. Beyond
-// that, a choice that is unknown or incomplete changes nothing. What has only not been
-// admitted is not added, and stays where it is.
+// A withdrawn cluster is removed, whatever the Placement says, because its profile will be
+// deleted. Otherwise, a choice that is unknown or incomplete changes nothing. A cluster
+// that is merely not admitted is not added, and stays if it is there.
 func desiredClusters(
 	referred map[string]selection.Group, choice selection.Choice, left []string, of standings,
 ) map[string]selection.Group {
@@ -62,9 +62,9 @@ func desiredClusters(
 }
 
 // mayBegin reports whether a Placement without slices gets an empty one: it has decided for
-// no cluster. One that has decided for clusters whose profiles are not whole gets its first
-// slice with the first of them; and while no cluster at all has a profile, as when the
-// addon is being uninstalled, nothing new is made.
+// no cluster. A Placement that has decided only for clusters whose profiles are not
+// complete gets its first slice with the first complete one. While no cluster at all has a
+// profile, as during the addon's uninstallation, no slice is created.
 func mayBegin(choice selection.Choice, want map[string]selection.Group, anyAdmitted bool) bool {
 	if len(want) > 0 {
 		return true

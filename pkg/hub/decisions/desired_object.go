@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// infix stands in the name of each slice between the Placement's name and a number.
+	// infix stands between the Placement's name and a number in the name of each slice.
 	// Open Cluster Management's own have "-decision-" there.
 	infix = "-profiles-"
 
@@ -27,18 +27,18 @@ const (
 	// maxKeyBytes is the longest value of a label.
 	maxKeyBytes = 63
 
-	// hashBytes is how long the hash is that ends a name that had to be cut.
+	// hashBytes is the length of the hash at the end of a name that had to be cut.
 	hashBytes = 10
 )
 
-// baseOf is what the names of a Placement's slices begin with: its name, if that is not
-// too long.
+// baseOf returns the start of the names of a Placement's slices: its name, cut if it is too
+// long.
 func baseOf(placement string) string { return cut(placement, maxBaseBytes) }
 
-// keyOf is the decision-key of a Placement's slices: its name, if that is not too long.
+// keyOf returns the decision-key of a Placement's slices: its name, cut if it is too long.
 func keyOf(placement string) string { return cut(placement, maxKeyBytes) }
 
-// cut shortens a name to a limit; a hash keeps it apart from others.
+// cut shortens a name to a limit; a hash keeps it distinct.
 func cut(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -48,10 +48,10 @@ func cut(name string, limit int) string {
 	return kept + "-" + hex.EncodeToString(sum[:])[:hashBytes]
 }
 
-// nameOf names the n-th slice of a Placement. A slice keeps its name; it is not its index.
+// nameOf names the n-th slice of a Placement. A slice keeps its name; n is not its index.
 func nameOf(base string, n int) string { return base + infix + strconv.Itoa(n) }
 
-// parseName returns what a slice's name begins with; "" if it is no name of a slice.
+// parseName returns the base of a slice's name; "" if it is not the name of a slice.
 func parseName(name string) (base string) {
 	at := strings.LastIndex(name, infix)
 	if at <= 0 {
@@ -78,7 +78,7 @@ func isUpstreams(decision *inventoryv1alpha1.PlacementDecision) bool {
 		strings.HasPrefix(owner.APIVersion, "cluster.open-cluster-management.io/")
 }
 
-// labelsOf are the labels of a slice that are this addon's.
+// labelsOf returns the labels of a slice that are this addon's.
 func labelsOf(placement string, s slice) map[string]string {
 	labels := map[string]string{
 		contract.LabelManagedBy:              contract.ManagedBy,
@@ -98,8 +98,8 @@ var ourLabels = []string{
 	contract.LabelDecisionGroupIndex, contract.LabelDecisionGroupName,
 }
 
-// observedSlice is what a PlacementDecision of a Placement holds. What it refers to in
-// other namespaces is not ours, and counts as an alteration.
+// observedSlice returns the content of a Placement's PlacementDecision. References to other
+// namespaces are not ours, and count as an alteration.
 func observedSlice(decision *inventoryv1alpha1.PlacementDecision, placement string) slice {
 	s := slice{
 		name:     decision.Name,
@@ -126,8 +126,8 @@ func parseIndex(label string, otherwise int) int {
 	return otherwise
 }
 
-// referredClusters are the clusters whose profiles in its own namespace a PlacementDecision
-// refers to.
+// referredClusters returns the clusters whose profiles, in its own namespace, a
+// PlacementDecision refers to.
 func referredClusters(decision *inventoryv1alpha1.PlacementDecision) []string {
 	clusters := make([]string, 0, len(decision.Decisions))
 	for _, d := range decision.Decisions {
@@ -139,8 +139,8 @@ func referredClusters(decision *inventoryv1alpha1.PlacementDecision) []string {
 	return clusters
 }
 
-// reference is a reference as this addon writes it: without a namespace, it is to the
-// PlacementDecision's own.
+// reference returns a reference as this addon writes it: without a namespace, it refers to
+// the PlacementDecision's own.
 func reference(cluster string) inventoryv1alpha1.ClusterDecision {
 	return inventoryv1alpha1.ClusterDecision{
 		ClusterProfileRef: inventoryv1alpha1.ClusterProfileReference{Name: cluster},
@@ -155,9 +155,9 @@ func references(clusters []string) []inventoryv1alpha1.ClusterDecision {
 	return list
 }
 
-// desiredDecision is the PlacementDecision of a new slice. It has no owner: a Placement
-// that is restored has another UID, and garbage collection would take for the deletion of
-// the Placement what is none.
+// desiredDecision returns the PlacementDecision of a new slice. It has no owner: a restored
+// Placement has another UID, so the garbage collector would conclude that the Placement was
+// deleted.
 func desiredDecision(namespace, placement string, s slice) *inventoryv1alpha1.PlacementDecision {
 	return &inventoryv1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -168,8 +168,8 @@ func desiredDecision(namespace, placement string, s slice) *inventoryv1alpha1.Pl
 	}
 }
 
-// desiredChanges is the part of a merge patch that makes a PlacementDecision what a slice
-// must be, and leaves alone what others have added.
+// desiredChanges returns the part of a merge patch that turns a PlacementDecision into a
+// desired slice and leaves others' additions alone.
 func desiredChanges(current *inventoryv1alpha1.PlacementDecision, placement string, s slice) map[string]any {
 	changes := map[string]any{}
 	labels := map[string]any{}

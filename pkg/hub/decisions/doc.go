@@ -1,53 +1,52 @@
-// Package decisions publishes what Placements choose as PlacementDecisions of
+// Package decisions publishes the clusters that Placements choose as PlacementDecisions of
 // SIG-Multicluster (KEP-5313), which refer to the ClusterProfiles of package inventory.
 //
 // The unit of work is one Placement that is labelled for publishing. Its slices, of at most
 // a hundred references each, are in its namespace.
 //
-// # What a reader may rely on
+// # What consumers may rely on
 //
-// Readers take an absence for an eviction, and a duplicate for nothing. So
+// Consumers treat a missing reference as an eviction, and ignore duplicates. So
 //
-//   - a reference is added when the profile is whole (Admit), and removed before the
-//     profile goes (Withdraw). Package inventory says both, and waits with the deletion of a
-//     profile, for a few seconds at most: a webhook that fails must keep no profile alive.
+//   - a reference is added when the profile is complete (Admit), and removed before the
+//     profile is deleted (Withdraw). Package inventory calls both, and delays the deletion of
+//     a profile, for a few seconds at most: a failing webhook must not keep a profile alive.
 //     Copies of tokens do not wait at all;
-//   - what moves from one slice to another is added there before it is removed here;
-//   - a cluster that a Placement ceases to choose goes when the decisions are complete and
-//     have been so for a second (selection.Rule.Leaving). A Placement that is not decided, a
-//     cache that says nothing, a CRD that went, a restart and upstream's gates change
-//     nothing;
+//   - a cluster that moves to another slice is added there before it is removed here;
+//   - a cluster that a Placement ceases to choose is removed when the decisions are complete
+//     and have been so for a second (selection.Rule.Leaving). An undecided Placement, a cache
+//     that cannot be trusted, a deleted CRD, a restart and upstream's gates change nothing;
 //   - a Placement that chooses nothing has one empty slice. Without a Placement, its label,
 //     or a bound set in the namespace, there is none.
 //
-// The label decision-key has the Placement's name, decision-index counts its slices from
-// 0. Neither tells an order of clusters, since Open Cluster Management keeps none: in a slice
-// they are sorted by name. Slices of decision groups have labels of this addon with the
-// group's index and name.
+// The label decision-key holds the Placement's name, decision-index counts its slices from
+// 0. Neither expresses an order of clusters, since Open Cluster Management keeps none: in a
+// slice they are sorted by name. Slices of decision groups have labels of this addon with
+// the group's index and name.
 //
-// # What is written
+// # Writes
 //
-// desired.go plans the writes: one cluster more or less is one write, and slices are filled
-// up anew only when there are more than twice as many as needed. What is added is gathered
-// for a second, and so is what is put right after somebody else's change: whoever fights
-// over a slice gets one write a second. What is withdrawn is gathered for 50 ms.
+// desired.go plans the writes: adding or removing a cluster is one write, and slices are
+// refilled only when there are more than twice as many as needed. Additions are gathered
+// for a second, and so are repairs after another client's change: a client that fights over
+// a slice causes one write a second. Withdrawals are gathered for 50 ms.
 //
-// Slices are named <placement>-profiles-<n>; their number in the name is not their index.
-// They have no owner, because a Placement that is restored has another UID. Their labels
-// that are not this addon's, annotations and finalizers are left alone. A PlacementDecision
-// without the mark is never changed; an event on the Placement names those that have its key,
-// among them Open Cluster Management's own (feature gate SIGPlacementDecision).
+// Slices are named <placement>-profiles-<n>; the number in the name is not their index.
+// They have no owner, because a restored Placement has another UID. Others' labels,
+// annotations and finalizers are left alone. A PlacementDecision without the mark is never
+// changed; an event on the Placement names those with its key, among them Open Cluster
+// Management's own (feature gate SIGPlacementDecision).
 //
 // # Controllers
 //
 //   - hub.decisions: observe, plan, apply. Placements whose slices must lose a reference
 //     come first, namespaces take turns (package fair).
-//   - hub.decisions-definitions: looks at all Placements when the CRD of the slices goes or
-//     comes.
+//   - hub.decisions-definitions: enqueues all Placements when the CRD of the slices is deleted
+//     or created.
 //   - hub.decisions-start: starts the first, when the hub serves PlacementDecisions.
 //
-// A failed write is tried again at intervals from 20 ms doubling to a minute, to 5 s if
-// something must go, or ten minutes if it is invalid. Conflicts are returned, not retried.
+// A failed write is retried at intervals from 20 ms doubling to a minute, to 5 s for a
+// removal, or every ten minutes if it is invalid. Conflicts are returned, not retried.
 //
 // # RBAC, cluster-wide
 //

@@ -69,7 +69,7 @@ type world struct {
 	stop   func()
 }
 
-// looked are the pairs that subscribers of References were told to look at.
+// looked are the pairs that subscribers of References were told to reconcile.
 type looked struct {
 	mu    sync.Mutex
 	pairs map[types.NamespacedName]int
@@ -134,8 +134,8 @@ func (w *world) manager() manager.Manager {
 	})
 }
 
-// start runs the decisions alone, until w.stop is called or the test ends. Of profiles the
-// test itself says how they stand.
+// start runs only the decisions, until w.stop is called or the test ends. The test itself
+// says how profiles stand.
 func (w *world) start() {
 	w.T.Helper()
 	mgr := w.manager()
@@ -283,8 +283,8 @@ func (w *world) shows(placement, want string) {
 	})
 }
 
-// follows waits until the manager has dealt with all that happened before, as far as it
-// concerns Placements that were chosen before: it makes a slice of a later one.
+// follows waits until the manager has processed all that happened before to Placements
+// chosen before: it creates a slice of a later one.
 func (w *world) follows() {
 	w.T.Helper()
 	name := w.Name(fmt.Sprint("later", len(w.wire.Writes("placementdecisions"))))

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A profile that somebody has deleted, with its namespace for instance, is not referred to
-// when the Placement comes back before the profile.
+// A profile that somebody has deleted, for instance with its namespace, is not referred to
+// when the Placement is recreated before the profile.
 func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	r := NewReferences(nil)
 	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"}, types.NamespacedName{Namespace: "team", Name: "c"}
@@ -22,7 +22,7 @@ func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	}
 }
 
-// A profile that was about to go, and stays after all, keeps its references.
+// A profile that was about to be deleted, and stays after all, keeps its references.
 func TestAProfileThatStaysKeepsItsReferences(t *testing.T) {
 	r := NewReferences(nil)
 	pair := types.NamespacedName{Namespace: "team", Name: "c"}

@@ -180,7 +180,7 @@ func newReachedWorld(t *testing.T) *accessWorld {
 }
 
 // newTimedWorld is a newReachedWorld whose time passes only when a test says so. Its
-// manager has run for long enough to know what was missing at the start.
+// manager has run long enough to know what was missing at the start.
 func newTimedWorld(t *testing.T) (*accessWorld, *testingclock.FakeClock) {
 	t.Helper()
 	w, now := newAccessWorld(t), testingclock.NewFakeClock(time.Now())
@@ -216,7 +216,7 @@ func (w *accessWorld) settle(ca []byte) {
 	w.forget()
 }
 
-// clear leaves nothing for the next test's manager to do.
+// clear removes everything the next test's manager would act on.
 func (w *accessWorld) clear() {
 	w.stop()
 	w.forget()
@@ -268,15 +268,15 @@ func (w *accessWorld) setChain(chain []byte) {
 	apitest.Edit(w, w.secret, func(s *corev1.Secret) { s.Data["tls.crt"] = chain })
 }
 
-// allInPlace waits until a cluster's profile is whole and its condition has nothing to
-// complain about.
+// allInPlace waits until a cluster's profile is complete and its condition reports no
+// problem.
 func (w *accessWorld) allInPlace(c *clusterv1.ManagedCluster) {
 	w.T.Helper()
 	w.whole(w.ns, c.Name)
 	w.synced(c.Name)
 }
 
-// unavailable waits until a cluster's condition says why it lacks a provider.
+// unavailable waits until a cluster's condition says why a provider is missing.
 func (w *accessWorld) unavailable(c *clusterv1.ManagedCluster, why string) {
 	w.T.Helper()
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "AccessUnavailable", why)
@@ -309,7 +309,7 @@ func (w *accessWorld) remembers(ca []byte) {
 	})
 }
 
-// reachedLater is reached of what only time brings.
+// reachedLater is reached for changes that only time brings.
 func (w *accessWorld) reachedLater(
 	now *testingclock.FakeClock, c *clusterv1.ManagedCluster, want ...inventoryv1alpha1.AccessProvider,
 ) {
@@ -321,8 +321,8 @@ func (w *accessWorld) reachedLater(
 	})
 }
 
-// marker waits for a change to a cluster that no test changes otherwise: what was
-// going to be written because of earlier changes has been written then.
+// marker waits for a change to a cluster that no test changes otherwise: all writes caused
+// by earlier changes precede it.
 func (w *accessWorld) marker() {
 	w.T.Helper()
 	*w.markers++
@@ -353,8 +353,8 @@ func (w *accessWorld) wrote(want ...string) {
 	}
 }
 
-// forget starts the record of requests anew. It first checks that the manager read
-// no Secret but the one, and sent its key nowhere.
+// forget starts the record of requests again. It first checks that the manager read no
+// other Secret, and sent its key nowhere.
 func (w *accessWorld) forget() {
 	w.T.Helper()
 	const onlyServing = "metadata.name=cluster-proxy-user-serving-cert"
@@ -459,7 +459,7 @@ func (w *accessWorld) uninstallConfigurations() {
 	w.EventuallyGone(crd)
 }
 
-// installConfigurations brings them back.
+// installConfigurations restores them.
 func (w *accessWorld) installConfigurations() {
 	wiredHub.Install(w.T, apitest.ManagedProxyConfiguration())
 	w.MustCreate(configuration("cluster-proxy"), configuration("another"))

@@ -17,12 +17,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// CacheOptions says what of ManagedClusters the manager's cache needs to hold, in
-// addition to selection.CacheOptions: only what is read. Whoever else reads them from
-// the same cache sees them trimmed in the same way.
+// CacheOptions returns which part of ManagedClusters the manager's cache must hold, in
+// addition to selection.CacheOptions: only the fields that are read. All other readers of
+// that cache see them trimmed in the same way.
 //
-// Of what a spoke sent, a ManagedCluster keeps what the limits allow, and what it
-// lost: see leftOutOf.
+// Of the content that a spoke sent, a ManagedCluster keeps what the limits allow, and a
+// list of what was left out: see leftOutOf.
 //
 // ClusterProfiles may not be served yet, so they cannot be configured here: see
 // DefaultTransform.
@@ -32,8 +32,8 @@ func CacheOptions(limits Limits) map[client.Object]cache.ByObject {
 	}
 }
 
-// DefaultTransform is for the kinds of which nobody says how to cache them. It strips
-// managed fields, and cuts a ClusterProfile down to what is read.
+// DefaultTransform is for kinds without cache options of their own. It strips managed
+// fields, and reduces a ClusterProfile to the fields that are read.
 func DefaultTransform() toolscache.TransformFunc {
 	strip := cache.TransformStripManagedFields()
 	return func(in any) (any, error) {
@@ -44,12 +44,12 @@ func DefaultTransform() toolscache.TransformFunc {
 	}
 }
 
-// trimProfile keeps of a ClusterProfile what is read. A patch of its metadata names
-// single labels and annotations, so of others' only the labels must be known: a key
-// that somebody else uses is not copied over. A patch of its status replaces whole
-// lists, so these stay whole. Of another cluster manager's profile it keeps only whose
-// it is. A profile with labels that its annotation does not list keeps the part of its
-// managed fields that says which of them are copies: see copiedBefore.
+// trimProfile keeps the fields of a ClusterProfile that are read. A patch of its metadata
+// names single labels and annotations, so of others' only the labels must be known: a label
+// is not copied over a key that somebody else uses. A patch of its status replaces whole
+// lists, so these stay whole. Of another cluster manager's profile it keeps only the owner.
+// A profile with labels that its annotation does not list keeps the part of its managed
+// fields that says which of them are copies: see copiedBefore.
 func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	trimmed := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: profile.TypeMeta, ObjectMeta: kube.TrimMeta(profile.ObjectMeta),
@@ -63,7 +63,7 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 		trimmed.Annotations = map[string]string{contract.AnnotationCopiedLabels: copied}
 	}
 	if profile.DeletionTimestamp != nil {
-		trimmed.Finalizers = profile.Finalizers // people are told of them
+		trimmed.Finalizers = profile.Finalizers // they are reported
 	}
 	if selection.IsMarked(profile) && hasUnlistedLabel(profile) {
 		for _, entry := range profile.ManagedFields {
@@ -73,7 +73,7 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 		}
 	}
 	trimmed.Spec.DisplayName = profile.Spec.DisplayName
-	// Decoding leaves room for more in every list.
+	// Decoding leaves spare capacity in every list.
 	trimmed.Status = inventoryv1alpha1.ClusterProfileStatus{
 		Version:         profile.Status.Version,
 		Conditions:      slices.Clone(profile.Status.Conditions),
@@ -87,8 +87,8 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 	return trimmed
 }
 
-// keepRegistries keeps where the images of a cluster's addons come from, which
-// pkg/hub/addon reads.
+// keepRegistries keeps the image registries of a cluster's addons, which pkg/hub/addon
+// reads.
 func keepRegistries(trimmed, cluster *clusterv1.ManagedCluster) {
 	const registries = clusterv1.ClusterImageRegistriesAnnotationKey
 	if value, ok := cluster.Annotations[registries]; ok {
@@ -102,8 +102,8 @@ func keepRegistries(trimmed, cluster *clusterv1.ManagedCluster) {
 	}
 }
 
-// trimCluster keeps what selects a cluster, what its profile shows, and the registries
-// of its addons' images. An informer may trim an object twice.
+// trimCluster keeps what selects a cluster, what its profile shows, and the registries of
+// its addons' images. An informer may trim an object twice.
 func (l Limits) trimCluster(in any) (any, error) {
 	cluster, ok := in.(*clusterv1.ManagedCluster)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 )
 
 // measured returns a comparison that tells the metrics when a ManagedCluster has changed,
-// before the change leads to any pair.
+// before the change enqueues any pair.
 func measured(
 	changed func(before, after client.Object) bool, counts *metrics.Metrics,
 ) func(before, after client.Object) bool {
@@ -27,7 +27,7 @@ func measured(
 	}
 }
 
-// countRejected has the metrics count the claims that are left out of the ManagedClusters
+// countRejected makes the metrics count the claims that are left out of the ManagedClusters
 // in a cache, from now on.
 func countRejected(ctx context.Context, informers cache.Informers, counts *metrics.Metrics) error {
 	if counts == nil {
@@ -41,7 +41,7 @@ func countRejected(ctx context.Context, informers cache.Informers, counts *metri
 	return err
 }
 
-// rejectedCounter follows what is remembered on cached ManagedClusters.
+// rejectedCounter counts the rejected claims recorded on cached ManagedClusters.
 type rejectedCounter struct{ counts *metrics.Metrics }
 
 var _ toolscache.ResourceEventHandler = rejectedCounter{}

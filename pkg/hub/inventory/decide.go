@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// observed is what is known of one pair of namespace and cluster.
+// observed is what is known about one pair of namespace and cluster.
 type observed struct {
 	selection.Observation
 
@@ -20,8 +20,8 @@ type observed struct {
 
 	access access.Decision
 
-	// referenced is true when something refers to the profile although it is not there,
-	// is not ours, or is being deleted. Of others it is not asked.
+	// referenced is true if something refers to the profile although it does not exist, is
+	// not ours, or is being deleted. It is not determined for other profiles.
 	referenced bool
 }
 
@@ -33,15 +33,14 @@ const (
 	create
 	update // adopts a profile without our mark
 	remove
-	release // has references to a profile go that is none, or none of ours
+	release // removes references to a profile that does not exist or is not ours
 )
 
-// nextStep decides what to do with a pair's profile, from the rule's answer and
-// the profile as it is.
+// nextStep decides what to do with a pair's profile, from the rule's answer and the present
+// profile.
 //
-// While the answer is unknown, a profile of ours stays and its content is kept
-// true as long as the cluster is in the inventory. None is created, adopted or
-// deleted.
+// While the answer is unknown, a profile of ours stays and its content is updated as long
+// as the cluster is in the inventory. None is created, adopted or deleted.
 func nextStep(o observed, answer selection.Answer) step {
 	switch {
 	case isTerminating(o.Namespace):
@@ -67,9 +66,9 @@ func nextStep(o observed, answer selection.Answer) step {
 	return leave
 }
 
-// priorityOf says how urgent a step is: a profile that must go is removed before
-// others are edited, and those before new ones are created. One that was in place
-// and has vanished is put back like an edit.
+// priorityOf returns how urgent a step is: removals precede edits, and edits precede
+// creations. A profile that existed and has vanished is recreated with the priority of an
+// edit.
 func priorityOf(next step, exists, wasInPlace bool) int {
 	switch {
 	case next == remove, next == release:
@@ -81,9 +80,9 @@ func priorityOf(next step, exists, wasInPlace bool) int {
 	}
 }
 
-// trustedAccess returns what to believe of how a cluster is reached. While objects may
-// be about to be restored, the one that a missing provider would be made of may be among
-// them: an entry that is there stays.
+// trustedAccess returns what to believe about a cluster's access. While objects may be
+// about to be restored, those behind a missing provider may be among them: an existing
+// entry stays.
 func trustedAccess(says access.Decision, restoring bool) access.Decision {
 	if restoring {
 		says.Proxy.Known = says.Proxy.Known && says.Proxy.Provider != nil
@@ -92,8 +91,8 @@ func trustedAccess(says access.Decision, restoring bool) access.Decision {
 	return says
 }
 
-// isWhole reports whether a profile has all that consumers need: its status, and each access
-// provider that its cluster should have, as far as is known.
+// isWhole reports whether a profile has everything that consumers need: its status, and
+// each access provider that its cluster should have, as far as is known.
 func isWhole(o observed) bool {
 	if o.Profile == nil || o.Profile.DeletionTimestamp != nil || !selection.IsMarked(o.Profile) {
 		return false

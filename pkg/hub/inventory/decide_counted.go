@@ -8,7 +8,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// countedAs is what a pair with an outcome counts as; known is false for one without.
+// countedAs returns the state under which a pair with an outcome is counted; known is false
+// for a pair without one.
 func countedAs(out outcome, known bool) metrics.Pair {
 	if !known {
 		return metrics.Pair{}
@@ -31,10 +32,11 @@ func countedAs(out outcome, known bool) metrics.Pair {
 	}
 }
 
-// restsOnPlacements is among what a No rests on if Placements are why.
+// restsOnPlacements is among the CRDs that a No rests on if Placements are the reason.
 const restsOnPlacements = "placements.cluster.open-cluster-management.io"
 
-// withheldFor is why a pair must have no profile, in the order in which the rule looks.
+// withheldFor returns why a pair must have no profile, in the order in which the rule
+// decides.
 func withheldFor(o observed, s selection.Result) string {
 	switch {
 	case o.Cluster == nil:

@@ -11,35 +11,34 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// Action is what the manager would do about a pair's profile.
+// Action is what the manager would do with a pair's profile.
 type Action string
 
-// The actions. The zero value is to do nothing, because all is as it should be.
+// The actions. The zero value means nothing, because all is as it should be.
 const (
 	ActionCreate    Action = "create"
 	ActionAdopt     Action = "adopt" // a profile of our cluster manager without our mark
 	ActionChange    Action = "change"
 	ActionRemove    Action = "remove"
-	ActionRefuse    Action = "refuse"    // it is wanted, or ours by name, and left alone
-	ActionUndecided Action = "undecided" // it cannot be told whether it is wanted
+	ActionRefuse    Action = "refuse"    // it is wanted, or ours by name, but left alone
+	ActionUndecided Action = "undecided" // it is unknown whether it is wanted
 )
 
 // Preview is an action and why it would be taken.
 type Preview struct {
 	Action Action
 
-	// Why completes a sentence that begins with the cluster; empty where nothing needs a
-	// reason.
+	// Why completes a sentence that begins with the cluster; empty if no reason is needed.
 	Why string
 
-	// Fields are the parts of the profile that would be written: metadata, spec, and those
-	// of the status by their names.
+	// Fields are the parts of the profile that would be written: metadata, spec, and the
+	// names of status fields.
 	Fields []string
 }
 
-// PreviewOf says what would be done about a pair's profile, by the decisions that the
-// reconciler takes. The cluster must be as Limits.Trim returns it. allow are the patterns
-// of the labels that are copied. Access providers count as right as they are.
+// PreviewOf says what would be done with a pair's profile, using the reconciler's own
+// decisions. The cluster must be as Limits.Trim returns it. allow are the patterns of the
+// copied labels. Access providers count as correct.
 func PreviewOf(
 	pair types.NamespacedName, o selection.Observation, result selection.Result, allow []string, now metav1.Time,
 ) Preview {
@@ -73,8 +72,7 @@ func PreviewOf(
 	return Preview{}
 }
 
-// Trim returns what counts of a cluster, cut down to the limits, and what was left out of
-// it.
+// Trim returns the part of a cluster within the limits, and what was left out of it.
 func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.ManagedCluster, leftOut []string) {
 	object, _ := l.trimCluster(cluster) // it returns no error
 	trimmed, _ = object.(*clusterv1.ManagedCluster)

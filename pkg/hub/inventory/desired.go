@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// maxConditionMessageBytes bounds how large a cluster can make every namespace's
-	// profile through a condition's message.
+	// maxConditionMessageBytes bounds how large a cluster can make the profile in every
+	// namespace through a condition's message.
 	maxConditionMessageBytes = 1024
 
-	// maxCopiedLabels is how many labels of a ManagedCluster are copied, the first by
-	// key. A klusterlet may label its own cluster.
+	// maxCopiedLabels is how many labels of a ManagedCluster are copied, the first by key.
+	// A klusterlet may label its own cluster.
 	maxCopiedLabels = 100
 )
 
-// conditionReason is the pattern the API gives a condition's reason.
+// conditionReason is the API's pattern for a condition's reason.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// shownCondition is a condition of a profile and the ManagedCluster condition that
-// it shows.
+// shownCondition is a condition of a profile and the ManagedCluster condition that it
+// shows.
 type shownCondition struct{ target, source string }
 
 var profileConditions = []shownCondition{
@@ -43,10 +43,10 @@ var profileConditions = []shownCondition{
 	{contract.ProfileConditionJoined, clusterv1.ManagedClusterConditionJoined},
 }
 
-// desiredProfile returns what a pair's profile must be: the observed one, if there
-// is one, with everything this addon owns put right and everything else as it is.
-// now is when a property that has a new value was first seen. The second result
-// says what of the cluster is left out and why.
+// desiredProfile returns what a pair's profile must be: the observed one, if any, with
+// everything that this addon owns corrected and everything else unchanged. now is when a
+// property's new value was first seen. The second result lists what was left out of the
+// cluster, and why.
 func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
 	cluster := o.Cluster
 	profile := o.Profile.DeepCopy()
@@ -69,7 +69,7 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 	return profile, leftOut
 }
 
-// setMetadata sets our labels and our annotation, and says which labels it left out.
+// setMetadata sets our labels and our annotation, and returns which labels it left out.
 func setMetadata(
 	profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, allow []string,
 ) (leftOut []string) {
@@ -105,10 +105,9 @@ func setMetadata(
 	return leftOut
 }
 
-// copyLabels copies the allowed labels of source into labels, removes earlier
-// copies whose source is gone, and returns the sorted keys that are copies now, and how
-// many there are too many of. A label of the profile that is not a copy belongs to
-// whoever set it and stays.
+// copyLabels copies the allowed labels of source into labels, removes earlier copies whose
+// source is gone, and returns the sorted keys that are copies now, and how many exceed the
+// limit. A label of the profile that is not a copy belongs to whoever set it and stays.
 func copyLabels(
 	labels map[string]string, before []string, source map[string]string, allow []string,
 ) (copied []string, more int) {
@@ -134,18 +133,17 @@ func copyLabels(
 	return copied, more
 }
 
-// copiedBefore returns the keys of the profile's labels that are earlier copies: those
-// that the annotation lists, and those that this addon was the last to set, which the
-// API server records. The annotation alone does not do, because somebody may strip it:
-// its labels would then count as somebody else's, and stay as they are for ever. The
-// record alone does not either, because somebody may change a copy, which is ours to
-// repair.
+// copiedBefore returns the keys of the profile's labels that are earlier copies: those that
+// the annotation lists, and those that this addon was the last to set, according to the API
+// server's managed fields. The annotation alone does not suffice, because somebody may
+// remove it: its labels would then count as somebody else's, and stay for ever. The managed
+// fields alone do not suffice, because somebody may change a copy, which is ours to repair.
 func copiedBefore(profile *inventoryv1alpha1.ClusterProfile) []string {
 	return kube.SortedNames(append(listedCopies(profile.Annotations), setByUs(profile.ManagedFields)...))
 }
 
-// listedCopies reads which labels the annotation lists. Somebody must have added a
-// reserved key by hand; its label is not ours to remove.
+// listedCopies returns which labels the annotation lists. A reserved key in it must have
+// been added by hand; its label is not ours to remove.
 func listedCopies(annotations map[string]string) []string {
 	var keys []string
 	for key := range strings.SplitSeq(annotations[contract.AnnotationCopiedLabels], ",") {
@@ -156,8 +154,8 @@ func listedCopies(annotations map[string]string) []string {
 	return keys
 }
 
-// setByUs returns the keys of the unreserved labels whose present value this addon has
-// set, by the API server's record.
+// setByUs returns the keys of the unreserved labels whose present value this addon has set,
+// according to the managed fields.
 func setByUs(record []metav1.ManagedFieldsEntry) []string {
 	var keys []string
 	for _, entry := range record {
@@ -181,14 +179,14 @@ func setByUs(record []metav1.ManagedFieldsEntry) []string {
 	return keys
 }
 
-// isOurRecord reports whether an entry of an object's record says what this addon has
-// set besides the status.
+// isOurRecord reports whether an entry of the managed fields records what this addon has
+// set outside the status.
 func isOurRecord(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == ControllerName && entry.Subresource == "" && entry.FieldsV1 != nil
 }
 
-// hasUnlistedLabel reports whether a profile has a label that may be a copy although
-// the annotation does not list it.
+// hasUnlistedLabel reports whether a profile has a label that may be a copy although the
+// annotation does not list it.
 func hasUnlistedLabel(profile *inventoryv1alpha1.ClusterProfile) bool {
 	listed := listedCopies(profile.Annotations)
 	for key := range profile.Labels {
@@ -206,9 +204,9 @@ func isAllowed(key string, allow []string) bool {
 	})
 }
 
-// isReserved reports whether a label's key carries meaning for this addon, for
-// consumers of profiles or for tools that deploy objects. A spoke can label its
-// ManagedCluster and must not be able to set such a key.
+// isReserved reports whether a label's key has a meaning for this addon, for consumers of
+// profiles or for tools that deploy objects. A spoke can label its ManagedCluster and must
+// not be able to set such a key.
 func isReserved(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found {
@@ -220,8 +218,8 @@ func isReserved(key string) bool {
 		prefix == "x-k8s.io" || strings.HasSuffix(prefix, ".x-k8s.io")
 }
 
-// showCondition makes the profile's condition of a type show the cluster's
-// condition source, or removes it if the cluster has none.
+// showCondition makes the profile's condition of a type show the cluster's condition
+// source, or removes it if the cluster has none.
 func showCondition(
 	profile *inventoryv1alpha1.ClusterProfile, conditionType string, source *metav1.Condition, now metav1.Time,
 ) {
@@ -250,8 +248,8 @@ func showCondition(
 	profile.Status.Conditions = conditions
 }
 
-// desiredProperties turns claims, which are sorted and valid, into properties, each
-// with the time its value was first seen.
+// desiredProperties turns claims, which are sorted and valid, into properties, each with
+// the time at which its value was first seen.
 func desiredProperties(
 	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time,
 ) []inventoryv1alpha1.Property {
@@ -270,8 +268,8 @@ func desiredProperties(
 	return properties
 }
 
-// metadataChanges returns the part of a merge patch that turns current's metadata
-// and spec into desired's, or nil if they already agree.
+// metadataChanges returns the part of a merge patch that turns current's metadata and spec
+// into desired's, or nil if they already agree.
 func metadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	metadata := map[string]any{}
 	if labels := mapChanges(current.Labels, desired.Labels); labels != nil {

@@ -1,22 +1,21 @@
-// Package inventory keeps the ClusterProfiles: it makes those that package
-// selection asks for and fills them.
+// Package inventory maintains the ClusterProfiles: it creates those that package selection
+// asks for and fills them.
 //
-// The unit of work is one pair of namespace and cluster, whose name is the
-// profile's own. Only a positive No of the rule deletes, and only what this addon
-// created or adopted. While the answer is unknown a profile of ours stays; its
-// content is kept true as long as the cluster is in the inventory, and nothing is
-// created, adopted or deleted.
+// The unit of work is one pair of namespace and cluster, whose name is the profile's own.
+// Only a definite No of the rule deletes, and only profiles that this addon created or
+// adopted. While the answer is unknown, a profile of ours stays; its content is updated as
+// long as the cluster is in the inventory, and nothing is created, adopted or deleted.
 //
-// # Who writes what
+// # Ownership
 //
-// Of a ClusterProfile this addon owns the labels that name manager, cluster, set and
-// the mark, the labels it copied and the annotation that lists them,
-// spec.displayName, status.version, status.properties as a whole, the conditions
-// ControlPlaneHealthy and Joined, and of status.accessProviders the entries that
-// package access decides about. Everything else belongs to others and is never
-// touched. What the condition ProfilesSynced of a ManagedClusterAddOn must be, it
-// tells package conditions, which writes it. Every write is as small as possible,
-// carries an optimistic lock, and is left out when nothing changes.
+// Of a ClusterProfile this addon owns the labels that name manager, cluster, set and the
+// mark, the labels it copied and the annotation that lists them, spec.displayName,
+// status.version, status.properties as a whole, the conditions ControlPlaneHealthy and
+// Joined, and of status.accessProviders the entries that package access decides about.
+// Everything else belongs to others and is never touched. Package conditions writes the
+// condition ProfilesSynced of a ManagedClusterAddOn; this package determines its content.
+// Every write is as small as possible, carries an optimistic lock, and is omitted if
+// nothing changes.
 //
 // # Controllers
 //
@@ -30,24 +29,24 @@
 //     computed from goes or comes.
 //   - hub.inventory-start: starts the first.
 //
-// Pairs are reconciled when something they depend on changes; again after a failed
-// write, at intervals from 20 ms doubling to a minute, or to 5 s if the profile must
-// go, or ten minutes if it is invalid or too large; and after a second each while Placements'
+// Pairs are reconciled when something they depend on changes; again after a failed write,
+// at intervals from 20 ms doubling to a minute, to 5 s if the profile must be removed, or
+// every ten minutes if it is invalid or too large; and every second while Placements'
 // decisions settle. Conflicts are returned, not retried.
 //
-// A profile that somebody else keeps changing, or deleting, is put right ten times at once
+// A profile that another client keeps changing, or deleting, is repaired ten times at once
 // and then every ten seconds (kube.Brake), each time with at most one write of the object
 // and one of its status; removals are counted apart.
 //
-// Profiles that must go are removed before others are edited, and those before new
-// ones are created. Namespaces take turns, and each has a bounded number of writes in
-// flight (package fair), so that a slow webhook in one delays no other.
+// Profiles that must be removed precede edits of others, and edits precede creations.
+// Namespaces take turns, and each has a bounded number of writes in flight (package fair),
+// so that a slow webhook in one delays no other.
 //
-// # What spokes send
+// # Input from spokes
 //
-// A ManagedCluster is cut down to the Limits before it is cached (judge.go), so that no
-// spoke can fill the manager's memory, or a namespace. What was left out is remembered
-// with it and named in the condition.
+// A ManagedCluster is reduced to the Limits before it is cached (judge.go), so that no
+// spoke can fill the manager's memory, or a namespace. What was left out is recorded with
+// it and named in the condition.
 //
 // # RBAC, cluster-wide
 //

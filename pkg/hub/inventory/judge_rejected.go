@@ -11,18 +11,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
-// annotationRejected on a ManagedCluster in the cache says how many of its claims were
-// left out, by the metrics' reasons: "Empty=2,Limit=7". Only the cache's transform sets
-// it. A spoke that writes it itself changes a count that it may as well change by sending
-// such claims.
+// annotationRejected on a ManagedCluster in the cache says how many of its claims were left
+// out, by the metrics' reasons: "Empty=2,Limit=7". Only the cache's transform sets it. A
+// spoke that writes it changes a count that it could as well change by sending such claims.
 const annotationRejected = contract.KeyPrefix + "rejected"
 
-// maxRejected bounds what one cluster may count for one reason: no ManagedCluster has
-// room for more claims.
+// maxRejected bounds how many claims of one cluster count for one reason: no ManagedCluster
+// has room for more.
 const maxRejected = 100_000
 
 // rejectedOf counts the claims of a ManagedCluster that are left out of its profiles, by
-// reason. kept is how many are not. A cluster that was trimmed before says it itself.
+// reason. kept is how many are not. For a cluster that was trimmed before, it returns the
+// recorded counts.
 func (l Limits) rejectedOf(cluster *clusterv1.ManagedCluster, kept int) map[string]int {
 	claims := cluster.Status.ClusterClaims
 	if len(claims) == kept {
@@ -46,7 +46,7 @@ func (l Limits) rejectedOf(cluster *clusterv1.ManagedCluster, kept int) map[stri
 	return rejected
 }
 
-// rememberRejected keeps on a cached ManagedCluster how many of its claims were left out.
+// rememberRejected records on a cached ManagedCluster how many of its claims were left out.
 func rememberRejected(cluster *clusterv1.ManagedCluster, rejected map[string]int) {
 	var counts []string
 	for _, reason := range metrics.RejectionReasons() {

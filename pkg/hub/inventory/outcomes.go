@@ -13,13 +13,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// outcomes remembers, in memory, the outcome for each pair, and tells those who
-// report changes: about a cluster on its addon, about a namespace in events. A pair
-// that nobody expects a profile of has no entry.
+// outcomes holds, in memory, the outcome of each pair, and notifies the reporters: for a
+// cluster, its addon's condition; for a namespace, its events. A pair for which nobody
+// expects a profile has no entry.
 type outcomes struct {
-	statusChanged func(cluster string) // nil: nobody reports it
+	statusChanged func(cluster string) // nil: not reported
 	reportTrigger kube.Trigger         // by namespace
-	metrics       *metrics.Metrics     // nil: nobody counts
+	metrics       *metrics.Metrics     // nil: not counted
 
 	mu    sync.RWMutex
 	pairs map[types.NamespacedName]outcome
@@ -28,7 +28,7 @@ type outcomes struct {
 	clusters   kube.SetIndex[string, string]
 }
 
-// reportDelay lets a burst of changes in a namespace become one event.
+// reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
 
 func newOutcomes() *outcomes {
@@ -57,7 +57,7 @@ func (o *outcomes) set(pair types.NamespacedName, value outcome) {
 	}
 }
 
-// forget drops a pair that nobody expects a profile of any more.
+// forget drops a pair for which nobody expects a profile any more.
 func (o *outcomes) forget(pair types.NamespacedName) {
 	o.mu.Lock()
 	before, known := o.pairs[pair]
@@ -78,8 +78,8 @@ func (o *outcomes) enqueueReports(pair types.NamespacedName) {
 	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
 }
 
-// enqueueStatus says that the condition of a cluster may have changed, or of every
-// cluster without a name.
+// enqueueStatus announces that the condition of a cluster, or of every cluster if the name
+// is empty, may have changed.
 func (o *outcomes) enqueueStatus(cluster string) {
 	if o.statusChanged != nil {
 		o.statusChanged(cluster)
@@ -93,14 +93,14 @@ func (o *outcomes) get(pair types.NamespacedName) (outcome, bool) {
 	return value, ok
 }
 
-// NamespacesOf returns where a cluster has an outcome.
+// NamespacesOf returns the namespaces in which a cluster has an outcome.
 func (o *outcomes) NamespacesOf(cluster string) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.namespaces.Members(cluster)
 }
 
-// ClustersIn returns which clusters have an outcome in a namespace.
+// ClustersIn returns the clusters that have an outcome in a namespace.
 func (o *outcomes) ClustersIn(namespace string) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -12,9 +12,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// ownPart identifies what this addon writes of a profile, as it is cached. Others may write
-// labels, conditions and access providers of their own as often as they like: that is no
-// reason to wait before a property is written.
+// ownPart identifies the part of a profile that this addon writes, as it is cached. Others
+// may write labels, conditions and access providers of their own as often as they like:
+// that is no reason to delay writing a property.
 func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
 	copied := copiedBefore(profile)
 	labels := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// What others write of their own is no interference; what they change of ours is.
+// Others' own fields are no interference; changes of ours are.
 func TestOwnPart(t *testing.T) {
 	profile := func(change func(*inventoryv1alpha1.ClusterProfile)) string {
 		p := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{

@@ -11,8 +11,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// contentChanged compares what a profile shows of a ManagedCluster besides its
-// labels, and what it leaves out. Heartbeats, capacity and taints are not part of it.
+// contentChanged compares the content of a ManagedCluster that a profile shows or leaves
+// out, except for labels. Heartbeats, capacity and taints are not part of it.
 func contentChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1.ManagedCluster)
 	a, okAfter := after.(*clusterv1.ManagedCluster)
@@ -27,15 +27,15 @@ func contentChanged(before, after client.Object) bool {
 		})
 }
 
-// versionChanged compares everything: it is false for a resync alone.
+// versionChanged compares the versions: it is false only for a resync.
 func versionChanged(before, after client.Object) bool {
 	return before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// guardChanged compares everything but the status of an object that the guard
-// reads: the ClusterManagementAddOn's counts the progress of every rollout, and
-// each count would have every pair looked at again. Generations count changes of
-// the spec; a kind without generations has no status either.
+// guardChanged compares everything but the status of an object that the guard reads: the
+// ClusterManagementAddOn's status counts the progress of every rollout, and each count
+// would enqueue every pair. Generations count changes of the spec; a kind without
+// generations has no status, either.
 func guardChanged(before, after client.Object) bool {
 	if before.GetGeneration() == 0 || after.GetGeneration() == 0 {
 		return versionChanged(before, after)

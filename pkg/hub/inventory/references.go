@@ -9,7 +9,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// isReferenced asks whether something refers to a profile that cannot be referred to.
+// isReferenced reports whether something refers to a profile that must not be referred to.
 func (r *Reconciler) isReferenced(ctx context.Context, o observed) bool {
 	if r.references == nil {
 		return false
@@ -20,9 +20,9 @@ func (r *Reconciler) isReferenced(ctx context.Context, o observed) bool {
 	return r.references.Refers(ctx, o.pair)
 }
 
-// releaseFirst has the references to a profile go before the profile does, and returns how
-// long to wait for that. It does not wait for longer than referenceWait in all, and not for
-// a profile that somebody else deletes.
+// releaseFirst removes the references to a profile before the profile itself, and returns
+// how long to wait for that. It waits no longer than referenceWait in all, and not for a
+// profile that somebody else deletes.
 func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer selection.Answer) time.Duration {
 	if r.references == nil {
 		return 0
@@ -48,9 +48,9 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer select
 	return 0
 }
 
-// admit lets a pair's profile be referred to if it is whole and must be there. One that is
-// not whole any more, but there, may still be: its access may come back. One that is
-// missing and cannot be created for half a minute may not.
+// admit allows references to a pair's profile if it is complete and must exist. An existing
+// profile that is no longer complete may keep its references: its access may come back. A
+// missing profile that cannot be created for half a minute may not.
 func (r *Reconciler) admit(ctx context.Context, o observed, answer selection.Answer, err error) {
 	if r.references == nil {
 		return

@@ -53,8 +53,8 @@ func newReporter(reader client.Reader, writer client.Client, clock clock.Passive
 	}
 }
 
-// Reconcile creates an event about each object of the namespace for which its last
-// event is out of date.
+// Reconcile creates an event about each object of the namespace whose last event is out of
+// date.
 func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var result reconcile.Result
 	current := desiredNotices(r.outcomes.in(req.Name))

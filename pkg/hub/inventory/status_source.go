@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// statusSource knows what the condition ProfilesSynced of a cluster's addon must be.
+// statusSource determines the condition ProfilesSynced of a cluster's addon.
 type statusSource struct {
 	reader       client.Reader // caches
 	rule         *selection.Rule
@@ -40,7 +40,7 @@ func (s *statusSource) Type() string { return contract.ConditionProfilesSynced }
 // Subscribe implements conditions.Source.
 func (s *statusSource) Subscribe(changed func(cluster string)) { s.outcomes.statusChanged = changed }
 
-// Watch implements conditions.Watcher: some objects forbid all profiles.
+// Watch implements conditions.Watcher: some objects forbid writing any profile.
 func (s *statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
 	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	b = b.WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters)
@@ -82,8 +82,8 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 	return profilesSynced(byNamespace, isComplete), nil
 }
 
-// observe returns the outcomes of all namespaces that concern a cluster, and whether
-// each of them has one that still holds.
+// observe returns the outcomes of all namespaces that concern a cluster, and whether each
+// of them has one that is current.
 func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]outcome, bool, error) {
 	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]
 	return byNamespace, isComplete, nil
 }
 
-// isUndecided reports whether it is still unknown whether a pair must have a profile.
-// Where it is known by now, the pair has not had its turn yet: among thousands of
-// profiles to write, that may take longer than the condition is held back.
+// isUndecided reports whether it is still unknown if a pair must have a profile. If it is
+// known by now, the pair only waits for its turn: among thousands of profiles to write,
+// that may take longer than the condition is held back.
 func (s *statusSource) isUndecided(ctx context.Context, pair types.NamespacedName) (bool, error) {
 	_, result, err := s.rule.Observe(ctx, pair)
 	return result.Answer == selection.Unknown, err

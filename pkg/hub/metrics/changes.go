@@ -11,14 +11,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// forgetAfter is how long a change of a cluster is remembered. A write that comes later
-// is not measured: most such have another reason, and those that are refused are counted
-// as failed.
+// forgetAfter is how long a change of a cluster is remembered. A later write is not
+// measured: most later writes have another reason, and refused ones are counted as failed.
 const forgetAfter = 10 * time.Minute
 
-// changes remembers when clusters have changed last, until it is forgotten, and which of
-// their profiles show that. So memory is held for what changes at present, and the first
-// write after a change is told from those for other reasons.
+// changes remembers the last change of each cluster, until it is forgotten, and which of
+// its profiles show it. So only current changes take memory, and the first write after a
+// change can be told from writes for other reasons.
 type changes struct {
 	clock clock.PassiveClock
 
@@ -32,7 +31,7 @@ type change struct {
 	cluster string
 	version string // resource version
 	at      time.Time
-	marked  time.Time // when it was put into the order
+	marked  time.Time // when it was added to order
 	served  []string  // namespaces
 }
 
@@ -48,13 +47,13 @@ func (c *changes) changed(cluster, version string) {
 	c.forgetOld(now)
 	next := &change{cluster: cluster, version: version, at: now, marked: now}
 	if before := c.clusters[cluster]; before != nil && len(before.served) == 0 {
-		next.at = before.at // what has waited for the change before waits on
+		next.at = before.at // namespaces that wait for the earlier change keep waiting
 	}
 	c.clusters[cluster] = next
 	c.order = append(c.order, next)
 }
 
-// forgetOld drops changes that are old. The lock is held.
+// forgetOld drops old changes. It requires the lock.
 func (c *changes) forgetOld(now time.Time) {
 	old := 0
 	for old < len(c.order) && now.Sub(c.order[old].marked) > forgetAfter {
@@ -67,7 +66,7 @@ func (c *changes) forgetOld(now time.Time) {
 }
 
 // served records that the profile in a namespace shows the cluster at a version, and
-// returns how long ago the cluster changed; ok is false if that is not known, or if the
+// returns how long ago the cluster changed; ok is false if that is unknown, or if the
 // profile has shown the change before.
 func (c *changes) served(pair types.NamespacedName, version string) (after time.Duration, ok bool) {
 	now := c.clock.Now()

@@ -1,10 +1,10 @@
-// Package metrics has the manager's own metrics: what has become of profiles and of
-// copied tokens, how long changes take, and what was written. docs/metrics.md has the
-// table of them, which a test compares with what is served.
+// Package metrics holds the manager's own metrics: the states of profiles and copied
+// tokens, how long changes take, and the manager's writes. docs/metrics.md has the table of
+// them, which a test compares with the exported metrics.
 //
-// The controllers say what changes, when it changes: nothing is counted anew, neither
-// for an event nor for a scrape, and a scrape makes no request. What is counted is known
-// to the leader only; a manager that stands by shows zeros.
+// The controllers report changes as they happen: nothing is recounted, neither for an event
+// nor for a scrape, and a scrape makes no request. Only the leader knows the counts; a
+// standby manager shows zeros.
 //
 // No label has a value that a spoke or a tenant chooses, with one exception that the
 // administrator must turn on: the namespaces of profiles.

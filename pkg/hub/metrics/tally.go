@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// tally counts things by what they are now. Whoever holds the things says how each of
-// them changes. It is a prometheus.Collector.
+// tally counts things by their present state. Their owner reports each change. It is a
+// prometheus.Collector.
 type tally struct {
 	desc        *prometheus.Desc
 	byNamespace bool
@@ -17,11 +17,11 @@ type tally struct {
 	counts map[series]int
 }
 
-// series is what is counted together.
+// series identifies what is counted together.
 type series struct{ namespace, value string }
 
-// newTally returns a tally with a label of these values, which are shown from the first
-// unless namespaces tell them apart.
+// newTally returns a tally with a label of these values. They are exported from the start,
+// unless there is also a namespace label.
 func newTally(name, help, label string, byNamespace bool, values []string) *tally {
 	labels := []string{label}
 	if byNamespace {
@@ -40,7 +40,7 @@ func newTally(name, help, label string, byNamespace bool, values []string) *tall
 	return t
 }
 
-// move counts a thing as something else; "" is nothing.
+// move counts a thing in another state; "" means not at all.
 func (t *tally) move(namespace, before, after string) {
 	if before == after {
 		return

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// CountWrites returns a copy of a configuration whose clients' writes are counted, as
-// the API server answers them.
+// CountWrites returns a copy of a configuration whose clients' writes are counted by the
+// API server's responses.
 func (m *Metrics) CountWrites(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return countedWrites{next, m.writes} })
@@ -37,11 +37,11 @@ var writeVerbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// otherResource stands for every resource that the manager is not known to write, so
-// that no name can become a label.
+// otherResource stands for every resource that the manager is not known to write, so that
+// no name can become a label.
 const otherResource = "other"
 
-// writtenResources are those that the manager writes.
+// writtenResources are the resources that the manager writes.
 var writtenResources = []string{
 	"certificatesigningrequests/approval", "clustermanagementaddons/status", "clusterprofiles", "clusterprofiles/status",
 	"configmaps", "events", "leases", "managedclusteraddons", "managedclusteraddons/status", "manifestworks",
@@ -82,9 +82,9 @@ func resourceOf(path string) string {
 // Outcomes of a write.
 const (
 	outcomeSuccess  = "Success"
-	outcomeConflict = "Conflict" // it is computed anew
+	outcomeConflict = "Conflict" // it is recomputed
 	outcomeRefused  = "Refused"
-	outcomeFailed   = "Failed" // no answer, or that the server could not
+	outcomeFailed   = "Failed" // no response, or a server error
 )
 
 func outcomes() []string {

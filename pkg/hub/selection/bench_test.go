@@ -24,9 +24,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// BenchmarkPair looks at one pair of a namespace whose Placement decides for the
-// whole fleet, with 100 clusters and with 10,000. The ratio tells how the cost of a
-// pair grows with the fleet.
+// BenchmarkPair evaluates one pair of a namespace whose Placement decides for the whole
+// fleet, with 100 clusters and with 10,000. The ratio shows how the cost of a pair grows
+// with the fleet.
 func BenchmarkPair(b *testing.B) {
 	var small time.Duration
 	for _, fleet := range []int{100, 10_000} {
@@ -54,8 +54,8 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkAbsentPair decides anew about a pair that the Placement does not decide for,
-// as before something is taken away. Each slice is looked at, of which there is one for a
+// BenchmarkAbsentPair decides again about a pair for which the Placement does not decide,
+// as before something is taken away. It compares each slice, of which there is one for a
 // hundred clusters.
 func BenchmarkAbsentPair(b *testing.B) {
 	for _, fleet := range []int{100, 10_000} {

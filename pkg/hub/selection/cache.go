@@ -13,14 +13,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// CacheOptions says what of each kind the manager's cache needs to hold for the
-// rule. Whoever else reads these kinds from the same cache sees them trimmed in the
-// same way. Namespaces and CRDs are read as metadata only.
+// CacheOptions returns which part of each kind the manager's cache must hold for the rule.
+// All other readers of that cache see these kinds trimmed in the same way. Namespaces and
+// CRDs are read as metadata only.
 //
-// ManagedClusters and ManagedClusterAddOns are left to those who show or write them
-// (inventory.CacheOptions): the rule reads their metadata and spec.hubAcceptsClient.
-// ClusterProfiles may not be served yet, so nobody can configure how they are
-// cached.
+// The concerns that show or write ManagedClusters and ManagedClusterAddOns configure their
+// caching (inventory.CacheOptions): the rule reads their metadata and
+// spec.hubAcceptsClient. ClusterProfiles may not be served yet, so their caching cannot be
+// configured.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1beta2.ManagedClusterSet{}:        {Transform: trimSet},

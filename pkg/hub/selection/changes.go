@@ -10,8 +10,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// changeTracker remembers what subscribers were last told of each pair, so that
-// they hear of changes only. A pair that is not selected and has no profile has no
+// changeTracker remembers the state of each pair that was last announced to subscribers, so
+// that they hear of changes only. A pair that is not selected and has no profile has no
 // entry.
 type changeTracker struct {
 	mu          sync.Mutex
@@ -21,7 +21,7 @@ type changeTracker struct {
 	pairs       map[types.NamespacedName]trackedState
 }
 
-// trackedState is the part of a pair's state whose changes subscribers hear of.
+// trackedState is the part of a pair's state whose changes are announced.
 type trackedState struct {
 	answer      Answer
 	profile     types.UID
@@ -29,8 +29,8 @@ type trackedState struct {
 	terminating bool
 }
 
-// unselected is the state of a pair that has no entry: an unseen pair that is
-// unselected and has no profile triggers nothing.
+// unselected is the state of a pair that has no entry: an unseen pair that is unselected
+// and has no profile triggers nothing.
 var unselected = trackedState{answer: No}
 
 func newChangeTracker() *changeTracker {
@@ -55,7 +55,7 @@ func (t *changeTracker) subscribeDefinitions(changed func(context.Context)) {
 	t.definitions = append(t.definitions, changed)
 }
 
-// announceDefinitions tells subscribers that what caches are worth has changed.
+// announceDefinitions tells subscribers that the standing of a CRD has changed.
 func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	t.mu.Lock()
 	subscribers := t.definitions
@@ -65,7 +65,7 @@ func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	}
 }
 
-// announce tells early subscribers about pairs that an event concerns.
+// announce tells early subscribers about the pairs that an event concerns.
 func (t *changeTracker) announce(pairs []reconcile.Request) {
 	t.mu.Lock()
 	early := t.early
@@ -77,8 +77,8 @@ func (t *changeTracker) announce(pairs []reconcile.Request) {
 	}
 }
 
-// track records a pair's answer and profile (nil: none), and tells subscribers if
-// they are new. Without subscribers it records nothing.
+// track records a pair's answer and profile (nil: none), and tells subscribers of a change.
+// Without subscribers it records nothing.
 func (t *changeTracker) track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
 	now := trackedState{answer: answer}
 	if profile != nil {
@@ -89,7 +89,7 @@ func (t *changeTracker) track(pair types.NamespacedName, answer Answer, profile 
 	}
 }
 
-// replace records a pair's state and returns whom to tell about it.
+// replace records a pair's state and returns the subscribers to notify.
 func (t *changeTracker) replace(pair types.NamespacedName, now trackedState) []func(types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

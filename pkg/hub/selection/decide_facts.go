@@ -12,9 +12,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// Facts are what somebody who keeps no cache has read of one pair of namespace and
-// cluster, perhaps without the right to read all of it. Each object is nil when there is
-// none.
+// Facts are what a reader without a cache has read about one pair of namespace and cluster,
+// perhaps without the right to read everything. Each object is nil if it does not exist.
 type Facts struct {
 	Profile    *inventoryv1alpha1.ClusterProfile
 	Namespace  *metav1.PartialObjectMetadata
@@ -26,7 +25,7 @@ type Facts struct {
 	Hidden Hidden
 }
 
-// Hidden says which kinds may not be read. What lacks of these says nothing.
+// Hidden says which kinds may not be read. The absence of their objects means nothing.
 type Hidden struct {
 	Namespaces, Clusters, Addons, Bindings, Sets, Placements, Decisions bool
 }
@@ -34,7 +33,7 @@ type Hidden struct {
 // Any reports whether anything is hidden.
 func (h Hidden) Any() bool { return h != Hidden{} }
 
-// Binding is a set binding with the set that it names, nil if there is none.
+// Binding is a set binding and its set, nil if it does not exist.
 type Binding struct {
 	Binding *clusterv1beta2.ManagedClusterSetBinding
 	Set     *clusterv1beta2.ManagedClusterSet
@@ -47,9 +46,8 @@ type Placement struct {
 	tally     tally
 }
 
-// NewPlacements returns those of a namespace's Placements that publish, each with those
-// of the slices that are its own. The decisions are counted once, whatever the number of
-// pairs.
+// NewPlacements returns the publishing Placements of a namespace, each with its own slices.
+// The decisions are counted once, whatever the number of pairs.
 func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []clusterv1beta1.PlacementDecision) []Placement {
 	var publishing []Placement
 	for _, placement := range placements {
@@ -77,7 +75,7 @@ func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []cluster
 // Name returns the Placement's name.
 func (p Placement) Name() string { return p.placement.Name }
 
-// Clusters returns whom the Placement decides for, in no order.
+// Clusters returns the clusters for which the Placement decides, in no order.
 func (p Placement) Clusters() []string {
 	names := make([]string, 0, len(p.clusters))
 	for name := range p.clusters {
@@ -107,7 +105,7 @@ const (
 type Step struct {
 	Name StepName
 
-	// Answer is Yes when the condition holds. It is Unknown also when what would tell is
+	// Answer is Yes if the condition holds. It is also Unknown if the decisive objects are
 	// Hidden.
 	Answer Answer
 	Hidden bool
@@ -120,7 +118,7 @@ type Step struct {
 	// none.
 	Binding *Binding
 
-	// Unused is true when the step asks for nothing: no Placement narrows the namespace.
+	// Unused is true if the step has no condition: no Placement restricts the namespace.
 	Unused bool
 }
 
@@ -134,7 +132,7 @@ func Decide(cluster string, f Facts) (Observation, Result) {
 	result := Result{Answer: Yes}
 	result.Bindings, result.Member = interestedBindings(o)
 	steps := f.steps(o)
-	for _, answer := range []Answer{Unknown, No} { // a No that is certain counts most
+	for _, answer := range []Answer{Unknown, No} { // a definite No counts most
 		for _, step := range slices.Backward(steps) {
 			if step.Answer == answer {
 				result.Answer, result.Why = step.Answer, step.Why
@@ -144,8 +142,8 @@ func Decide(cluster string, f Facts) (Observation, Result) {
 	return o, result
 }
 
-// Judge is Decide with the steps of the rule. All of them are Yes if and only if the
-// result is.
+// Judge is Decide with the steps of the rule. All of them are Yes if and only if the result
+// is.
 func Judge(cluster string, f Facts) (Result, []Step) {
 	o, result := Decide(cluster, f)
 	return result, f.steps(o)
@@ -156,8 +154,8 @@ func (f Facts) steps(o Observation) []Step {
 	return append(steps, f.placementStep(o))
 }
 
-// observation is the form in which the rule takes facts. Nothing of it is restoring:
-// whoever looks once cannot tell.
+// observation converts facts into the rule's input. Nothing of it is restoring: a single
+// look cannot tell.
 func (f Facts) observation(cluster string) Observation {
 	o := Observation{
 		ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
@@ -174,7 +172,7 @@ func (f Facts) observation(cluster string) Observation {
 	return o
 }
 
-// NotVisible is the reason of a step that is hidden, before the kinds that would tell.
+// NotVisible begins the reason of a hidden step; the kinds that would be decisive follow.
 const NotVisible = "is not known to you: you may not read "
 
 func hiddenStep(name StepName, kinds string) Step {
@@ -197,8 +195,8 @@ func (f Facts) acceptedStep() Step {
 	return Step{Name: StepAccepted, Answer: answer, Why: why}
 }
 
-// bindingSteps say whether a binding is in effect, and whether its set selects the
-// cluster, of the binding that comes closest to publishing it.
+// bindingSteps says whether a binding is in effect, and whether its set selects the
+// cluster, for the binding that comes closest to publishing it.
 func (f Facts) bindingSteps(o Observation) []Step {
 	if f.Hidden.Bindings {
 		return []Step{hiddenStep(StepBinding, "ManagedClusterSetBindings"), hiddenStep(StepSet, "ManagedClusterSetBindings")}
@@ -237,8 +235,8 @@ func (f Facts) stepsOfBinding(b observedBinding, cluster *clusterv1.ManagedClust
 	return []Step{bound, selects}
 }
 
-// closeness orders bindings: by whether they publish the cluster, and of those that do
-// not, first the one whose set selects it.
+// closeness orders bindings: those that publish the cluster first, then those whose set
+// selects it.
 func closeness(steps []Step) int {
 	bound, selects := steps[0].Answer, steps[1].Answer
 	switch {

@@ -1,6 +1,6 @@
-// Package selection holds the rule of what is published where: which namespaces
-// show which clusters. Everything that acts on the rule imports this package, which
-// writes nothing itself.
+// Package selection holds the rule of what is published where: which namespaces see which
+// clusters. Everything that acts on the rule imports this package, which writes nothing
+// itself.
 //
 // # The rule
 //
@@ -13,36 +13,36 @@
 //  3. if the namespace has Placements labelled for publishing, one of them decides
 //     for the cluster. A namespace may require one.
 //
-// Its unit is a pair of namespace and cluster. The answer is Yes, No or Unknown,
-// and only No may take anything away: a missing CRD or set, an invalid selector, a
-// binding that OCM has not judged and a Placement without complete decisions are
-// Unknown, for the pairs they concern and no others. A No that rests on Placements
-// alone must last a second for the pair, since their decisions are written slice by
-// slice, and a second after the last write of a slice, at most ten.
+// Its unit is a pair of namespace and cluster. The answer is Yes, No or Unknown, and only
+// No may take anything away: a missing CRD or set, an invalid selector, a binding that OCM
+// has not judged and a Placement without complete decisions are Unknown, for the pairs they
+// concern and no others. A No that rests on Placements alone must last a second for the
+// pair, since their decisions are written slice by slice, and a second after the last write
+// of a slice, but at most ten.
 //
 // # Objects that vanish with their CRD
 //
-// Who deletes a CRD deletes its objects first, one by one, and who restores it creates
-// the CRD first. Neither says anything about an object. So a CRD that is gone, on its
-// way out, or another than the cache was filled from counts as unserved. After the
-// cache has caught up with another, what is there counts, and what is missing is Unknown
+// Deleting a CRD deletes its objects first, one by one, and restoring it creates the CRD
+// first. Neither is a decision about an object. So a CRD that is gone, being deleted, or
+// not the one from which the cache was filled counts as unserved. After the cache has
+// caught up with a recreated CRD, existing objects count, and missing ones are Unknown
 // until no object of any kind has been added for a minute, at most for half an hour
-// (kube.Definitions). Since the cache of CRDs may be behind, Settle and Selected read
-// live those that a No rests on before anything is taken away, and that of Placements
-// before a profile is made because the last one of a namespace is gone. After a start,
-// CRDs count as created anew if a profile of ours is older than its cluster.
+// (kube.Definitions). Since the cache of CRDs may lag, Settle and Selected read CRDs live:
+// those that a No rests on, before anything is taken away, and that of Placements, before a
+// profile is created because the last one of a namespace is gone. After a start, CRDs count
+// as recreated if a profile of ours is older than its cluster.
 //
 // # Parts
 //
 //   - decide.go is the rule, a pure function of an Observation.
-//   - Rule observes pairs in the manager's cache, settles Placements' decisions, and
-//     tells subscribers which pairs have changed, as its caller tracks them. What it
-//     needs to know of all slices of a Placement is summed up once per change, so that
-//     the cost of a pair does not grow with the fleet.
-//   - Routes lead from events to the pairs they concern, through indexes.
+//   - Rule observes pairs in the manager's cache, waits until Placements' decisions have
+//     settled, and tells subscribers which pairs have changed, as its caller tracks them. All
+//     slices of a Placement are summarized once per change, so that the cost of a pair does
+//     not grow with the fleet.
+//   - Routes map events to the pairs they concern, through indexes.
 //
 // Reads come from the manager's cache, which must hold what CacheOptions and
-// inventory.CacheOptions say.
+// inventory.CacheOptions specify.
 //
 // # RBAC, cluster-wide
 //

@@ -10,13 +10,13 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// Indexes by which events find the pairs they concern.
+// Indexes that map events to the pairs they concern.
 const (
 	// IndexClusterBySet finds ManagedClusters by their exclusive set's label.
 	IndexClusterBySet = "selection.clusterBySet"
 
-	// IndexSetByLabelSelector finds the ManagedClusterSets that select by
-	// anything but the exclusive label: under the one value selectsByLabels.
+	// IndexSetByLabelSelector finds the ManagedClusterSets that select by anything but the
+	// exclusive label: under the one value selectsByLabels.
 	IndexSetByLabelSelector = "selection.setByLabelSelector"
 
 	// IndexBindingBySet finds ManagedClusterSetBindings by the set they bind.
@@ -29,8 +29,8 @@ const (
 	// IndexDecisionByPlacement finds PlacementDecisions by their Placement.
 	IndexDecisionByPlacement = "selection.decisionByPlacement"
 
-	// IndexDecisionByCluster finds PlacementDecisions by
-	// "<placement>/<cluster>" for every cluster they name.
+	// IndexDecisionByCluster finds PlacementDecisions by "<placement>/<cluster>" for every
+	// cluster in them.
 	IndexDecisionByCluster = "selection.decisionByCluster"
 
 	// IndexProfileByName finds ClusterProfiles of all namespaces by their name,
@@ -107,7 +107,7 @@ func placementOf(decision client.Object) string {
 	return decision.GetLabels()[clusterv1beta1.PlacementLabel]
 }
 
-// placementKey is the Placement that a slice is of.
+// placementKey returns the Placement to which a slice belongs.
 func placementKey(decision client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: placementOf(decision)}
 }
@@ -116,8 +116,8 @@ func decisionKey(placement, cluster string) string {
 	return placement + "/" + cluster
 }
 
-// decidedClusters are the clusters a slice names. OCM leaves entries without a name
-// while it fills a slice.
+// decidedClusters returns the clusters in a slice. OCM leaves entries without a name while
+// it fills a slice.
 func decidedClusters(decision *clusterv1beta1.PlacementDecision) []string {
 	names := make([]string, 0, len(decision.Status.Decisions))
 	for _, d := range decision.Status.Decisions {
@@ -128,7 +128,7 @@ func decidedClusters(decision *clusterv1beta1.PlacementDecision) []string {
 	return names
 }
 
-// isExclusive tells whether a set's members are those whose label names it.
+// isExclusive reports whether a set's members are the clusters whose label names it.
 func isExclusive(set *clusterv1beta2.ManagedClusterSet) bool {
 	selectorType := set.Spec.ClusterSelector.SelectorType
 	return selectorType == "" || selectorType == clusterv1beta2.ExclusiveClusterSetLabel

@@ -20,10 +20,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// ProfileCRD is the name of the CRD without which there are no profiles.
+// ProfileCRD is the name of the CRD of ClusterProfiles.
 const ProfileCRD = "clusterprofiles.multicluster.x-k8s.io"
 
-// CRDs of what the rule rests on.
+// CRDs of the kinds on which the rule rests.
 const (
 	clusterCRD   = "managedclusters.cluster.open-cluster-management.io"
 	setCRD       = "managedclustersets.cluster.open-cluster-management.io"
@@ -33,7 +33,7 @@ const (
 	addonCRD     = "managedclusteraddons.addon.open-cluster-management.io"
 )
 
-// sources are the kinds without which an empty cache says nothing, by their CRD.
+// sources are the kinds without which an empty cache means nothing, by their CRD.
 var sources = []struct {
 	crd    string
 	object client.Object
@@ -55,7 +55,7 @@ func CRDs() []string {
 	return names
 }
 
-// Kinds are the kinds that must be served before the rule can be prepared.
+// Kinds returns the kinds that must be served before the rule can be prepared.
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
@@ -67,7 +67,7 @@ func Kinds() []schema.GroupVersionKind {
 	}
 }
 
-// observe reads what the rule needs to know of a pair. It reads caches only.
+// observe reads everything about a pair that the rule needs. It reads caches only.
 func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observation, error) {
 	var o Observation
 	var err error
@@ -98,7 +98,7 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 	return o, err
 }
 
-// observeDefinitions reads what the caches are worth.
+// observeDefinitions reads how far the caches can be trusted.
 func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
 	for _, source := range sources {
 		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
@@ -177,8 +177,8 @@ func (r *Rule) decisions(
 	return list.Items, nil
 }
 
-// remembered sums up the slices of a Placement unless that was done since the routes
-// last told of a change, for which they may take a while.
+// remembered returns the summary of a Placement's slices. It is computed once until the
+// routes report a change, for which they may take a while.
 func (r *Rule) remembered(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
 	return r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
 		all, err := r.decisions(ctx, placement, IndexDecisionByPlacement, placement.Name)
@@ -186,8 +186,9 @@ func (r *Rule) remembered(ctx context.Context, placement *clusterv1beta1.Placeme
 	})
 }
 
-// upToDate sums up the slices of a Placement as the cache holds them now. That none has
-// changed takes one look at each, of which there is one for a hundred clusters.
+// upToDate returns the summary of a Placement's slices as the cache holds them now.
+// Checking that none has changed takes one comparison per slice, of which there is one for
+// a hundred clusters.
 func (r *Rule) upToDate(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
 	sum, err := r.remembered(ctx, placement)
 	if err != nil {
@@ -201,8 +202,8 @@ func (r *Rule) upToDate(ctx context.Context, placement *clusterv1beta1.Placement
 	return tallyOf(all), nil
 }
 
-// later returns the later of two resource versions. Of two that cannot be compared
-// it always returns the same one, in whatever order a list has them.
+// later returns the later of two resource versions. Of two that cannot be compared it
+// always returns the same one, whatever their order.
 func later(a, b string) string {
 	switch aNewer, bNewer := kube.IsNewer(a, b), kube.IsNewer(b, a); {
 	case aNewer && bNewer:

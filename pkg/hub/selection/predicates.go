@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// ofPublishing passes Placements that are labelled for publishing, or were.
+// ofPublishing passes Placements that are, or were, labelled for publishing.
 func ofPublishing(changed func(before, after client.Object) bool) predicate.Predicate {
 	isPublishing := func(obj client.Object) bool {
 		placement, ok := obj.(*clusterv1beta1.Placement)
@@ -31,8 +31,8 @@ func ofPublishing(changed func(before, after client.Object) bool) predicate.Pred
 	})
 }
 
-// membershipChanged compares what makes a ManagedCluster part of the inventory and
-// a member of sets.
+// membershipChanged compares the fields that make a ManagedCluster part of the inventory
+// and a member of sets.
 func membershipChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1.ManagedCluster)
 	a, okAfter := after.(*clusterv1.ManagedCluster)
@@ -40,16 +40,15 @@ func membershipChanged(before, after client.Object) bool {
 		!apiequality.Semantic.DeepEqual(b.Labels, a.Labels)
 }
 
-// setChanged compares which clusters a ManagedClusterSet selects. Its status counts
-// them, but a count does not show that two have swapped.
+// setChanged compares which clusters a ManagedClusterSet selects. Its status counts them,
+// but a count does not show that two have swapped.
 func setChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta2.ManagedClusterSet)
 	a, okAfter := after.(*clusterv1beta2.ManagedClusterSet)
 	return !okBefore || !okAfter || !apiequality.Semantic.DeepEqual(b.Spec.ClusterSelector, a.Spec.ClusterSelector)
 }
 
-// bindingChanged compares whether and what a ManagedClusterSetBinding binds and
-// publishes.
+// bindingChanged compares whether a ManagedClusterSetBinding binds and publishes, and what.
 func bindingChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta2.ManagedClusterSetBinding)
 	a, okAfter := after.(*clusterv1beta2.ManagedClusterSetBinding)
@@ -88,8 +87,8 @@ func placementStatusChanged(before, after client.Object) bool {
 		changed(clusterv1beta1.PlacementConditionSatisfied) || changed(clusterv1beta1.PlacementConditionMisconfigured)
 }
 
-// decisionChanged compares which clusters a slice names, and for which Placement,
-// but not their scores and reasons.
+// decisionChanged compares the clusters in a slice, and its Placement, but not scores and
+// reasons.
 func decisionChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
 	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
@@ -97,7 +96,7 @@ func decisionChanged(before, after client.Object) bool {
 		!slices.Equal(decidedClusters(b), decidedClusters(a))
 }
 
-// choiceChanged is decisionChanged for those whom decision groups concern, too.
+// choiceChanged is decisionChanged for users of decision groups, too.
 func choiceChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
 	a, okAfter := after.(*clusterv1beta1.PlacementDecision)

@@ -7,47 +7,45 @@ import "time"
 type Answer int
 
 const (
-	// Unknown means that the answer cannot be told, or not yet.
+	// Unknown means that there is no answer, or not yet.
 	Unknown Answer = iota
-	// No means that the namespace must hold no profile of the cluster.
+	// No means that the namespace must not have a profile of the cluster.
 	No
-	// Yes means that the namespace must hold a profile of the cluster.
+	// Yes means that the namespace must have a profile of the cluster.
 	Yes
 )
 
-// Result is the rule's answer for one pair, and why.
+// Result is the rule's answer for one pair, with its reasons.
 type Result struct {
 	Answer Answer
 
 	// Why completes, for No and Unknown, a sentence that begins with the cluster.
 	Why string
 
-	// Again is set by Rule.Selected when time alone will change the answer: when to
-	// ask again.
+	// Again is set by Rule.Selected if time alone will change the answer: when to ask
+	// again.
 	Again time.Duration
 
-	// Rests names the CRDs whose objects' absence may be why the answer is No or Yes.
-	// Before it is acted on, Rule.Settle makes sure that these were not deleted with
-	// their CRD.
+	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
+	// Before anything is done because of it, Rule.Settle makes sure that these were not
+	// deleted with their CRD.
 	Rests []string
 
-	// Going is true when the answer is No because the cluster or its addon is being
-	// deleted. Then it rests on what is there.
+	// Going is true if the answer is No because the cluster or its addon is being deleted. Then
+	// it rests on existing objects.
 	Going bool
 
-	// Bindings names the namespace's set bindings whose set selects the cluster or
-	// may do so. Without any, nobody expects a profile.
+	// Bindings names the namespace's set bindings whose set selects the cluster or may do
+	// so. Without any, nobody expects a profile.
 	Bindings []string
 
-	// Member is true when the set of one of the Bindings is known to select the
-	// cluster.
+	// Member is true if the set of one of the Bindings is known to select the cluster.
 	Member bool
 
 	// Undecided names the Placements that keep the answer Unknown.
 	Undecided []string
 
-	// ByPlacement is true when only the cluster's absence from the decisions of
-	// Placements speaks against a profile. Such a No must last before it counts: see
-	// Rule.Settle.
+	// ByPlacement is true if only the cluster's absence from the decisions of Placements
+	// speaks against a profile. Such a No must last before it counts: see Rule.Settle.
 	ByPlacement bool
 }

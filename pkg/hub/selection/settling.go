@@ -11,58 +11,58 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// settleTime is how long a cluster must have been absent from the decisions of
-// Placements before that means anything. OCM writes the slices of a decision one by
-// one, so a cluster that moves from one slice to another is in none for a moment.
+// settleTime is how long a cluster must have been absent from the decisions of Placements
+// before that counts. OCM writes the slices of a decision one by one, so a cluster that
+// moves from one slice to another is in neither for a moment.
 //
-// It is also how long a Placement without complete decisions must have stayed the
-// same before that is reported: until then OCM is still writing.
+// It is also how long a Placement with incomplete decisions must have stayed the same
+// before that is reported: until then OCM is still writing.
 const settleTime = time.Second
 
-// longestAbsence is how long a cluster may be absent from decisions without that meaning
-// anything because slices are being written, in which it may turn up yet. Slices that are
-// written all the time must not keep for ever what nobody wants any more.
+// longestAbsence is how long an absence from decisions can be disregarded because slices
+// are being written in which the cluster may yet appear. Slices that are written all the
+// time must not keep unwanted clusters for ever.
 const longestAbsence = 10 * time.Second
 
-// absenceKept is for how long an absence is remembered that nobody asks for: whoever
-// fails to take something away asks again sooner.
+// absenceKept is how long an absence is remembered after its last use: callers that fail to
+// take something away ask again sooner.
 const absenceKept = time.Minute
 
-// settling remembers how long the decisions of each publishing Placement have been
-// the same, and since when pairs have been absent from complete decisions.
+// settling remembers for how long the decisions of each publishing Placement have been the
+// same, and since when pairs have been absent from complete decisions.
 type settling struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]sighting // by Placement
 
-	// narrowed holds, by namespace, the Placements that were seen publishing and not
-	// seen to cease, though they may have vanished with their CRD.
+	// narrowed holds, by namespace, the Placements that were seen publishing and not seen to
+	// cease, though they may have vanished with their CRD.
 	narrowed kube.SetIndex[string, string]
 
-	// absent holds pairs that are absent and from which somebody would take something
-	// away. Entries go when the pair is there again, or when nobody has asked for
-	// absenceKept; swept is when these were last looked for.
+	// absent holds pairs that are absent and from which a caller would take something away.
+	// Entries are removed when the pair is present again, or when nobody has asked for
+	// absenceKept; swept is when that was last checked.
 	absent map[types.NamespacedName]absence
 	swept  time.Time
 
-	// left is since when clusters have been absent from the decisions of one Placement,
-	// whatever others decide, by Placement and cluster: of those from which somebody
-	// would take something away because of it.
+	// left holds, by Placement and cluster, since when clusters have been absent from the
+	// decisions of one Placement, whatever others decide: those from which a caller would
+	// take something away because of it.
 	left map[types.NamespacedName]map[string]time.Time
 }
 
 type absence struct {
 	since time.Time // when the pair was first seen absent
-	asked time.Time // when somebody last asked
+	asked time.Time // when a caller last asked
 }
 
 type sighting struct {
 	state   placementState
 	since   time.Time // the state
-	written time.Time // when slices were last seen to have been written; zero if they never were
+	written time.Time // when a write of a slice was last seen; zero if never
 	awaited bool
 }
 
-// placementState tells one state of a Placement's decisions from another.
+// placementState distinguishes states of a Placement's decisions.
 type placementState struct {
 	uid       types.UID
 	tally     tally
@@ -88,8 +88,8 @@ func stateOf(p observedPlacement) placementState {
 	}
 }
 
-// see takes note of the Placements and returns how long it takes until all of them
-// have been the same for settleTime: 0 when they have.
+// see records the state of the Placements and returns the time until all of them have been
+// the same for settleTime; 0 if they have.
 func (s *settling) see(placements []observedPlacement, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,16 +111,15 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	return left
 }
 
-// timeLeft returns how long it takes until something has lasted for a time. A clock
-// that is set back makes nobody wait for longer.
+// timeLeft returns the time until something has lasted long enough. A clock that is set
+// back makes nobody wait longer.
 func timeLeft(since time.Time, least time.Duration, now time.Time) time.Duration {
 	return min(max(since.Add(least).Sub(now), 0), least)
 }
 
-// absence takes note that a pair is absent from complete decisions of the Placements,
-// and returns how long it takes until that means something: 0 when it does. It must
-// have lasted, and so must the slices, but for these nobody waits longer than
-// longestAbsence.
+// absence records that a pair is absent from complete decisions of the Placements, and
+// returns the time until that counts; 0 if it does. The absence must have lasted, and so
+// must the slices, but nobody waits for these longer than longestAbsence.
 func (s *settling) absence(
 	pair types.NamespacedName, placements []observedPlacement, now time.Time,
 ) time.Duration {
@@ -135,8 +134,7 @@ func (s *settling) absence(
 	return s.absenceLeft(entry.since, placements, now)
 }
 
-// absenceLeft returns how long it takes until an absence means something. It requires the
-// lock.
+// absenceLeft returns the time until an absence counts. It requires the lock.
 func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, now time.Time) time.Duration {
 	var writing time.Duration
 	for _, p := range placements {
@@ -146,9 +144,9 @@ func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, 
 	return max(timeLeft(since, settleTime, now), min(writing, timeLeft(since, longestAbsence, now)))
 }
 
-// leaving is absence for all clusters from which somebody would take something away
-// because they are absent from the complete decisions of one Placement. Others are not
-// absent any more.
+// leaving is absence for all clusters from which a caller would take something away because
+// they are absent from the complete decisions of one Placement. Other clusters are no
+// longer absent.
 func (s *settling) leaving(
 	placement types.NamespacedName, observed []observedPlacement, clusters []string, now time.Time,
 ) map[string]time.Duration {
@@ -182,7 +180,7 @@ func (s *settling) chosen(placement types.NamespacedName, clusters []string) {
 	}
 }
 
-// sweep forgets the absences of pairs that nobody asks for any more, since they were
+// sweep forgets the absences of pairs that nobody asks about any more, because they were
 // decided and nothing is left to take away. It requires the lock.
 func (s *settling) sweep(now time.Time) {
 	if timeLeft(s.swept, absenceKept, now) > 0 {
@@ -201,7 +199,7 @@ func (s *settling) present(pair types.NamespacedName) {
 	delete(s.absent, pair)
 }
 
-// await records that pairs of the namespace wait for a Placement to be decided.
+// await records that pairs of the namespace wait for a Placement's decisions.
 func (s *settling) await(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +208,7 @@ func (s *settling) await(placement types.NamespacedName) {
 	s.seen[placement] = seen
 }
 
-// takeAwaited tells whether pairs wait for a Placement, and forgets that they do.
+// takeAwaited reports whether pairs wait for a Placement, and forgets that they do.
 func (s *settling) takeAwaited(placement types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +221,7 @@ func (s *settling) takeAwaited(placement types.NamespacedName) bool {
 	return true
 }
 
-// vanished drops a Placement that is not there, for whatever reason.
+// vanished drops a Placement that does not exist, for whatever reason.
 func (s *settling) vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +229,7 @@ func (s *settling) vanished(placement types.NamespacedName) {
 	delete(s.left, placement)
 }
 
-// unpublished drops a Placement that does not publish any more.
+// unpublished drops a Placement that no longer publishes.
 func (s *settling) unpublished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,14 +8,13 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// tally sums up all slices of a Placement's decisions.
+// tally summarizes all slices of a Placement's decisions.
 type tally struct {
-	// decisions is how many clusters all slices name. One that stands in two slices,
-	// because OCM has written only one of them so far, counts once.
+	// decisions is how many clusters all slices contain. A cluster in two slices, because
+	// OCM has written only one of them so far, counts once.
 	decisions int
 
-	// slices and newest (a resource version) tell one state of the slices from
-	// another.
+	// slices and newest (a resource version) distinguish states of the slices.
 	slices int
 	newest string
 }
@@ -35,8 +34,8 @@ func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
 	return t
 }
 
-// isOf reports whether it is the tally of the slices, provided that it is one of some
-// state of theirs.
+// isOf reports whether it is the tally of the slices' present state, provided that it is
+// the tally of one of their states.
 func (t tally) isOf(decisions []clusterv1beta1.PlacementDecision) bool {
 	newest := ""
 	for i := range decisions {
@@ -45,16 +44,15 @@ func (t tally) isOf(decisions []clusterv1beta1.PlacementDecision) bool {
 	return t.slices == len(decisions) && t.newest == newest
 }
 
-// tallies remembers the tally of each publishing Placement until one of its slices
-// changes. Otherwise every pair of the namespace would count the decisions for the
-// whole fleet. There is one entry for each publishing Placement that was looked at.
-// It is safe for concurrent use.
+// tallies remembers the tally of each publishing Placement until one of its slices changes.
+// Otherwise every pair of the namespace would count the decisions for the whole fleet.
+// There is one entry for each publishing Placement that was observed. It is safe for
+// concurrent use.
 type tallies struct {
 	mu sync.Mutex
 
-	// watched is true when the routes, which drop what has changed, are watched;
-	// followed, when these watches are known to have begun. Until then nothing is
-	// remembered.
+	// watched is true when the routes, which drop changed tallies, are watched; followed,
+	// when these watches are known to have begun. Until then nothing is remembered.
 	watched, followed bool
 
 	entries map[types.NamespacedName]*tallyEntry // by Placement
@@ -77,16 +75,16 @@ func (t *tallies) watch() {
 	t.watched = true
 }
 
-// follow begins to remember, if drop is called after every change from now on.
+// follow begins to remember: drop is called after every change from now on.
 func (t *tallies) follow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.followed = t.watched
 }
 
-// of returns the tally of a Placement. It calls count, which must read the cache,
-// unless somebody has done so since the last change. An entry that was dropped while
-// its count ran serves those who wait for it, and nobody who comes later.
+// of returns the tally of a Placement. It calls count, which must read the cache, unless
+// that was done since the last change. An entry that was dropped while its count ran serves
+// the callers that wait for it, but no later ones.
 func (t *tallies) of(placement types.NamespacedName, count func() (tally, error)) (tally, error) {
 	t.mu.Lock()
 	if !t.followed {
@@ -106,7 +104,7 @@ func (t *tallies) of(placement types.NamespacedName, count func() (tally, error)
 	return entry.tally, entry.err
 }
 
-// drop forgets a tally: a slice has changed, or the Placement publishes no more.
+// drop forgets a tally: a slice has changed, or the Placement no longer publishes.
 func (t *tallies) drop(placement types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 // maxNames is how many clusters a progress message names.
 const maxNames = 10
 
-// observed is the part of the hub's state that decides on the next step.
+// observed is the part of the hub's state on which the next step depends.
 type observed struct {
-	// definition is nil if it does not exist any more.
+	// definition is nil if it no longer exists.
 	definition *addonv1beta1.ClusterManagementAddOn
 
 	addons addonSummary
@@ -31,8 +31,8 @@ type observed struct {
 	grants names
 }
 
-// addonSummary is what the next step depends on of this addon's
-// ManagedClusterAddOns, of which a hub may have more than fit into the hook's memory.
+// addonSummary is the part of this addon's ManagedClusterAddOns on which the next step
+// depends. A hub may have more of them than fit into the hook's memory.
 type addonSummary struct {
 	// clusters are those that have the addon.
 	clusters names
@@ -74,7 +74,7 @@ type names struct {
 	last  string
 }
 
-// add includes one more name. One that is given twice must be given in a row.
+// add includes one more name. Duplicates must be adjacent.
 func (n *names) add(name string) {
 	if n.count > 0 && n.last == name {
 		return
@@ -95,11 +95,11 @@ func (n names) String() string {
 	return list
 }
 
-// action is what a step does with objects that it finds once more, page by page.
+// action is what a step does with objects, which it lists again page by page.
 type action int
 
 const (
-	// nothing is done but waiting.
+	// nothing means that the step only waits.
 	nothing action = iota
 	deleteAddons
 	deleteProfiles
@@ -115,7 +115,7 @@ type step struct {
 
 	action action
 
-	// waitingFor says what is not done yet, for a progress message.
+	// waitingFor describes, for a progress message, what is not done yet.
 	waitingFor string
 }
 

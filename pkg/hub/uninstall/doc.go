@@ -17,21 +17,21 @@
 //   - If profiles are kept, remove their mark. The manager of a later installation
 //     deletes marked profiles of clusters that have no addon (yet), and adopts
 //     unmarked ones in place once they are to be published.
-//   - Otherwise delete the marked profiles. The manager does so, too; this is for
-//     the case that it does not run.
-//   - Wait until the manager has removed every copy of a token, because no cluster
-//     has the addon any more, and then its own RoleBindings. This happens whether
-//     profiles are kept or not.
+//   - Otherwise delete the marked profiles. The manager does so, too; this step is for a
+//     manager that does not run.
+//   - Wait until the manager has removed every copy of a token, because no cluster has the
+//     addon any more, and then its own RoleBindings. This happens whether profiles are kept
+//     or not.
 //   - Unless profiles are kept, delete the marked PlacementDecisions of SIG-Multicluster,
-//     which refer to none any more. Kept ones stay as they are, and a later installation
-//     goes on with them.
+//     which then refer to no profile. Otherwise they stay as they are, and a later
+//     installation continues with them.
 //   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet.
 //
 // Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
 // could not determine it: they may belong to OCM's controller by now.
 //
-// A hub may have more clusters and profiles than fit into the hook's memory: they are
-// counted page by page, deleted page by page, and none is kept.
+// A hub may have more clusters and profiles than fit into the hook's memory, so it counts
+// and deletes them page by page, and keeps none in memory.
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,

@@ -13,11 +13,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// ProfilesKept reports whether every ClusterProfile must stay as it is because of
-// an uninstallation, and why. That is so while the ClusterManagementAddOn says so,
-// and while there is none: then the clusters' addons are being deleted with it,
-// which is no decision about the profiles. The reader is a cache of the
-// ClusterManagementAddOn contract.AddonName.
+// ProfilesKept reports whether every ClusterProfile must stay as it is because of an
+// uninstallation, and why. It is so while the ClusterManagementAddOn says so, and while
+// there is none: then the clusters' addons are deleted with it, which is not a decision
+// about the profiles. The reader is a cache of the ClusterManagementAddOn
+// contract.AddonName.
 func ProfilesKept(ctx context.Context, reader client.Reader) (kept bool, why string, err error) {
 	definition := &addonv1beta1.ClusterManagementAddOn{}
 	err = reader.Get(ctx, client.ObjectKey{Name: contract.AddonName}, definition)

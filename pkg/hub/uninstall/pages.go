@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Kinds of which only metadata is read.
+// Kinds that are read as metadata only.
 var (
 	addonKind   = schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
 	profileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
@@ -46,8 +46,8 @@ func ourGrants() client.ListOption {
 	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
-// eachMetadata calls take with the metadata of the selected objects, page by page. What
-// comes while pages are read is found when the hub is observed again.
+// eachMetadata calls take with the metadata of the selected objects, page by page. Objects
+// created meanwhile are found when the hub is observed again.
 func (u *uninstaller) eachMetadata(
 	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
 	take func([]metav1.PartialObjectMetadata) error,
@@ -57,9 +57,8 @@ func (u *uninstaller) eachMetadata(
 		func(page *metav1.PartialObjectMetadataList) error { return take(page.Items) }, selected)
 }
 
-// forEach calls do for every object, for several at a time, and returns the first
-// error. One that fails does not keep the others from their turn, unless trying them
-// is pointless.
+// forEach calls do for every object, several at a time, and returns the first error. An
+// error does not keep the others from their turn, unless trying them is pointless.
 func forEach(objects []metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex

@@ -5,7 +5,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// ProxyDeployment is the name of the Deployment whose command line tells whether
+// ProxyDeployment is the name of the Deployment whose command line shows whether
 // cluster-proxy writes access providers.
 const ProxyDeployment = proxyDeployment
 

@@ -1,26 +1,25 @@
-// Package upstream tells which of Open Cluster Management's own writers are on.
-// Two writers of one object fight, so this addon leaves to a writer what that
-// writer owns.
+// Package upstream finds out which of Open Cluster Management's own writers are on. Two
+// writers of one object fight, so this addon leaves to a writer what that writer owns.
 //
-//   - RegistrationGate: OCM's registration controller writes ClusterProfiles, but for
-//     their access providers. It deletes what its own selection does not contain and
-//     rewrites properties without their times. Its gate cannot be read from the ClusterManager, which
-//     is not on the hub in hosted mode. But OCM's operator grants the controller
-//     writes of clusterprofiles exactly when the gate is on, and that ClusterRole
-//     is always on the hub.
-//   - ProxyGate: cluster-proxy writes access providers when the arguments of its
-//     manager's Deployment turn its gate on. The RBAC of that is not gated.
+//   - RegistrationGate: OCM's registration controller writes ClusterProfiles, except for
+//     their access providers. It deletes those that its own selection does not contain and
+//     rewrites properties without their times. Its gate cannot be read from the
+//     ClusterManager, which is not on the hub in hosted mode. But OCM's operator lets the
+//     controller write clusterprofiles exactly when the gate is on, and that ClusterRole is
+//     always on the hub.
+//   - ProxyGate: cluster-proxy writes access providers when the arguments of its manager's
+//     Deployment turn its gate on. Its RBAC does not depend on the gate.
 //   - Syncer: managed-serviceaccount copies tokens into Secrets of the names that
 //     this addon uses. Its chart installs a ClusterRole exactly when the gate is
 //     on, whatever the gate is called.
 //
-// What each piece of evidence means is decided in decide.go. "Cannot tell" counts
-// as on, unless the administrator overrides it. Evidence that is gone counts as it
-// was for kube.AbsenceCounts, because it may just be replaced.
+// decide.go judges each piece of evidence. "Unknown" counts as on, unless the administrator
+// overrides it. Missing evidence keeps its last state for kube.AbsenceCounts, because it
+// may just be replaced.
 //
-// It writes nothing. The first ClusterRole is read from the manager's cache; the
-// other objects are followed separately, because their informers must not hold up
-// the manager where a right is missing.
+// It writes nothing. The first ClusterRole is read from the manager's cache; the other
+// objects are followed separately, because their informers must not block the manager if a
+// right is missing.
 //
 // # RBAC
 //

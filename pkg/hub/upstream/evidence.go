@@ -10,19 +10,19 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// evidence is an object that tells of one of upstream's writers. It keeps its last
-// state until its absence counts, and then tells those who want to know. It is a
+// evidence is an object that shows the mode of one of upstream's writers. It keeps its last
+// state until its absence counts, and then notifies its subscribers. It is a
 // manager.LeaderElectionRunnable.
 type evidence struct {
 	clock clock.Clock
 
-	// absentFirst makes an absence from the first count at once.
+	// absentFirst makes an absence at the start count at once.
 	absentFirst bool
 
 	mu         sync.Mutex
 	held       kube.Held[client.Object]
 	ctx        context.Context // of Start; nil before
-	waiting    bool            // an absence will count unless it ends
+	waiting    bool            // an absence will count unless it ends first
 	subscribed []func()
 
 	timers sync.WaitGroup
@@ -36,7 +36,7 @@ func (e *evidence) Start(ctx context.Context) error {
 	e.waiting = false
 	e.mu.Unlock()
 	if asked {
-		e.notify() // those who ask again begin the wait
+		e.notify() // a subscriber that asks again begins the wait
 	}
 	<-ctx.Done()
 	e.timers.Wait()
@@ -46,8 +46,8 @@ func (e *evidence) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *evidence) NeedLeaderElection() bool { return true }
 
-// Subscribe has changed called whenever the answers may have changed. It must
-// return at once.
+// Subscribe has changed called whenever the verdict may have changed. It must return at
+// once.
 func (e *evidence) Subscribe(changed func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,8 +63,8 @@ func (e *evidence) notify() {
 	}
 }
 
-// settle returns the state that counts, given the one that is found; nil is
-// absence. known is false while an absence from the first does not count yet.
+// settle returns the state that counts, given the one found; nil means absent. known is
+// false while an absence at the start does not count yet.
 func (e *evidence) settle(found client.Object) (counts client.Object, known bool) {
 	if found != nil && found.GetDeletionTimestamp() != nil {
 		found = nil

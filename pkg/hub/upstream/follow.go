@@ -14,7 +14,7 @@ import (
 // manager.LeaderElectionRunnable.
 type followed struct {
 	evidence
-	key      string // as kube.Follower.Get takes it
+	key      string // the argument of kube.Follower.Get
 	follower *kube.Follower
 }
 
@@ -50,7 +50,7 @@ func (f *followed) Start(ctx context.Context) error {
 	return err
 }
 
-// changed notifies of what is there. That the object is gone is told when it counts.
+// changed notifies of an object that exists. Its absence is announced when it counts.
 func (f *followed) changed(_, after client.Object) {
 	if after == nil || after.GetDeletionTimestamp() != nil {
 		f.object()
@@ -59,7 +59,6 @@ func (f *followed) changed(_, after client.Object) {
 	f.notify()
 }
 
-// object returns the object as it counts, which may be gone by now; nil if it is
-// absent. known is false while that cannot be told. It must not be called before
-// the follower knows.
+// object returns the object that counts, which may be gone by now; nil if it is absent.
+// known is false while that is unknown. It must not be called before the follower knows.
 func (f *followed) object() (obj client.Object, known bool) { return f.settle(f.follower.Get(f.key)) }

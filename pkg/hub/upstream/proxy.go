@@ -16,7 +16,7 @@ import (
 // charts/cluster-proxy).
 const proxyDeployment = "cluster-proxy-addon-manager"
 
-// ProxyGate tells whether cluster-proxy writes access providers itself.
+// ProxyGate finds out whether cluster-proxy writes access providers itself.
 type ProxyGate struct{ followed }
 
 // AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
@@ -28,9 +28,9 @@ func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*Pr
 	})
 }
 
-// Verdict reports whether the gate is on. problem completes a sentence about an
-// access provider: why it is left alone, because the gate is on or because it
-// cannot be told whether it is. It is empty when the gate is off.
+// Verdict reports whether the gate is on. problem completes a sentence about an access
+// provider: why it is left alone, because the gate is on or its state is unknown. It is
+// empty when the gate is off.
 func (g *ProxyGate) Verdict() (on bool, problem string) {
 	unknown := g.follower.Unknown()
 	if unknown != "" {
@@ -43,8 +43,7 @@ func (g *ProxyGate) Verdict() (on bool, problem string) {
 	return judgeProxy(g.key, commandLine(deployment), unknown)
 }
 
-// Stable reports whether the answer is known, or stays unknown unless somebody
-// acts.
+// Stable reports whether the verdict is known, or remains unknown until somebody acts.
 func (g *ProxyGate) Stable() bool { return g.follower.Stable() }
 
 func commandLine(obj client.Object) []string {
@@ -57,7 +56,7 @@ func commandLine(obj client.Object) []string {
 	return args
 }
 
-// trimDeployment keeps the command lines.
+// trimDeployment keeps only the command lines.
 func trimDeployment(in any) (any, error) {
 	full, ok := in.(*appsv1.Deployment)
 	if !ok {

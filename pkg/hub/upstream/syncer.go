@@ -11,18 +11,16 @@ import (
 
 var clusterRoleKind = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
 
-// Syncer tells whether managed-serviceaccount's own syncer of tokens may be on.
-// Both would write Secrets of the same names, and upstream's overwrites what it
-// finds.
+// Syncer finds out whether managed-serviceaccount's own syncer of tokens may be on. Both
+// would write Secrets of the same names, and upstream's overwrites existing ones.
 type Syncer struct {
 	followed
 	override Override
 }
 
-// AddSyncer makes the manager follow the syncer's ClusterRole, unless the
-// administrator says that the syncer is off. That the ClusterRole is missing from the
-// first counts at once: most hubs are like that, and withdrawals would wait for it
-// after every start.
+// AddSyncer makes the manager follow the syncer's ClusterRole, unless the administrator
+// asserts that the syncer is off. A ClusterRole that is missing at the start counts as
+// absent at once: most hubs have none, and withdrawals would wait for it after every start.
 func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Syncer, error) {
 	s := &Syncer{followed: followed{evidence: evidence{clock: clock, absentFirst: true}}, override: override}
 	if override == OverrideOff {
@@ -33,11 +31,11 @@ func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Sync
 	})
 }
 
-// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On cannot be
-// told; it is empty when it can.
+// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On is not
+// known; it is empty when it is.
 func (s *Syncer) Unknown() string { return s.follower.Unknown() }
 
-// On reports whether the syncer is on. It means nothing while that is Unknown.
+// On reports whether the syncer is on. It is meaningless while Unknown is not empty.
 func (s *Syncer) On() bool {
 	if s.override == OverrideOff || s.Unknown() != "" {
 		return judgeSyncer(false, s.override)

@@ -13,8 +13,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Grant is a right of the manager in one namespace. The RoleBinding that gives it
-// and the ClusterRole it refers to have the same name.
+// Grant is a right of the manager in one namespace. The RoleBinding that grants it and the
+// ClusterRole it refers to have the same name.
 type Grant struct {
 	Namespace string
 	role      string
@@ -23,10 +23,10 @@ type Grant struct {
 // Source is the right to read tokens in a cluster's namespace.
 func Source(namespace string) Grant { return Grant{namespace, contract.TokenSourceRole} }
 
-// Target is the right to keep copies in a namespace.
+// Target is the right to maintain copies in a namespace.
 func Target(namespace string) Grant { return Grant{namespace, contract.TokenTargetRole} }
 
-// Of returns the grant that a RoleBinding of one of the two names gives.
+// Of returns the grant of a RoleBinding with one of the two names.
 func Of(binding types.NamespacedName) Grant { return Grant{binding.Namespace, binding.Name} }
 
 // Key returns the key of the grant's RoleBinding.
@@ -37,8 +37,8 @@ func (g Grant) Key() types.NamespacedName {
 // IsTarget reports whether the grant is for copies.
 func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
 
-// IsTargetGrant reports whether a RoleBinding gives a manager the right to keep copies,
-// whichever namespace that manager is in.
+// IsTargetGrant reports whether a RoleBinding grants a manager the right to maintain
+// copies, whatever that manager's namespace.
 func IsTargetGrant(binding *rbacv1.RoleBinding) bool {
 	return binding.Name == contract.TokenTargetRole &&
 		binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == contract.TokenTargetRole &&
@@ -52,7 +52,7 @@ func Labels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
-// ErrNotOurs is about a RoleBinding that stands where the manager's own should.
+// ErrNotOurs is the error of a foreign RoleBinding with the name of the manager's own.
 var ErrNotOurs = errors.New("the RoleBinding in the place of the manager's own is not this addon's")
 
 func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
@@ -63,8 +63,8 @@ func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
 	}
 }
 
-// compare reports whether a RoleBinding differs from what it should be in a way
-// that a patch of its subjects repairs. It fails with ErrNotOurs if none does.
+// compare reports whether a RoleBinding differs from the desired one in a way that a patch
+// of its subjects repairs. It fails with ErrNotOurs if no patch can.
 func compare(current, desired *rbacv1.RoleBinding) (differs bool, err error) {
 	switch {
 	case !isLabelled(current):

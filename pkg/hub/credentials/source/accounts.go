@@ -35,10 +35,10 @@ var AccountKind = authv1beta1.GroupVersion.WithKind("ManagedServiceAccount")
 // which accounts of different clusters may share.
 const IndexAccountByCopyName = "credentials.accountByCopyName"
 
-// Accounts is a cache of the ManagedServiceAccounts that are labelled to be
-// copied. It is separate from the manager's cache, which cannot be configured for a
-// kind that the hub does not serve yet. If the kind is removed, so are the accounts:
-// what that means is for others to tell (kube.Definitions).
+// Accounts is a cache of the ManagedServiceAccounts that are labelled to be copied. It is
+// separate from the manager's cache, which cannot be configured for a kind that the hub
+// does not serve yet. If the kind is removed, so are the accounts: kube.Definitions decides
+// what that means.
 type Accounts struct {
 	cfg      *rest.Config
 	http     *http.Client
@@ -51,7 +51,7 @@ type Accounts struct {
 	unreconciled map[types.NamespacedName]struct{} // nobody has reconciled these since the start
 }
 
-// NewAccounts returns a cache that is empty until Start. copyName names an
+// NewAccounts returns a cache that is empty until Start. copyName returns the name of an
 // account's copies.
 func NewAccounts(
 	cfg *rest.Config, http *http.Client, mapper meta.RESTMapper, copyName func(types.NamespacedName) string,
@@ -71,7 +71,7 @@ func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedS
 		return err
 	}
 	a.publish(filling, informer, list.Items)
-	// Handlers come last, so that whoever is called finds the account in the cache.
+	// Handlers are added last, so that their functions find the account in the cache.
 	if _, err := informer.AddEventHandler(handlers(changed)); err != nil {
 		return err
 	}
@@ -162,9 +162,8 @@ func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.Resou
 	}
 }
 
-// accountChanged reports whether anything that decides about copies differs.
-// Conditions do not decide: that a token could not be reported this time says
-// nothing about the one that was.
+// accountChanged reports whether anything that decides about copies differs. Conditions do
+// not decide: a failure to report a token now says nothing about the one reported before.
 func accountChanged(before, after *authv1beta1.ManagedServiceAccount) bool {
 	return before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
@@ -180,7 +179,7 @@ func (a *Accounts) filled() cache.Cache {
 	return a.cache
 }
 
-// Informer returns what fills the cache, or nil while it is being filled.
+// Informer returns the cache's informer, or nil while it is being filled.
 func (a *Accounts) Informer() cache.Informer {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -190,8 +189,8 @@ func (a *Accounts) Informer() cache.Informer {
 // Synced reports whether the accounts are known.
 func (a *Accounts) Synced() bool { return a.filled() != nil }
 
-// Get returns a labelled account, or nil if there is none. known is false while
-// the accounts are not known.
+// Get returns a labelled account, or nil if there is none. known is false while the
+// accounts are unknown.
 func (a *Accounts) Get(
 	ctx context.Context, key types.NamespacedName,
 ) (account *authv1beta1.ManagedServiceAccount, known bool, err error) {
@@ -210,8 +209,8 @@ func (a *Accounts) Get(
 	}
 }
 
-// List returns the labelled accounts that the options select; none while the
-// accounts are not known.
+// List returns the labelled accounts that the options select; none while the accounts are
+// unknown.
 func (a *Accounts) List(
 	ctx context.Context, options ...client.ListOption,
 ) ([]authv1beta1.ManagedServiceAccount, error) {
@@ -226,8 +225,8 @@ func (a *Accounts) List(
 	return found.Items, nil
 }
 
-// SameCopyName returns the labelled accounts whose copies have the name that an
-// account's copies have, the account included.
+// SameCopyName returns the labelled accounts whose copies have the same name as an
+// account's copies, including the account.
 func (a *Accounts) SameCopyName(
 	ctx context.Context, account types.NamespacedName,
 ) ([]authv1beta1.ManagedServiceAccount, error) {
@@ -254,7 +253,7 @@ func (a *Accounts) AllReconciled() bool {
 	return a.cache != nil && len(a.unreconciled) == 0
 }
 
-// trimAccount keeps only what is read of an account.
+// trimAccount keeps only the fields of an account that are read.
 func trimAccount(in any) (any, error) {
 	account, ok := in.(*authv1beta1.ManagedServiceAccount)
 	if !ok {
@@ -276,7 +275,7 @@ func trimAccount(in any) (any, error) {
 			TokenSecretRef:      account.Status.TokenSecretRef,
 		},
 	}
-	// The list is read once, and of a long one only what counts is kept.
+	// The list is parsed once, and of a long one only the used part is kept.
 	if named := NamedNamespaces(account); named.Is {
 		trimmed.Annotations = map[string]string{contract.AnnotationSyncToNamespaces: strings.Join(named.Namespaces, ",")}
 		if named.More > 0 {

@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// CheckEvery is about how often every Secret is read though its account's status
-	// has not changed. Each check is delayed by up to half as much again, so that
-	// they spread.
+	// CheckEvery is about how often every Secret is read although its account's status has
+	// not changed. Each check is delayed by up to half as much again, so that they spread.
 	CheckEvery = 4 * time.Minute
 
-	// problemEvery is the same for a Secret that holds nothing to copy, and for a token
-	// that has expired by the account's status: somebody may be fixing it, or a clock.
+	// problemEvery is the same for a Secret with nothing to copy, and for a token that has
+	// expired according to the account's status: somebody may be fixing it, or a clock.
 	problemEvery = 20 * time.Second
 
-	// secondLook is when a new token is read once more: times in an account's status
-	// have a resolution of one second, and managed-serviceaccount's agent makes two
-	// tokens within a second when its cache is behind.
+	// secondLook is when a new token is read once more: times in an account's status have a
+	// resolution of one second, and managed-serviceaccount's agent issues two tokens within
+	// a second if its cache lags.
 	secondLook = 2 * time.Second
 
-	// missingLook is when a missing Secret is looked for once more before its copies
-	// are withdrawn: its agent, which may be far away, recreates a deleted Secret.
-	// The token itself is still valid meanwhile.
+	// missingLook is when a missing Secret is read once more before its copies are
+	// withdrawn: its agent, which may be far away, recreates a deleted Secret. The token
+	// itself is still valid meanwhile.
 	missingLook = kube.AbsenceCounts
 
 	// justNow is how old a new token may be, by the spoke's clock.
 	justNow = time.Minute
 )
 
-// Finding is what reading an account's Secret found.
+// Finding is the result of reading an account's Secret.
 type Finding struct {
 	Digest  Digest
 	Expires time.Time
@@ -46,7 +45,7 @@ type Finding struct {
 	missing   bool      // the Secret was missing at the last read
 }
 
-// At returns the finding as it is at a later time: a token may have expired.
+// At returns the finding as of a later time: a token may have expired.
 func (f Finding) At(now time.Time) Finding {
 	if f.Problem == "" && !now.Before(f.Expires) {
 		return Finding{Problem: hasExpired(f.Expires)}
@@ -54,8 +53,8 @@ func (f Finding) At(now time.Time) Finding {
 	return f
 }
 
-// findings remembers what the last read of each account's Secret found. It is
-// safe for concurrent use.
+// findings remembers the result of the last read of each account's Secret. It is safe for
+// concurrent use.
 type findings struct {
 	every time.Duration
 
@@ -67,9 +66,9 @@ func newFindings(every time.Duration) *findings {
 	return &findings{every: every, found: map[types.NamespacedName]Finding{}}
 }
 
-// current returns what was found by this reference. ok is false when it is time
-// to read again. What was found at a later time was judged by a clock that has been
-// put back since: the token may not have expired after all.
+// current returns the finding for this reference. ok is false if it is time to read again.
+// A finding from a later time was judged by a clock that has been set back since: the token
+// may not have expired after all.
 func (s *findings) current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,7 @@ func (s *findings) current(account types.NamespacedName, ref Reference, now time
 	return f, ok && f.reference == ref && now.Before(f.Next) && !now.Before(f.at)
 }
 
-// record keeps a finding until the next check, whose time it sets.
+// record stores a finding until the next check, whose time it sets.
 func (s *findings) record(account types.NamespacedName, f Finding, now time.Time) Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,9 +96,9 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 	return f
 }
 
-// recordMissing keeps the finding that the Secret is missing. The previous finding
-// by the same reference stays in force until the Secret was missing for a while. If
-// there is none, as after a start, copies stay as they are for as long.
+// recordMissing records that the Secret is missing. The previous finding for the same
+// reference stays in force until the Secret has been missing for a while. If there is none,
+// as after a start, copies stay as they are for that time.
 func (s *findings) recordMissing(account types.NamespacedName, f Finding, now time.Time) Finding {
 	if before, ok := s.waitForMissing(account, f.reference, now); ok {
 		return before
@@ -107,8 +106,8 @@ func (s *findings) recordMissing(account types.NamespacedName, f Finding, now ti
 	return s.record(account, f, now)
 }
 
-// waitForMissing returns the finding that stays in force while a missing Secret may
-// come back; ok is false when it does not any more.
+// waitForMissing returns the finding that stays in force while a missing Secret may be
+// recreated; ok is false if it no longer does.
 func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 	return before, now.Before(before.Next)
 }
 
-// forget drops an account of which nothing is to be copied.
+// forget drops an account with nothing to copy.
 func (s *findings) forget(account types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,29 +15,29 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Tokens reads the accounts' Secrets and remembers what it found, but no token. It
-// is safe for concurrent use.
+// Tokens reads the accounts' Secrets and remembers its findings, but no token. It is safe
+// for concurrent use.
 type Tokens struct {
 	live     client.Reader // past every cache
 	clock    clock.PassiveClock
 	findings *findings
 }
 
-// NewTokens returns one that has read nothing. every is about how often each
-// Secret is to be read though nothing says that it changed.
+// NewTokens returns Tokens that have read nothing. every is about how often each Secret is
+// read although nothing indicates a change.
 func NewTokens(live client.Reader, every time.Duration, clock clock.PassiveClock) *Tokens {
 	return &Tokens{live: live, clock: clock, findings: newFindings(every)}
 }
 
-// Current returns what was found by the account's present reference. ok is false
-// when it is time to read again.
+// Current returns the finding for the account's present reference. ok is false if it is
+// time to read again.
 func (t *Tokens) Current(key types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	return t.findings.current(key, ref, now)
 }
 
-// Read reads the Secret of an account's own name, which its reference must name.
-// token is nil when there is nothing to copy, or when the Secret is missing and an
-// earlier finding stays in force. An error means that it is unknown what is there.
+// Read reads the Secret with the account's own name, which its reference must name. token
+// is nil if there is nothing to copy, or if the Secret is missing and an earlier finding
+// stays in force. An error means that the Secret's state is unknown.
 func (t *Tokens) Read(
 	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
 ) (f Finding, token *Token, err error) {
@@ -62,5 +62,5 @@ func (t *Tokens) Read(
 	return t.findings.record(key, f, now), &read, nil
 }
 
-// Forget drops what is known of an account of which nothing is to be copied.
+// Forget drops what is known about an account with nothing to copy.
 func (t *Tokens) Forget(key types.NamespacedName) { t.findings.forget(key) }

@@ -17,8 +17,8 @@ import (
 // MaxNameBytes is the longest name of a Secret.
 const MaxNameBytes = 253
 
-// Name returns the name of an account's copies: what an exec plugin that knows
-// cluster and account asks for.
+// Name returns the name of an account's copies: the name that an exec plugin derives from
+// cluster and account.
 func Name(account types.NamespacedName) string { return account.Namespace + "-" + account.Name }
 
 // Key returns the key of an account's copy in one namespace.
@@ -52,16 +52,15 @@ type Want struct {
 	// Owner of the copy; while it is unknown, the copy's owner is left as it is.
 	Owner Owner
 
-	// Create allows a copy that is not there to be made, and one of upstream's syncer to
-	// be taken over.
+	// Create allows creating a missing copy, and taking over one of upstream's syncer.
 	Create bool
 
 	// Belongs reports whether a token was issued to the account's own ServiceAccount, so
 	// that upstream's copy of it may be taken over. Nil means that none was.
 	Belongs func(token []byte) bool
 
-	// Revoked, if not nil, reports whether the right to the copy has ended meanwhile. It
-	// is asked before each write.
+	// Revoked, if not nil, reports whether the right to the copy has ended meanwhile. It is
+	// called before each write.
 	Revoked func() bool
 }
 
@@ -95,8 +94,8 @@ func Labels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
-// SourceOf returns the account that a Secret says it is a copy of. ok is false
-// unless it says so in every way a copy does.
+// SourceOf returns the account of which a Secret claims to be a copy. ok is false unless it
+// does so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	labels, annotations := meta.GetLabels(), meta.GetAnnotations()
 	account = types.NamespacedName{
@@ -107,7 +106,7 @@ func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	return account, ok
 }
 
-// DesiredCopy is a copy as it is created.
+// DesiredCopy returns a copy as it is created.
 func DesiredCopy(w Want) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -122,18 +121,18 @@ func DesiredCopy(w Want) *corev1.Secret {
 	}
 }
 
-// step is what is done about the Secret in a copy's place.
+// step is what to do with the Secret that has a copy's name.
 type step int
 
 const (
-	leaveForeign step = iota // it is no copy
+	leaveForeign step = iota // it is not a copy
 	keep                     // it is as it should be
 	patch                    // it differs, or is upstream's and may be taken over
 	replace                  // it cannot be changed into what it should be
 )
 
-// nextStep compares the Secret that is there with the copy that should be. isCopy
-// is whether it is the account's copy.
+// nextStep compares the existing Secret with the desired copy. isCopy says whether it is
+// the account's copy.
 func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
 	switch {
 	case !isCopy && isUpstreams(have) && judgeUpstreams(have, w) == "":
@@ -149,8 +148,8 @@ func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
 	}
 }
 
-// matches reports whether a copy is as it should be. Other labels and annotations
-// do not matter, but for upstream's: its syncer would take the copy for its own.
+// matches reports whether a copy is in its desired state. Other labels and annotations do
+// not matter, except for upstream's: its syncer would consider the copy its own.
 func matches(have *corev1.Secret, w Want) bool {
 	return !hasUpstreamLabel(have) && apiequality.Semantic.DeepEqual(have.Data, w.data()) &&
 		contains(have.Labels, Labels()) && contains(have.Annotations, w.annotations()) &&
@@ -174,10 +173,10 @@ func ownerOf(secret *corev1.Secret) types.UID {
 	return ""
 }
 
-// copyPatch is the JSON merge patch that makes a copy what it should be. have is what is
-// there, of which other data and upstream's label are removed; nil is what this process
-// wrote. The API server refuses the patch with a conflict unless the copy is still at that
-// version.
+// copyPatch returns the JSON merge patch that brings a copy to its desired state. have is
+// the existing Secret, whose other data and upstream's label are removed; nil means that it
+// is what this process wrote. The API server refuses the patch with a conflict unless the
+// copy is still at that version.
 func copyPatch(resourceVersion string, have *corev1.Secret, w Want) ([]byte, error) {
 	data, labels := map[string]any{}, map[string]any{}
 	if have != nil {
@@ -201,8 +200,8 @@ func copyPatch(resourceVersion string, have *corev1.Secret, w Want) ([]byte, err
 	return json.Marshal(map[string]any{"metadata": metadata, "data": data})
 }
 
-// releasePatch is the JSON merge patch that removes every finalizer of a copy, so
-// that it goes when it is deleted.
+// releasePatch returns the JSON merge patch that removes every finalizer of a copy, so that
+// it disappears when it is deleted.
 func releasePatch(resourceVersion string) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion, "finalizers": nil}})
 }

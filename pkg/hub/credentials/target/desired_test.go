@@ -36,7 +36,7 @@ func TestSourceOf(t *testing.T) {
 			}
 		})
 	}
-	// Two accounts of one name are told apart by what the copy says.
+	// The copy's annotations distinguish two accounts of one name.
 	other := DesiredCopy(Want{Account: types.NamespacedName{Namespace: "a-b", Name: "c"}, Namespace: "team"})
 	if account, ok := SourceOf(other); !ok || account.Namespace != "a-b" || other.Name != "a-b-c" {
 		t.Errorf("got %v, %t", account, ok)

@@ -15,14 +15,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Followers watches the metadata of the copies in each target namespace, and
-// records in the ledger what it shows. It holds nothing of a token.
+// Followers watches the metadata of the copies in each target namespace, and records it in
+// the ledger. It holds nothing of a token.
 type Followers struct {
 	client client.WithWatch
 	ledger *Ledger
 
-	// touched is called for accounts whose copies changed, emptied for a namespace
-	// that a copy has left or whose copies have become known.
+	// touched is called for accounts whose copies changed, emptied for a namespace that
+	// lost a copy or whose copies have become known.
 	touched func(account types.NamespacedName)
 	emptied func(namespace string)
 
@@ -34,11 +34,11 @@ type Followers struct {
 // following is the follower of one namespace.
 type following struct {
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when it has
+	ended  chan struct{} // closed when it has ended
 	synced chan struct{} // closed when all copies of the namespace are in the ledger
 }
 
-// NewFollowers returns one that follows nothing before Start.
+// NewFollowers returns Followers that follow nothing before Start.
 func NewFollowers(
 	c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string),
 ) *Followers {
@@ -52,8 +52,8 @@ func (f *Followers) Start(ctx context.Context) {
 	f.ctx = ctx
 }
 
-// Follow has a namespace followed. restart starts a follower over that may have
-// been refused and would wait long before it tries again.
+// Follow follows a namespace. restart restarts a follower that may have been refused and
+// would wait long before it retries.
 func (f *Followers) Follow(namespace string, restart bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *Followers) Follow(namespace string, restart bool) {
 	}()
 }
 
-// Unfollow stops following a namespace, and returns when it has.
+// Unfollow stops following a namespace, and returns when it has stopped.
 func (f *Followers) Unfollow(namespace string) {
 	f.mu.Lock()
 	found := f.running[namespace]
@@ -90,8 +90,8 @@ func (f *Followers) Unfollow(namespace string) {
 	}
 }
 
-// Lost forgets the copies of a namespace that does not exist, which no follower need
-// have shown to be gone: it may have lost its rights with the namespace.
+// Lost forgets the copies of a namespace that does not exist. Its follower may not have
+// shown their deletion: it may have lost its rights with the namespace.
 func (f *Followers) Lost(namespace string) {
 	f.Unfollow(namespace)
 	for _, account := range f.ledger.lost(namespace) {
@@ -127,14 +127,14 @@ func (f *Followers) Wait() {
 	}
 }
 
-// permissionBackoff is how often a namespace is asked for its copies until that is
-// allowed. A follower that was refused once would wait for a second or longer.
+// permissionBackoff is how often a namespace's copies are requested until that is allowed.
+// A refused follower would wait for a second or longer.
 var permissionBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Steps: 12, Cap: time.Second}
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// waitForPermission returns true when the namespace's copies may be listed, and
-// false when the context ends before that.
+// waitForPermission returns true when the namespace's copies may be listed, and false if
+// the context ends before.
 func (f *Followers) waitForPermission(ctx context.Context, namespace string) bool {
 	backoff := permissionBackoff
 	one := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1)}
@@ -176,9 +176,8 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 	follower.Run(ctx)
 }
 
-// dropUnseen removes from the ledger what an earlier follower showed and this one
-// does not. It asks the ledger first, so that a copy which arrives meanwhile does not
-// count as gone.
+// dropUnseen removes from the ledger what an earlier follower showed and this one does not.
+// It reads the ledger first, so that a copy that arrives meanwhile does not count as gone.
 func (f *Followers) dropUnseen(namespace string, follower *kube.Follower) {
 	seen := f.ledger.seenIn(namespace)
 	shown := map[types.NamespacedName]struct{}{}
@@ -202,8 +201,7 @@ func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.Name
 	}
 }
 
-// trimCopy keeps of a copy's metadata what tells whose it is and whether it
-// changed.
+// trimCopy keeps the metadata of a copy that identifies it and shows changes.
 func trimCopy(in any) (any, error) {
 	meta, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {

@@ -92,7 +92,7 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 	}
 }
 
-// What this addon has made is no copy of upstream's, whatever somebody labels it.
+// A Secret that this addon has created is not a copy of upstream's, however it is labelled.
 func TestOurCopyIsNotUpstreams(t *testing.T) {
 	ours := DesiredCopy(Want{Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team"})
 	ours.Labels[upstreamLabel] = ours.Name

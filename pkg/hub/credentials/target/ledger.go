@@ -10,9 +10,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Ledger says where copies are, and which of them are known to hold what was
-// written. It joins what the followers of target namespaces show, which is metadata
-// only, with what this process read or wrote. It is safe for concurrent use.
+// Ledger records where copies are, and which of them are known to hold what was written. It
+// joins what the followers of target namespaces show, which is only metadata, with what
+// this process read or wrote. It is safe for concurrent use.
 type Ledger struct {
 	mu          sync.Mutex
 	states      map[types.NamespacedName]*copyState                       // by the copy
@@ -21,21 +21,21 @@ type Ledger struct {
 	byNamespace kube.SetIndex[string, types.NamespacedName]               // copies by namespace
 }
 
-// copyState is what is known of one copy.
+// copyState is what is known about one copy.
 type copyState struct {
 	account types.NamespacedName
 
 	seen *metav1.PartialObjectMetadata // by the follower; nil if it shows none
 
-	own version   // what this process wrote, or read and found right
+	own version   // what this process wrote, or read and found in its desired state
 	at  time.Time // when it last wrote, read or deleted
 
 	deleted types.UID // of the copy that this process deleted last
-	unsure  bool      // a copy may have been made by a request whose answer was lost
+	unsure  bool      // a request whose response was lost may have created a copy
 }
 
-// version is one version of a copy. Without a resourceVersion, the copy of that
-// UID has been changed by somebody, or deleted.
+// version is one version of a copy. Without a resourceVersion, the copy with that UID has
+// been changed by somebody, or deleted.
 type version struct {
 	uid             types.UID
 	resourceVersion string
@@ -43,7 +43,7 @@ type version struct {
 	owner           types.UID // of the profile
 }
 
-// knowledge is how much is known of the Secret in a copy's place.
+// knowledge is how much is known about the Secret with a copy's name.
 type knowledge int
 
 const (
@@ -52,7 +52,7 @@ const (
 	unread                   // there is a copy, or may be, that must be read
 )
 
-// NewLedger returns an empty one.
+// NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
 		states:      map[types.NamespacedName]*copyState{},
@@ -62,10 +62,10 @@ func NewLedger() *Ledger {
 	}
 }
 
-// Known is what the ledger says of one copy at one moment. The zero value is that
+// Known is what the ledger knows about one copy at one moment. The zero value means that
 // there is none.
 type Known struct {
-	// Present is true when there is, or may be, a copy.
+	// Present is true if there is, or may be, a copy.
 	Present bool
 
 	trusted bool
@@ -78,15 +78,15 @@ func (k Known) Holds(content Digest, owner Owner) bool {
 	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
 }
 
-// Known returns what is known of an account's copy in a namespace.
+// Known returns what is known about an account's copy in a namespace.
 func (l *Ledger) Known(account types.NamespacedName, namespace string, now time.Time) Known {
 	known, own := l.look(account, Key(account, namespace), now)
 	return Known{Present: known != absent, trusted: known == trusted, own: own}
 }
 
-// look returns what is known of an account's copy in its place, and the version to
-// rely on if it is trusted. The copy of another account whose copies have the same
-// name is not the account's to withdraw or change.
+// look returns what is known about an account's copy, and the version to rely on if it is
+// trusted. The copy of another account whose copies have the same name is not the account's
+// to withdraw or change.
 func (l *Ledger) look(account, secret types.NamespacedName, now time.Time) (knowledge, version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *copyState) known(now time.Time) knowledge {
 	case s.own.resourceVersion == "" || s.deleted != "":
 		return unread
 	case s.seen == nil && !recent:
-		return unread // never seen, so perhaps deleted while nobody watched
+		return unread // never seen, so perhaps deleted while unwatched
 	case s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, s.own.resourceVersion):
 		return unread
 	default:
@@ -120,7 +120,7 @@ func (s *copyState) known(now time.Time) knowledge {
 // isHeld reports whether finalizers keep a copy when it is deleted.
 func isHeld(meta *metav1.PartialObjectMetadata) bool { return len(meta.Finalizers) > 0 }
 
-// wrote records what this process wrote, or read and found right.
+// wrote records what this process wrote, or read and found in its desired state.
 func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,18 +128,18 @@ func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time
 	s.own, s.at, s.deleted, s.unsure = v, now, "", false
 }
 
-// mayHaveWritten records that a copy may have been made by a request that failed.
+// mayHaveWritten records that a failed request may have created a copy.
 func (l *Ledger) mayHaveWritten(account, secret types.NamespacedName, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.states[secret]; s != nil && s.account != account {
-		return // the place is known to be another's
+		return // the name is known to be another's
 	}
 	s := l.state(account, secret)
 	s.at, s.unsure = now, true
 }
 
-// deleted records that this process deleted the copy of a UID.
+// deleted records that this process deleted the copy with a UID.
 func (l *Ledger) deleted(secret types.NamespacedName, uid types.UID, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Ledger) deleted(secret types.NamespacedName, uid types.UID, now time.Ti
 	}
 }
 
-// doubts records that a copy is not at the version it was thought to be.
+// doubts records that a copy is not at its supposed version.
 func (l *Ledger) doubts(secret types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,8 +179,8 @@ func (l *Ledger) held(secret types.NamespacedName) bool {
 	return s != nil && s.seen != nil && isHeld(s.seen)
 }
 
-// isOwn reports whether a UID is of the account's copy that this process wrote or
-// read last, whatever has become of the copy since.
+// isOwn reports whether a UID is that of the account's copy that this process wrote or read
+// last, whatever has become of the copy since.
 func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +188,8 @@ func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool
 	return s != nil && s.account == account && s.own.uid == uid
 }
 
-// see records a copy that a follower shows, and returns the accounts to reconcile:
-// none when it is what this process wrote.
+// see records a copy that a follower shows, and returns the accounts to reconcile: none if
+// it is what this process wrote.
 func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
 	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	account, ok := SourceOf(meta)
@@ -243,7 +243,7 @@ func (l *Ledger) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 		return nil
 	}
 	if s.own.uid == meta.UID {
-		// Deleted, or no longer labelled: only a read can tell.
+		// Deleted, or no longer labelled: only a read can tell which.
 		s.own.resourceVersion = ""
 	}
 	l.tidy(secret)
@@ -286,15 +286,15 @@ func (l *Ledger) SeenVersion(secret types.NamespacedName) string {
 	return ""
 }
 
-// Count returns how many copies are, or may be, in a namespace. One that a
-// follower still shows counts.
+// Count returns how many copies are, or may be, in a namespace. A copy that a follower
+// still shows counts.
 func (l *Ledger) Count(namespace string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.byNamespace[namespace])
 }
 
-// NamespacesOf returns where copies of an account are or may be.
+// NamespacesOf returns the namespaces where copies of an account are or may be.
 func (l *Ledger) NamespacesOf(account types.NamespacedName) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -335,7 +335,7 @@ func (l *Ledger) Accounts() []types.NamespacedName {
 	return l.byAccount.Keys()
 }
 
-// state returns the state of a copy as one of the account. The lock is held.
+// state returns the state of a copy as one of the account. It requires the lock.
 func (l *Ledger) state(account, secret types.NamespacedName) *copyState {
 	s := l.states[secret]
 	if s != nil && s.account == account {
@@ -352,7 +352,7 @@ func (l *Ledger) state(account, secret types.NamespacedName) *copyState {
 	return s
 }
 
-// tidy drops a state that says nothing. The lock is held.
+// tidy drops an empty state. It requires the lock.
 func (l *Ledger) tidy(secret types.NamespacedName) {
 	if s := l.states[secret]; s.seen == nil && s.own.uid == "" && !s.unsure {
 		l.drop(secret)
