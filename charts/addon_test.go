@@ -67,7 +67,8 @@ func (s *shell) start() {
 		"--cleanup-timeout=1s")
 }
 
-// agents creates an AgentRevision, and returns what a cluster refers to that is to have it.
+// agents creates an AgentRevision, and returns the reference of a cluster that should have
+// it.
 func (s *shell) agents(image string) addonv1beta1.ConfigReference {
 	s.T.Helper()
 	revision := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

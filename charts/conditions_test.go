@@ -42,9 +42,9 @@ func isOfConditions(call apitest.Call) bool {
 	return call.Query.Get("fieldManager") == "hub.conditions"
 }
 
-// wrote waits until nothing more is written, and checks what was: of addons the
-// conditions of so many, of everything else what is listed. Events do not count: they
-// tell of a binding that is not in effect yet.
+// wrote waits until nothing more is written, and checks the writes: that many conditions of
+// addons, and the listed writes of everything else. Events do not count: they report a
+// binding that is not in effect yet.
 func (f *fleet) wrote(what string, conditions int, others map[string]int) {
 	f.T.Helper()
 	f.wire.Settle(f.T, patience, settled)
@@ -90,8 +90,8 @@ func (f *fleet) shows(team string, i int, value string) {
 	})
 }
 
-// testConditionsOfAHealthyFleet counts the writes of addons, which are the dearest:
-// one at birth, and after that only what is wrong, and that it is not any more.
+// testConditionsOfAHealthyFleet counts the writes of addons, which are the most expensive:
+// one at creation, and after that only problems and their end.
 func testConditionsOfAHealthyFleet(t *testing.T) {
 	const clusters = 20
 	f := &fleet{shell: newShell(t)}
@@ -111,8 +111,8 @@ func testConditionsOfAHealthyFleet(t *testing.T) {
 	f.wire.Settle(t, patience, settled)
 	all, _ := f.addonWrites()
 	for i := range clusters {
-		// Whoever meets a conflict writes again: addon-framework has written before, and
-		// nothing comes after.
+		// A writer that meets a conflict writes again: addon-framework has written before,
+		// and nothing follows.
 		writes := slices.DeleteFunc(slices.Clone(all), func(call apitest.Call) bool {
 			return !call.Mentions("/namespaces/" + f.name(i) + "/")
 		})

@@ -30,8 +30,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// honestWork is a ManifestWork as the manager writes it, with one manifest of each kind that
-// a policy looks into.
+// honestWork is a ManifestWork as the manager writes it, with one manifest of each kind
+// that a policy inspects.
 const honestWork = `
 apiVersion: work.open-cluster-management.io/v1
 kind: ManifestWork
@@ -148,8 +148,8 @@ func add(t *testing.T, manifest string) func(*unstructured.Unstructured) {
 	}
 }
 
-// Whoever writes ManifestWorks has all rights of the klusterlet's work agent on every
-// spoke, also that of reading its Secrets to the hub.
+// A client that may write ManifestWorks has all rights of the klusterlet's work agent on
+// every spoke, including that of reading its Secrets to the hub.
 func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 	p := install(t)
 	cluster := p.namespace("cluster1", ocmtest.Addon(""))
@@ -475,7 +475,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 	t.Run("taking over what upstream's syncer made", func(t *testing.T) {
 		checkAttempt(t, p.manager.Patch(t.Context(), upstreams, asCopy("c2")), "")
 	})
-	// What tenants do to a copy does not keep the manager from withdrawing it.
+	// Tenants' changes of a copy do not prevent the manager from withdrawing it.
 	for name, change := range map[string]string{
 		"its labels are gone":      `{"metadata":{"labels":null}}`,
 		"its annotations are gone": `{"metadata":{"annotations":null}}`,
@@ -649,7 +649,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 	}
 }
 
-// A tenant that may write RoleBindings must not keep the manager from its own.
+// A tenant that may write RoleBindings must not prevent the manager from writing its own.
 func testNobodyMaySquatGrants(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())

@@ -80,9 +80,9 @@ func (h *installed) namespace(base string, objects ...client.Object) string {
 	return name
 }
 
-// TestOnAHub runs the tests that share one hub one after the other, and beside
-// them TestPoliciesWaitForTheirParameters, which mostly waits: the API server
-// learns of new kinds for its policies only every half minute.
+// TestOnAHub runs the tests that share one hub one after the other, in parallel with
+// TestPoliciesWaitForTheirParameters, which mostly waits: the API server learns of new
+// kinds for its policies only every half minute.
 func TestOnAHub(t *testing.T) {
 	t.Parallel()
 	t.Run("the manager finds cluster-proxy", testTheManagerFindsClusterProxy)

@@ -26,8 +26,8 @@ func own(role string) *rbacv1.RoleBinding {
 	}
 }
 
-// eventuallyRefused waits until the manager may not create an object, in these
-// words: policies reach the API server's admission through watches.
+// eventuallyRefused waits until the manager may not create an object, with this message:
+// policies reach the API server's admission through watches.
 func (h *installed) eventuallyRefused(object client.Object, words string) {
 	h.T.Helper()
 	what := fmt.Sprintf("creating %T %s/%s is refused by %q", object, object.GetNamespace(), object.GetName(), words)
@@ -40,7 +40,7 @@ func (h *installed) eventuallyRefused(object client.Object, words string) {
 	})
 }
 
-// bindAsManager returns the API server's answer to the manager.
+// bindAsManager returns the API server's response to the manager.
 func (h *installed) bindAsManager(in string, binding *rbacv1.RoleBinding) error {
 	binding = binding.DeepCopy()
 	binding.Namespace = in
@@ -59,8 +59,8 @@ func (h *installed) eventuallyBinds(in string, binding *rbacv1.RoleBinding) {
 	h.CleanUp(made)
 }
 
-// isRefused reports whether an error is a refusal in these words. A policy whose
-// parameter is missing answers Invalid instead of Forbidden.
+// isRefused reports whether an error is a refusal with this message. A policy whose
+// parameter is missing responds with Invalid instead of Forbidden.
 func isRefused(err error, words string) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) &&
 		strings.Contains(err.Error(), "forbidden") && strings.Contains(err.Error(), words)
@@ -72,8 +72,8 @@ func binding() client.Object {
 	}
 }
 
-// testTheManagerMayBindNothingElse tries, as the manager's service account, all
-// that a stolen token of it could be used for with RoleBindings.
+// testTheManagerMayBindNothingElse tries, as the manager's service account, everything for
+// which a stolen token of it could use RoleBindings.
 func testTheManagerMayBindNothingElse(t *testing.T) {
 	p := install(t)
 	silent := binding()
@@ -152,7 +152,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		"tokens in a consumer's namespace":            {team, own(tokenSource), source},
 		"tokens where there is another addon":         {foreign, own(tokenSource), source},
 		"another name":                                {team, changed(own(tokenTarget), rename("other")), policy},
-		// Each is where the other policy finds its parameter, so that it refuses the content.
+		// The other policy finds its parameter there, so it refuses the content.
 		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), either},
 		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), either},
 		"somebody else": {

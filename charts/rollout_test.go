@@ -33,8 +33,7 @@ func revisionOf(t *testing.T, objects []*unstructured.Unstructured) *unstructure
 	return nil
 }
 
-// TestAgentRevision: it has all that the values say of agents, and is what all clusters
-// get.
+// TestAgentRevision: it has all values about agents, and is the revision of all clusters.
 func TestAgentRevision(t *testing.T) {
 	objects := hubtest.MustRender(t, `
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
@@ -66,8 +65,8 @@ agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: 
 	}
 }
 
-// TestAgentRevisionsAreNamedByTheirContent: a change of what agents run makes another
-// one, and a change of anything else does not.
+// TestAgentRevisionsAreNamedByTheirContent: a change of the agents' settings creates
+// another one, and no other change does.
 func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 	name := func(values string) string {
 		t.Helper()
@@ -185,8 +184,8 @@ func TestUpgradesNeedTheDefinition(t *testing.T) {
 	}
 }
 
-// TestUpgradesApplyOurDefinitionAlone: that of ClusterProfiles, which the chart has as well, is
-// Open Cluster Management's where that brings it.
+// TestUpgradesApplyOurDefinitionAlone: the chart also contains the one of ClusterProfiles,
+// but that is Open Cluster Management's where it installs it.
 func TestUpgradesApplyOurDefinitionAlone(t *testing.T) {
 	var labelled []string
 	for _, file := range hubtest.Load(t).CRDObjects() {

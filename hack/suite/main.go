@@ -1,11 +1,11 @@
-// Command suite runs the tests of all modules and writes one stream of test
-// events (go test -json), for a runner that shows and sums them up. It ends the
-// stream with how long each package took.
+// Command suite runs the tests of all modules and writes one stream of test events (go test
+// -json), for a runner that shows and summarizes them. It ends the stream with how long
+// each package took.
 //
-// The packages that hold what several goroutines use run under the race detector if
-// there is the C compiler that it needs; the mode race runs all packages under it.
+// Packages whose state several goroutines share run under the race detector if its C
+// compiler is installed; the mode race runs all packages under it.
 //
-// The journeys mostly wait, one of them for a token to expire, so they run beside
+// The journeys mostly wait, one of them for a token to expire, so they run in parallel with
 // the other tests, each package of them on a fleet of its own.
 package main
 
@@ -40,15 +40,15 @@ func main() {
 // suite is one call of go test in a module.
 type suite struct {
 	module string
-	// packages are patterns; those whose path contains one of without are left out.
+	// packages are patterns; packages whose path contains one of without are left out.
 	packages, without []string
-	// race is whether they run under the race detector.
+	// race is true if they run under the race detector.
 	race bool
-	// sideBySide is how many packages run at once; 0 is as many as there are CPUs.
+	// sideBySide is how many packages run at once; 0 means one per CPU.
 	sideBySide int
 }
 
-// shared are the packages of the main module that hold what several goroutines use.
+// shared are the packages of the main module whose state several goroutines share.
 var shared = []string{
 	"/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/credentials", "/pkg/hub/inventory", "/pkg/hub/selection", "/pkg/kube",
 }
@@ -64,7 +64,7 @@ func hasCCompiler(ctx context.Context) bool {
 	return err == nil
 }
 
-// jobs run side by side, and the suites of a job one after the other.
+// jobs run in parallel, and the suites of a job one after the other.
 func jobs(mode string, compiles bool) ([][]suite, error) {
 	raced := suite{module: ".", race: compiles}
 	for _, folder := range shared {
@@ -78,7 +78,7 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
 	}
-	// What others make takes half an hour to build.
+	// Building others' consumers takes half an hour.
 	journeys := []suite{{
 		module: "test/e2e", packages: []string{"./journeys/..."}, without: []string{"/journeys/consumers"}, sideBySide: 6,
 	}}
@@ -158,8 +158,8 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
-	// The race detector needs cgo. All else does without, so that packages are compiled once
-	// for the tests and for the image that the fleets run.
+	// The race detector needs cgo. Everything else builds without it, so that packages are
+	// compiled once for the tests and for the fleets' image.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if s.race {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")

@@ -25,8 +25,8 @@ type elapsed struct {
 	tests   int
 }
 
-// add counts an event. Other lines, such as those of a build that failed, are
-// left to the runner.
+// add counts an event. Other lines, such as those of a failed build, are left to the
+// runner.
 func (t times) add(line []byte) {
 	var e event
 	if json.Unmarshal(line, &e) != nil || e.Package == "" {
@@ -55,7 +55,7 @@ func (t times) table() []string {
 	var text bytes.Buffer
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(seconds float64, tests int, name string) {
-		_, _ = fmt.Fprintf(columns, "%.1f\t%d\t  %s\n", seconds, tests, name) // a buffer takes everything
+		_, _ = fmt.Fprintf(columns, "%.1f\t%d\t  %s\n", seconds, tests, name) // writing to a buffer cannot fail
 	}
 	_, _ = fmt.Fprint(columns, "seconds\ttests\t  package\n")
 	var short, all elapsed
@@ -80,8 +80,8 @@ func (t times) table() []string {
 	return strings.SplitAfter(strings.TrimRight(text.String(), "\n"), "\n")
 }
 
-// outputEvent is a line that runners show because it belongs to a package but to
-// no test of it.
+// outputEvent returns a line that runners show because it belongs to a package but to no
+// test of it.
 func outputEvent(line string) ([]byte, error) {
 	content, err := json.Marshal(event{Action: "output", Package: "times", Output: strings.TrimRight(line, "\n") + "\n"})
 	return append(content, '\n'), err

@@ -7,21 +7,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is ahead of the real time by what a test says. Time passes by it as it does.
-// It is safe for concurrent use.
+// Clock runs ahead of the real time by a duration that the test sets. It is safe for
+// concurrent use.
 type Clock struct{ ahead atomic.Int64 }
 
 var _ clock.PassiveClock = &Clock{}
 
-// Ahead returns a clock that is ahead by the given time. A manager on a fresh server
-// needs one where it waits for something because the server's CRDs are new.
+// Ahead returns a clock that runs ahead by the given time. A manager on a fresh server
+// needs one where it would wait because the server's CRDs are new.
 func Ahead(by time.Duration) *Clock {
 	c := &Clock{}
 	c.Set(by)
 	return c
 }
 
-// Set changes by how much the clock is ahead.
+// Set changes how far the clock is ahead.
 func (c *Clock) Set(by time.Duration) { c.ahead.Store(int64(by)) }
 
 // Now returns the time by this clock.

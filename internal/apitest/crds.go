@@ -43,8 +43,8 @@ func Hub() CRDs {
 	))
 }
 
-// Spoke is what a stock klusterlet brings to a spoke: ClusterClaims and
-// AppliedManifestWorks, and no ClusterProperties.
+// Spoke returns what a stock klusterlet installs on a spoke: ClusterClaims and
+// AppliedManifestWorks, but no ClusterProperties.
 func Spoke() CRDs {
 	return ModuleFiles(ocmAPIModule,
 		"cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_clusterclaims.crd.yaml",
@@ -62,20 +62,20 @@ func PlacementDecision() CRDs {
 	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_placementdecisions.yaml")
 }
 
-// ManagedServiceAccount is what the addon of that name brings to the hub.
+// ManagedServiceAccount returns what the addon of that name installs on the hub.
 func ManagedServiceAccount() CRDs {
 	return ModuleFiles(msaModule, "charts/managed-serviceaccount/crds/"+
 		"authentication.open-cluster-management.io_managedserviceaccounts.yaml")
 }
 
-// AgentRevision is what this addon's chart brings to the hub.
+// AgentRevision returns what this addon's chart installs on the hub.
 func AgentRevision() CRDs {
 	return ModuleFiles(thisModule, "charts/cluster-inventory/crds/"+
 		"inventory.open-cluster-management.io_agentrevisions.yaml")
 }
 
-// AtomicClusterProfile is ClusterProfile as Open Cluster Management ships it:
-// the same schema with every list atomic.
+// AtomicClusterProfile returns ClusterProfile as Open Cluster Management ships it: the same
+// schema with every list atomic.
 func AtomicClusterProfile() CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds, err := ClusterProfile()()
@@ -91,9 +91,10 @@ func AtomicClusterProfile() CRDs {
 	}
 }
 
-// ClusterProfileInTwoVersions is ClusterProfile as SIG-Multicluster serves it after v0.1.3,
-// a version that is no Go module here: also in v1alpha2, which has the same content without
-// the deprecated credentialProviders, and stricter rules. Stored is v1alpha1.
+// ClusterProfileInTwoVersions returns ClusterProfile as SIG-Multicluster serves it after
+// v0.1.3, a version that is not available as a Go module: also in v1alpha2, which has the
+// same content without the deprecated credentialProviders, and stricter rules. It stores
+// v1alpha1.
 func ClusterProfileInTwoVersions() CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds, err := ClusterProfile()()
@@ -150,13 +151,13 @@ func makeProfilesStrict(profile *apiextensionsv1.JSONSchemaProps) {
 	provider.Properties["cluster"] = *cluster
 }
 
-// ManagedProxyConfiguration is what cluster-proxy brings to the hub.
+// ManagedProxyConfiguration returns what cluster-proxy installs on the hub.
 func ManagedProxyConfiguration() CRDs {
 	return ModuleFiles(clusterProxy, "charts/cluster-proxy/crds/managedproxyconfigurations.yaml")
 }
 
-// ModuleFiles are files, one CRD each, in the directory of a module: of the
-// version required, or of the one given after an "@".
+// ModuleFiles returns files, one CRD each, in the directory of a module: of the required
+// version, or of the one given after an "@".
 func ModuleFiles(module string, paths ...string) CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		dir, err := moduleDir(module)

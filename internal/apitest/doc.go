@@ -17,11 +17,9 @@
 //
 //	func TestMain(m *testing.M) { apitest.Main(m, hub) }
 //
-// # World
-//
 // A World is one test's view of a server. It creates, edits and deletes as the
-// administrator and ends the test when that fails; names from Name and Namespace
-// are the test's own, so tests on one server need not know of each other.
+// administrator and fails the test on an error; names from Name and Namespace are the
+// test's own, so tests on one server do not interfere.
 //
 //	w := hub.World(t, scheme)
 //	ns := w.Namespace("team", nil)
@@ -40,8 +38,8 @@
 //
 // # Waiting
 //
-// Eventually waits for what must happen, Stays holds for a while what must not
-// change. A check returns "" or what it saw instead, so cmp.Diff fits:
+// Eventually waits for something to happen, Stays checks for a while that something does
+// not change. A check returns "" or what it saw instead, so cmp.Diff fits:
 //
 //	w.Eventually("the value arrives", func() string { return cmp.Diff("b", value()) })
 //	w.Stays(300*time.Millisecond, "no copy", func() string { ... })
@@ -75,6 +73,6 @@
 // Package hubtest runs the whole manager with the chart's rights; package ocmtest
 // plays Open Cluster Management. Time is k8s.io/utils/clock/testing.
 //
-// With APITEST_SLOW=1s in the environment, every request of every client takes up
-// to that long: tests must pass all the same.
+// With APITEST_SLOW=1s in the environment, every request of every client takes up to that
+// long: tests must still pass.
 package apitest

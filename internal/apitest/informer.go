@@ -5,14 +5,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// SyncedInformer is an informer that has always come as far as one asks, and to which no
-// object comes.
+// SyncedInformer is an informer that is always up to date and never receives an object.
 type SyncedInformer struct{ cache.Informer }
 
-// LastSyncResourceVersion implements what kube.Definitions asks of an informer.
+// LastSyncResourceVersion implements what kube.Definitions needs of an informer.
 func (SyncedInformer) LastSyncResourceVersion() string { return "" }
 
-// AddEventHandler adds nothing, since no object comes.
+// AddEventHandler adds nothing, since no object arrives.
 func (SyncedInformer) AddEventHandler(
 	toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {

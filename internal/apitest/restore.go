@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Reinstall deletes a CRD, and with it all objects of its kind, waits until it is
-// gone, and creates it anew from the sources that have it. The scheme of the world
-// must know CRDs.
+// Reinstall deletes a CRD, and with it all objects of its kind, waits until it is gone, and
+// recreates it from the sources that have it. The scheme of the world must know CRDs.
 func (s *Server) Reinstall(w *World, name string, sources ...CRDs) {
 	w.T.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -38,10 +37,9 @@ func (s *Server) installNamed(tb testing.TB, name string, sources []CRDs) {
 	tb.Fatalf("no CRD %s among the sources", name)
 }
 
-// Backup takes a copy of all objects of a kind, and returns what creates them anew
-// with the status they had, as who restores a backup does. The kind must have a
-// subresource for the status. An object that is already there, because somebody else
-// was first, stays as it is.
+// Backup copies all objects of a kind, and returns a function that recreates them with the
+// status they had, like a restored backup. The kind must have a status subresource. An
+// object that exists already, because somebody else was first, stays as it is.
 func (w *World) Backup(list client.ObjectList) (restore func()) {
 	w.T.Helper()
 	w.MustList(list)

@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// slowVariable holds a duration. Every request but watches is then delayed by a
-// random time up to it, as on an overloaded machine: a test that fails depends on
-// timing.
+// slowVariable holds a duration. Every request except watches is then delayed by a random
+// time up to it, as on an overloaded machine: a test that fails depends on timing.
 const slowVariable = "APITEST_SLOW"
 
 // slowed slows down the clients of a configuration if the environment says so.

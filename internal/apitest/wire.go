@@ -55,19 +55,18 @@ func Summarize(calls []Call) []string {
 	return list
 }
 
-// Fault is the answer a call gets instead of the server's. The zero value lets
-// the call through.
+// Fault is the response to a call instead of the server's. The zero value lets the call
+// through.
 type Fault struct {
-	// Status is the HTTP status to answer with, or 0.
+	// Status is the HTTP status of the response, or 0.
 	Status int
-	// Reason is the machine-readable reason in the answer, such as Conflict.
+	// Reason is the machine-readable reason in the response, such as Conflict.
 	Reason string
-	// Message is the text in the answer.
+	// Message is the text in the response.
 	Message string
-	// Err fails the call without an answer.
+	// Err fails the call without a response.
 	Err error
-	// AfterServer lets the server handle the call first, so that only the answer is
-	// lost.
+	// AfterServer lets the server handle the call first, so that only the response is lost.
 	AfterServer bool
 	// Until holds the call back until it is closed.
 	Until <-chan struct{}
@@ -89,9 +88,9 @@ func (w *Wire) Tap(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// Proxy returns a configuration whose requests go through the wire and on to the
-// server as the user of cfg. Its own credentials open nothing, so a program started with
-// it in a kubeconfig is recorded, and made to fail, like a client of this process.
+// Proxy returns a configuration whose requests go through the wire and on to the server as
+// the user of cfg. Its own credentials are useless elsewhere, so a program started with it
+// in a kubeconfig is recorded, and made to fail, like a client of this process.
 func (w *Wire) Proxy(tb testing.TB, cfg *rest.Config) *rest.Config {
 	tb.Helper()
 	cfg = w.Tap(cfg)

@@ -149,7 +149,7 @@ func edit[T client.Object](w *World, obj T, change func(T), write func(context.C
 
 func (w *World) world() *World { return w }
 
-// ctx is usable in a Cleanup, too, where the test's own context has ended.
+// ctx can also be used in a Cleanup, where the test's own context has ended.
 func (w *World) ctx() context.Context { return context.WithoutCancel(w.T.Context()) }
 
 // Namespace creates a namespace with a name no other test has.
@@ -250,8 +250,8 @@ func (w *World) Stays(duration time.Duration, what string, check func() string) 
 	Stays(w.T, duration, what, check)
 }
 
-// EventuallyAllowed waits until the API server allows a user what the attributes
-// say, or refuses it: it learns of roles a moment after they are written.
+// EventuallyAllowed waits until the API server allows or refuses the attributes to a user:
+// it learns of roles a moment after they are written.
 func (w *World) EventuallyAllowed(user *rest.Config, want bool, attributes authorizationv1.ResourceAttributes) {
 	w.T.Helper()
 	c := NewClient(w.T, user, scheme.Scheme)

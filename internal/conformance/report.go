@@ -6,14 +6,14 @@ import (
 	"text/tabwriter"
 )
 
-// Report is what was checked, and what was found.
+// Report is the result of all checks.
 type Report struct {
 	ClusterManager string   `json:"clusterManager"`
 	Profiles       int      `json:"profiles"`
 	Results        []Result `json:"results"`
 }
 
-// Result is what one check found.
+// Result is the result of one check.
 type Result struct {
 	Check    string `json:"check"`
 	Required bool   `json:"required"`

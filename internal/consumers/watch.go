@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch judges every version of the profiles of a namespace, those that are there included.
+// Watch judges every version of the profiles of a namespace, including existing ones.
 type Watch struct {
 	watcher watch.Interface
 	ended   chan struct{}
@@ -26,8 +26,8 @@ type Watch struct {
 	problems []error
 }
 
-// Follow begins to watch, until Stop or the end of the context. A profile that goes is no
-// problem by itself; one that comes back is, since it is another.
+// Follow watches until Stop or the end of the context. A deleted profile is not a problem
+// by itself; one that is recreated is.
 func Follow(ctx context.Context, c client.WithWatch, namespace string) (*Watch, error) {
 	list := &inventoryv1alpha1.ClusterProfileList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -63,7 +63,7 @@ func (w *Watch) follow() {
 	w.fail(errors.New("the watch ended"))
 }
 
-// fail notes what happened to the watch, unless it was stopped.
+// fail records what happened to the watch, unless it was stopped.
 func (w *Watch) fail(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package manifesttest reads rendered manifests in tests and checks what every Pod
-// of the addon must keep to, on hub and spoke alike.
+// Package manifesttest reads rendered manifests in tests and checks the rules for every Pod
+// of the addon, on hub and spoke alike.
 package manifesttest
 
 import (

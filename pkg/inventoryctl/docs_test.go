@@ -8,7 +8,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// What the documentation shows is what the commands print in TestWhatReadersSee.
+// The documentation shows the commands' output in TestOutputByReader.
 func TestDocumentationShowsRealOutput(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/kubectl-inventory.md")
 	apitest.Must(t, err)

@@ -18,8 +18,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// Account creates a ManagedServiceAccount without a token, which names the
-// namespaces its token is to be copied to.
+// Account creates a ManagedServiceAccount without a token, which names the namespaces to
+// copy its token to.
 func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
 	h.T.Helper()
 	account := &authv1beta1.ManagedServiceAccount{
@@ -78,8 +78,8 @@ func TokenSecret(account *authv1beta1.ManagedServiceAccount, token, ca string) *
 	}
 }
 
-// ReportToken writes the account's status. Each report is of a later second than
-// the one before, so that it is a change.
+// ReportToken writes the account's status. Each report has a later second than the one
+// before, so that it is a change.
 func (h *Hub) ReportToken(account *authv1beta1.ManagedServiceAccount, secret string, expires time.Time) {
 	h.T.Helper()
 	apitest.EditStatus(h, account, func(a *authv1beta1.ManagedServiceAccount) {
@@ -92,8 +92,7 @@ func (h *Hub) ReportToken(account *authv1beta1.ManagedServiceAccount, secret str
 	})
 }
 
-// Token is a token in the form of an API server's, unlike any other. Nobody
-// accepts it.
+// Token returns a unique token in the form of an API server's. No server accepts it.
 func Token(expires time.Time) string { return TokenOf("c", "a", expires) }
 
 // TokenOf is a Token that says which cluster's account it was issued to.
@@ -108,7 +107,7 @@ func TokenOf(cluster, account string, expires time.Time) string {
 		},
 	})
 	if err != nil {
-		panic(err) // a map of numbers and strings
+		panic(err) // impossible for a map of numbers and strings
 	}
 	signature := make([]byte, 256)
 	_, _ = rand.Read(signature) // never fails
@@ -116,8 +115,8 @@ func TokenOf(cluster, account string, expires time.Time) string {
 	return "eyJhbGciOiJSUzI1NiJ9." + encode(payload) + "." + encode(signature)
 }
 
-// UpstreamCopy is what managed-serviceaccount's own syncer makes in the namespace of a
-// cluster's profile (managed-serviceaccount v0.10.0), not yet created.
+// UpstreamCopy returns the copy that managed-serviceaccount's own syncer would make in the
+// namespace of a cluster's profile (managed-serviceaccount v0.10.0), not yet created.
 func UpstreamCopy(profile *inventoryv1alpha1.ClusterProfile, account, token string) *corev1.Secret {
 	name := profile.Name + "-" + account
 	return &corev1.Secret{
@@ -134,7 +133,7 @@ func UpstreamCopy(profile *inventoryv1alpha1.ClusterProfile, account, token stri
 	}
 }
 
-// CA is a certificate for the Secrets of tokens, which nobody parses.
+// CA returns a certificate for the Secrets of tokens, which nothing parses.
 func CA() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("never parsed")}))
 }

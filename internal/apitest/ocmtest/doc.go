@@ -1,7 +1,7 @@
-// Package ocmtest fills an API server with the objects of Open Cluster Management
-// in the state in which its controllers leave them: clusters that joined, sets that
-// are bound, Placements that decided, accounts with a token. No controller of it
-// runs, so a test plays them.
+// Package ocmtest fills an API server with the objects of Open Cluster Management in the
+// state in which its controllers leave them: clusters that have joined, sets that are
+// bound, Placements that have decided, accounts with a token. None of its controllers run,
+// so tests play them.
 //
 //	hub := ocmtest.New(t, server.Config(t))
 //	set := hub.ExclusiveSet("set")

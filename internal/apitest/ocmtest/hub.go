@@ -95,8 +95,8 @@ func (h *Hub) ClusterNamed(
 	return cluster
 }
 
-// Enable creates the addon on a cluster and makes of it what addon-framework does
-// first: until then the manager writes no condition.
+// Enable creates the addon on a cluster and applies addon-framework's first changes: until
+// then the manager writes no condition.
 func (h *Hub) Enable(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	h.T.Helper()
 	addon := Addon(cluster)

@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// Change is what the manager would do about one pair.
+// Change is what the manager would do with one pair.
 type Change struct {
 	Action    inventory.Action `json:"action"`
 	Namespace string           `json:"namespace"`
@@ -32,7 +32,7 @@ type Difference struct {
 	NotVisible []string `json:"notVisible,omitempty"`
 }
 
-// Differ collects what the manager would do about pairs.
+// Differ collects what the manager would do with pairs.
 type Differ struct {
 	// LabelAllow are the patterns of labels that the manager copies, and Now is the time.
 	LabelAllow []string
@@ -41,7 +41,7 @@ type Differ struct {
 	changes []Change
 }
 
-// TrimCluster returns what the manager keeps of a cluster.
+// TrimCluster returns the part of a cluster that the manager keeps.
 func (*Differ) TrimCluster(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 	trimmed, _ := DefaultLimits.Trim(cluster)
 	return trimmed
@@ -59,7 +59,7 @@ func (d *Differ) Add(pair types.NamespacedName, f selection.Facts) {
 	})
 }
 
-// Difference returns what was decided, in a fixed order.
+// Difference returns the collected changes in a fixed order.
 func (d *Differ) Difference(notVisible []string) Difference {
 	changes := append([]Change{}, d.changes...)
 	slices.SortFunc(changes, func(a, b Change) int {
@@ -70,7 +70,7 @@ func (d *Differ) Difference(notVisible []string) Difference {
 	return Difference{Changes: changes, NotVisible: notVisible}
 }
 
-// orderOf puts what takes something away first.
+// orderOf puts removals first.
 func orderOf(action inventory.Action) int {
 	return slices.Index([]inventory.Action{
 		inventory.ActionRemove, inventory.ActionAdopt, inventory.ActionChange, inventory.ActionCreate,
@@ -85,17 +85,17 @@ func (d Difference) IsChange() bool {
 	})
 }
 
-// Group is what would be done alike about several clusters of a namespace.
+// Group is the same change for several clusters of a namespace.
 type Group struct {
 	Action    inventory.Action
 	Namespace string
 	Clusters  []string
 
-	// What tells why, or which fields would be written.
+	// What is the reason, or the fields that would be written.
 	What string
 }
 
-// Groups sums the changes up.
+// Groups summarizes the changes.
 func (d Difference) Groups() []Group {
 	var groups []Group
 	at := map[[3]string]int{}

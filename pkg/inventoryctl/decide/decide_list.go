@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Profile is what a list tells of one ClusterProfile.
+// Profile is what a list shows of one ClusterProfile.
 type Profile struct {
 	Namespace, Name string
 	Manager         string
@@ -22,12 +22,12 @@ type Profile struct {
 	Set             string
 	Access          []string // names of access providers
 	Properties      int
-	Values          []string  // of the properties that were asked for
+	Values          []string  // of the requested properties
 	Newest          time.Time // when the newest value was first seen; zero if there is none
 	Created         time.Time
 }
 
-// ProfileOf sums up a profile, with the values of the named properties.
+// ProfileOf summarizes a profile, with the values of the named properties.
 func ProfileOf(p *inventoryv1alpha1.ClusterProfile, properties []string) Profile {
 	summary := Profile{
 		Namespace: p.Namespace, Name: p.Name,
@@ -56,7 +56,7 @@ func ProfileOf(p *inventoryv1alpha1.ClusterProfile, properties []string) Profile
 	return summary
 }
 
-// inWords says what a condition is; "" if there is none.
+// inWords returns the word for a condition's status; "" if there is no condition.
 func inWords(p *inventoryv1alpha1.ClusterProfile, conditionType, isTrue, isFalse string) string {
 	condition := apimeta.FindStatusCondition(p.Status.Conditions, conditionType)
 	switch {
@@ -71,8 +71,8 @@ func inWords(p *inventoryv1alpha1.ClusterProfile, conditionType, isTrue, isFalse
 	}
 }
 
-// PropertyNames reads names of properties as they are given on a command line, each alone
-// or several with commas between, and leaves out repetitions.
+// PropertyNames parses names of properties from a command line, each alone or several
+// separated by commas, and drops repetitions.
 func PropertyNames(given []string) []string {
 	var names []string
 	for _, list := range given {

@@ -1,3 +1,3 @@
-// Package decide says what kubectl inventory tells people: pure functions of what package
+// Package decide determines what kubectl inventory reports: pure functions of what package
 // gather has read, which apply the manager's own decisions.
 package decide

@@ -1,9 +1,9 @@
 package decide
 
-// State is what became of one step or check.
+// State is the state of one step or check.
 type State string
 
-// The states. Only Missing and Problem ask for something to be done.
+// The states. Only Missing and Problem require action.
 const (
 	Done          State = "done"
 	Missing       State = "missing"
@@ -20,14 +20,14 @@ type Finding struct {
 	State State  `json:"state"`
 	Text  string `json:"text"`
 
-	// Fix is a command, or what else to do; empty if nothing is to be done.
+	// Fix is a command, or another remedy; empty if no action is required.
 	Fix string `json:"fix,omitempty"`
 }
 
-// IsWrong reports whether something is to be done.
+// IsWrong reports whether action is required.
 func (f Finding) IsWrong() bool { return f.State == Missing || f.State == Problem }
 
-// FirstWrong returns the first finding that is wrong, nil if there is none.
+// FirstWrong returns the first finding that requires action, nil if there is none.
 func FirstWrong(findings []Finding) *Finding {
 	for i := range findings {
 		if findings[i].IsWrong() {
@@ -37,12 +37,12 @@ func FirstWrong(findings []Finding) *Finding {
 	return nil
 }
 
-// Presence is whether there is something, and whether the reader may know.
+// Presence says whether something exists, and whether the reader may know.
 type Presence struct {
 	Found, Hidden bool
 }
 
-// Explanation is a chain of steps, and whether all that may be seen of them is well.
+// Explanation is a chain of steps, and whether everything visible in it is well.
 type Explanation struct {
 	Cluster   string    `json:"cluster"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -60,7 +60,7 @@ func notConfigured(name, text string) Finding {
 	return Finding{Name: name, State: NotConfigured, Text: text}
 }
 
-// notVisible says that something would tell, but may not be read.
+// notVisible says that something decisive may not be read.
 func notVisible(name, kinds string) Finding {
 	return Finding{Name: name, State: NotVisible, Text: "you may not read " + kinds}
 }

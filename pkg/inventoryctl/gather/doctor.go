@@ -20,7 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 )
 
-// listed are the kinds that the inventory is made of, as the reader would list them.
+// listed are the kinds that the inventory uses, with their resources.
 var listed = []struct {
 	kind     string
 	resource schema.GroupResource
@@ -46,7 +46,7 @@ var listed = []struct {
 	{"Namespaces", schema.GroupResource{Resource: "namespaces"}},
 }
 
-// Examine reads what concerns a hub as a whole.
+// Examine reads the facts about a hub as a whole.
 func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, error) {
 	var f decide.HubFacts
 	for _, step := range []func() error{
@@ -102,7 +102,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 	return f, nil
 }
 
-// object is read in the form in which decisions take it.
+// object reads one object into the form that decisions take.
 func object[T any, P interface {
 	*T
 	client.Object
@@ -133,7 +133,7 @@ func (h *Hub) readTokens(ctx context.Context, f *decide.TokenFacts, now time.Tim
 	return served(err)
 }
 
-// served drops the error that a kind is not served: then there is none of it.
+// served drops the error that a kind is not served: then it has no objects.
 func served(err error) error {
 	if _, unserved := errors.AsType[*UnservedError](err); unserved {
 		return nil

@@ -20,7 +20,7 @@ import (
 // proxyAddon is cluster-proxy's addon on a cluster.
 const proxyAddon = "cluster-proxy"
 
-// Pair reads what concerns one pair: single objects, and lists of its namespaces only.
+// Pair reads the facts about one pair: single objects, and lists in its namespaces only.
 func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairFacts, error) {
 	facts := decide.PairFacts{Namespace: namespace, Cluster: cluster}
 	hidden := &facts.Facts.Hidden

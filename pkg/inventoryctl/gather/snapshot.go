@@ -20,12 +20,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Snapshot is everything the rule reads, of one namespace or of all, as it was when it
-// was read. Of ClusterProfiles it has whose they are.
+// Snapshot is everything that the rule reads, of one namespace or of all. Of
+// ClusterProfiles it has only their owners.
 type Snapshot struct {
 	Hidden selection.Hidden
 
-	// HiddenProfiles is true when ClusterProfiles may not be read.
+	// HiddenProfiles is true if ClusterProfiles may not be read.
 	HiddenProfiles bool
 
 	// Profiles by pair: the namespace, and as name the cluster.
@@ -40,15 +40,15 @@ type Snapshot struct {
 
 // SnapshotOptions say how much to read.
 type SnapshotOptions struct {
-	// Namespace is whose pairs are looked at; empty means all.
+	// Namespace restricts the snapshot to the pairs of one namespace; empty means all.
 	Namespace string
 
-	// TrimCluster, unless nil, returns what to keep of a cluster; otherwise it is what the
-	// rule reads.
+	// TrimCluster, unless nil, returns the part of a cluster to keep; by default that is
+	// the part that the rule reads.
 	TrimCluster func(*clusterv1.ManagedCluster) *clusterv1.ManagedCluster
 
-	// EachProfile, unless nil, is called with every profile as a whole, after all else is
-	// read. Of it, only whose it is is kept: there may be hundreds of thousands.
+	// EachProfile, unless nil, is called with every whole profile, after everything else is
+	// read. The snapshot keeps only its owner: there may be hundreds of thousands.
 	EachProfile func(*Snapshot, *inventoryv1alpha1.ClusterProfile)
 }
 
@@ -105,7 +105,7 @@ func (s *Snapshot) readClusters(ctx context.Context, h *Hub, opts SnapshotOption
 	return err
 }
 
-// trimCluster keeps what the rule reads.
+// trimCluster keeps the part that the rule reads.
 func trimCluster(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{
 		ObjectMeta: kube.TrimMeta(c.ObjectMeta),
@@ -173,8 +173,8 @@ type placements struct {
 	byNamespace             map[string][]selection.Placement
 }
 
-// placements reads the Placements that publish, in one namespace or in all, with their
-// decisions. If there are none, no decision is read.
+// placements reads the publishing Placements, in one namespace or in all, with their
+// decisions. If there are none, it reads no decisions.
 func (h *Hub) placements(ctx context.Context, namespace string) (placements, error) {
 	publishing := map[string][]*clusterv1beta1.Placement{}
 	newPage := func() *clusterv1beta1.PlacementList { return &clusterv1beta1.PlacementList{} }
@@ -211,7 +211,7 @@ func (s *Snapshot) readProfiles(ctx context.Context, h *Hub, opts SnapshotOption
 	return err
 }
 
-// trimProfile keeps whose a profile is.
+// trimProfile keeps a profile's owner.
 func trimProfile(p *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	return &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{
@@ -239,8 +239,8 @@ func profileOptions(namespace, selector string) []client.ListOption {
 	}
 }
 
-// Namespaces returns where something is published or could be: a set is bound there, or
-// there is a ClusterProfile.
+// Namespaces returns the namespaces in which something is or could be published: a set is
+// bound there, or there is a ClusterProfile.
 func (s *Snapshot) Namespaces() []string {
 	names := map[string]struct{}{}
 	for namespace := range s.bindings {
@@ -252,8 +252,8 @@ func (s *Snapshot) Namespaces() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Clusters returns every cluster that is known of: ManagedClusters, and those that a
-// ClusterProfile or a decision names.
+// Clusters returns every known cluster: ManagedClusters, and those in a ClusterProfile or a
+// decision.
 func (s *Snapshot) Clusters() []string {
 	names := map[string]struct{}{}
 	for cluster := range s.clusters {
@@ -272,7 +272,7 @@ func (s *Snapshot) Clusters() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Facts are what the snapshot says of a pair.
+// Facts returns the facts about a pair.
 func (s *Snapshot) Facts(pair types.NamespacedName) selection.Facts {
 	return selection.Facts{
 		Profile:    s.Profiles[pair],
@@ -285,13 +285,13 @@ func (s *Snapshot) Facts(pair types.NamespacedName) selection.Facts {
 	}
 }
 
-// HasNamespace reports whether there is a namespace, true if that is hidden.
+// HasNamespace reports whether a namespace exists; it returns true if that is hidden.
 func (s *Snapshot) HasNamespace(name string) bool {
 	_, ok := s.namespaces[name]
 	return ok || s.Hidden.Namespaces
 }
 
-// EachWholeProfile is EachProfile for the objects as the hub has them.
+// EachWholeProfile is EachProfile for untrimmed objects.
 func (h *Hub) EachWholeProfile(
 	ctx context.Context, namespace, selector string, take func(*unstructured.Unstructured),
 ) (hidden bool, err error) {

@@ -14,7 +14,7 @@ import (
 
 // ListOptions say how to print profiles.
 type ListOptions struct {
-	Namespaces bool // begin with the namespace
+	Namespaces bool // start with the namespace
 	Properties []string
 	Wide       bool
 	Headers    bool
@@ -49,7 +49,7 @@ func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
 	return printTable(out, columns, rows, opts.Wide, opts.Headers)
 }
 
-// age is how long ago something was; "" if it never was.
+// age returns how long ago a time was; "" for the zero time.
 func age(at, now time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -16,7 +16,7 @@ const maxPairs = 10
 // maxWhyBytes is how much of a reason is shown.
 const maxWhyBytes = 400
 
-// Matrix prints who sees what: a column for each cluster, and then the reasons.
+// Matrix prints a column for each cluster, and then the reasons.
 func Matrix(out io.Writer, m decide.Matrix) error {
 	// The printer's own headers are in capitals, which names are not.
 	columns := make([]column, 1+len(m.Clusters))
@@ -41,7 +41,7 @@ func Matrix(out io.Writer, m decide.Matrix) error {
 	return nil
 }
 
-// MatrixCounts prints how many clusters each namespace sees, and most frequent reasons.
+// MatrixCounts prints how many clusters each namespace sees, and the most frequent reasons.
 func MatrixCounts(out io.Writer, m decide.Matrix) error {
 	columns := []column{
 		{name: "Namespace"}, {name: "Published"}, {name: "Withheld"}, {name: "Unknown"}, {name: "Mostly because the cluster"},

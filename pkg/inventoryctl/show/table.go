@@ -15,10 +15,10 @@ import (
 // maxCellBytes is how much of a text a table shows. Names have at most 253 bytes.
 const maxCellBytes = 253
 
-// none stands for what is not there, as in kubectl's own tables.
+// none stands for an absent value, as in kubectl's own tables.
 const none = "<none>"
 
-// column is one of a table. One that is wide is shown only on request.
+// column is a column of a table. A wide one is shown only on request.
 type column struct {
 	name string
 	wide bool
@@ -51,7 +51,7 @@ func cell(text string) string {
 	return kube.Shorten(text, maxCellBytes)
 }
 
-// Formats in which everything but lists of objects is printed.
+// Formats for everything but lists of objects.
 const (
 	FormatText = ""
 	FormatJSON = "json"
