@@ -20,8 +20,8 @@ import (
 // of it starts.
 const ConsumerImage = "example.com/my-consumer"
 
-// Images of consumers that others make. Pods of them run in a fleet with
-// Options.Consumers, each in a network of its own.
+// Images of other projects' consumers. Their pods run in a fleet with Options.Consumers,
+// each in a network of its own.
 const (
 	// KueueImage has Kueue's /manager.
 	KueueImage = "registry.k8s.io/kueue/kueue"
@@ -33,7 +33,7 @@ const (
 // directories and programs readable and executable for all.
 func (f *Fleet) ConsumerDir() string { return f.path("consumer") }
 
-// findConsumers builds what is not in the cache.
+// findConsumers builds the programs that are not in the cache.
 func (f *Fleet) findConsumers(ctx context.Context, report *progress.Report) (map[string]string, error) {
 	found := map[string]string{}
 	for image, program := range map[string]programs.Program{

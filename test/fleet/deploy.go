@@ -115,7 +115,7 @@ func (f *Fleet) install(
 		"--set-string", "image.tag=" + tag,
 		"--wait", "--timeout", "2m",
 	}, helmArgs...)
-	// Invalid values take one line of Helm's, not a diagnosis of the pods.
+	// Invalid values cause one line from Helm, not a diagnosis of the pods.
 	if complaint, err := f.helmComplaint(ctx, helm, append(slices.Clone(args), "--dry-run=client")...); err != nil {
 		return fmt.Errorf("helm upgrade: %w: %s", err, complaint)
 	}
@@ -127,9 +127,8 @@ func (f *Fleet) install(
 	return nil
 }
 
-// applyCRDs applies the addon's own definition, as one does before an upgrade: Helm
-// creates definitions only when it installs, and not when it only looks whether values are
-// valid.
+// applyCRDs applies the addon's own definition, as one does before an upgrade: Helm creates
+// definitions only when it installs, not when it validates values.
 func (f *Fleet) applyCRDs(ctx context.Context, out io.Writer) error {
 	const ours = "app.kubernetes.io/name=" + Release
 	crds := filepath.Join(f.Root, "charts", "cluster-inventory", "crds")
@@ -191,9 +190,9 @@ func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *e
 	return cmd
 }
 
-// buildImage builds the binaries into the image, and returns a tag that changes
-// with them. Fleets that start side by side build one after the other, so that only the
-// first compiles.
+// buildImage builds the binaries into the image, and returns a tag that changes with them.
+// Fleets that start at the same time build one after the other, so that only the first
+// compiles.
 func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
 	unlock, err := files.Lock(ctx, filepath.Join(filepath.Dir(f.Dir), "image.lock"))
 	if err != nil {
@@ -205,7 +204,7 @@ func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
-	// Without -trimpath, what was compiled for tests is used.
+	// Without -trimpath, packages compiled for tests are reused.
 	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
 	for _, program := range binaries {
 		args = append(args, "./cmd/"+program)

@@ -15,9 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// Down ends every process of a fleet and removes every file of it. It returns
-// ErrNoFleet when there is nothing, and works as well when the supervisor was
-// killed: then the recorded processes are ended.
+// Down ends every process of a fleet and removes all its files. It returns ErrNoFleet if
+// there is no fleet. If the supervisor was killed, it ends the recorded processes itself.
 func Down(ctx context.Context, name string, out io.Writer) error {
 	report := progress.New(out)
 	f, err := locate(name)

@@ -32,13 +32,13 @@ type Fleet struct {
 	Name string
 	// Root is the repository's directory.
 	Root string
-	// Dir has everything that the fleet writes: <Root>/.fleet/<Name>.
+	// Dir holds everything that the fleet writes: <Root>/.fleet/<Name>.
 	Dir string
 
 	state state
-	// access is set by Up when the fleet has it.
+	// access is set by Up if the fleet has it.
 	access access
-	// consumers is set by Up when the fleet has them: the directory for each image.
+	// consumers is set by Up if the fleet has them: the directory for each image.
 	consumers map[string]string
 	// credentialLifetime is set by Up.
 	credentialLifetime time.Duration
@@ -52,7 +52,7 @@ type state struct {
 	Spokes int `json:"spokes"`
 	// Access is true when cluster-proxy and managed-serviceaccount run.
 	Access bool `json:"access,omitempty"`
-	// Consumers is true when the nodes have the images of consumers that others make.
+	// Consumers is true if the nodes have the images of other projects' consumers.
 	Consumers bool `json:"consumers,omitempty"`
 	// Token is true when addons of TokenSpoke register by token.
 	Token bool `json:"token,omitempty"`
@@ -188,8 +188,8 @@ func (f *Fleet) Spoke(name string) (*rest.Config, error) {
 	return f.Cluster(name)
 }
 
-// Cluster returns the administrator's access to the hub or a spoke. Requests
-// are not rate limited by the client: what is measured is the cluster.
+// Cluster returns the administrator's access to the hub or a spoke. The client does not
+// limit the rate of requests: measurements are of the cluster.
 func (f *Fleet) Cluster(name string) (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig(name))
 	if err != nil {

@@ -24,16 +24,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// Gates are the feature gates by which upstream's own components write what the addon
-// writes. The zero value is how a fleet starts.
+// Gates are the feature gates by which upstream's own components write the same objects as
+// the addon. The zero value is the initial state of a fleet.
 type Gates struct {
-	// Profiles has OCM's registration controller write ClusterProfiles.
+	// Profiles makes OCM's registration controller write ClusterProfiles.
 	Profiles bool
 
-	// AccessProviders has cluster-proxy write their access providers.
+	// AccessProviders makes cluster-proxy write their access providers.
 	AccessProviders bool
 
-	// Tokens has managed-serviceaccount copy tokens to them.
+	// Tokens makes managed-serviceaccount copy tokens to them.
 	Tokens bool
 }
 
@@ -44,8 +44,8 @@ const rolloutTimeout = 2 * time.Minute
 var errNoAccess = errors.New("the fleet was not started with access")
 
 // SetGates makes upstream's components run with exactly these gates, as the administrator
-// of a hub does: with OCM's operator for the first, which also brings the ClusterProfile
-// CRD, and with the charts' values for the others. It returns when they do. What a gate
+// of a hub does: with OCM's operator for the first, which also installs the ClusterProfile
+// CRD, and with the charts' values for the others. It returns when they run. What a gate
 // that is off has left on the hub stays there. The fleet must have been started with
 // access, by this process.
 func (f *Fleet) SetGates(ctx context.Context, gates Gates, out io.Writer) error {
@@ -72,8 +72,9 @@ func (f *Fleet) SetGates(ctx context.Context, gates Gates, out io.Writer) error 
 	return nil
 }
 
-// setProfilesGate does what OCM's operator does. A controller whose gate goes off loses its
-// rights and is replaced; here, where it has an administrator's, it ends first.
+// setProfilesGate does what OCM's operator does. A controller whose gate is turned off
+// loses its rights and is replaced; here, where it has an administrator's rights, it ends
+// first.
 func (f *Fleet) setProfilesGate(ctx context.Context, on bool, report *progress.Report) error {
 	binary, err := programs.OCM.Path(ctx, f.Root, report)
 	if err != nil {
@@ -119,7 +120,7 @@ func (f *Fleet) ensureReady(ctx context.Context, process supervisor.Process) err
 	return f.WaitReady(ctx, process.Name)
 }
 
-// setChartGates upgrades a chart, and deletes what it no longer has.
+// setChartGates upgrades a chart, and deletes what it no longer contains.
 func (f *Fleet) setChartGates(ctx context.Context, chart chart, gates Gates) error {
 	c, err := f.Client(HubName)
 	if err != nil {
@@ -157,7 +158,7 @@ func (f *Fleet) setChartGates(ctx context.Context, chart chart, gates Gates) err
 	return nil
 }
 
-// waitRollout waits until a Deployment runs what it says, and nothing else.
+// waitRollout waits until a Deployment runs its present template, and nothing else.
 func waitRollout(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	const every = 100 * time.Millisecond
 	return await.Until(ctx, "Deployment "+key.String(), every, func(ctx context.Context) (bool, error) {

@@ -13,8 +13,8 @@ const (
 	watchesOfSpoke = 10
 )
 
-// checkWatches tells before anything starts when the kernel would not let this
-// user watch enough files for a fleet.
+// checkWatches fails before anything starts if the kernel would not let this user watch
+// enough files for a fleet.
 func checkWatches(spokes int, open func(flags int) (int, error)) error {
 	need := watchesOfHub + watchesOfSpoke*spokes
 	for have := range need {

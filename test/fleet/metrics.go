@@ -14,11 +14,10 @@ import (
 
 var writeVerbs = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 
-// Writes reads from the own metrics of a cluster's API server how many writes
-// of the given resources (such as "clusterprofiles") it has answered since it
-// started, by "VERB resource" or "VERB resource/subresource". It counts those
-// of everybody and of every outcome: an attempt that is refused or changes
-// nothing counts too.
+// Writes returns how many writes of the given resources (such as "clusterprofiles") a
+// cluster's API server has handled since it started, by "VERB resource" or "VERB
+// resource/subresource", from its own metrics. It counts all clients and every outcome: an
+// attempt that is refused or changes nothing counts, too.
 func (f *Fleet) Writes(ctx context.Context, cluster string, resources ...string) (map[string]int, error) {
 	cfg, err := f.Cluster(cluster)
 	if err != nil {

@@ -31,8 +31,8 @@ const ownPackage = "open-cluster-management.io/cluster-inventory-addon/test/flee
 // module is this Go module's directory.
 func (f *Fleet) module() string { return filepath.Join(f.Root, "test", "fleet") }
 
-// ownProgram tells whether this process is the fleet command, which can run a
-// node, or a program that only uses this package, such as a test.
+// ownProgram reports whether this process is the fleet command, which can run a node, or a
+// program that only uses this package, such as a test.
 func ownProgram() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && info.Path == ownPackage

@@ -12,23 +12,23 @@ const NoSpokes = -1
 type Options struct {
 	// Name of the fleet; "default" when empty.
 	Name string
-	// Spokes is how many spokes there shall be: 2 when 0, none when NoSpokes. A
-	// running fleet may grow, but does not shrink.
+	// Spokes is the number of spokes: 2 if 0, none if NoSpokes. A running fleet may grow,
+	// but does not shrink.
 	Spokes int
 	// Access also runs cluster-proxy and managed-serviceaccount, with a tunnel
 	// from the hub to every spoke. A fleet that has them keeps them.
 	Access bool
-	// Consumers also gives the nodes the images of consumers that others make: KueueImage
+	// Consumers also gives the nodes the images of other projects' consumers: KueueImage
 	// and KnativeOperatorImage. It implies Access. A fleet that has them keeps them.
 	Consumers bool
-	// Token makes the klusterlet of TokenSpoke register addons by token, in place of
-	// certificates. A fleet that has it keeps it.
+	// Token makes the klusterlet of TokenSpoke register addons by token instead of
+	// certificate. A fleet that has it keeps it.
 	Token bool
-	// Hosted makes HostingSpoke the place where the klusterlet of HostedSpoke keeps what
+	// Hosted makes HostingSpoke host the klusterlet of HostedSpoke, with everything that
 	// addons need on a hosting cluster. A fleet that has it keeps it.
 	Hosted bool
-	// CredentialLifetime is how long the certificates that the hub signs from now on are
-	// valid, and the tokens of addons; as long as they are by default when 0.
+	// CredentialLifetime is the validity of the certificates that the hub signs from now
+	// on, and of the tokens of addons; 0 means their default.
 	CredentialLifetime time.Duration
 }
 

@@ -17,8 +17,8 @@ import (
 // ErrNotWell says that a fleet lacks something that "up" would start.
 var ErrNotWell = errors.New("the fleet is not well")
 
-// Status writes what runs in the fleet and what the hub says of its clusters.
-// It returns ErrNotWell, wrapped, when something is amiss.
+// Status prints what runs in the fleet and what the hub reports about its clusters. It
+// returns ErrNotWell, wrapped, if something is wrong.
 func (f *Fleet) Status(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

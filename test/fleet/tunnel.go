@@ -240,8 +240,8 @@ func (f *Fleet) accessStatus(ctx context.Context, line func(format string, args 
 	return unwell
 }
 
-// available tells whether the hub counts an addon as available. That follows a
-// lease and is up to half a minute late.
+// available reports whether the hub considers an addon available. That follows a lease and
+// lags by up to half a minute.
 func available(ctx context.Context, hub client.Client, spoke, name string) metav1.ConditionStatus {
 	addon := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: spoke, Name: name}, addon); err != nil {

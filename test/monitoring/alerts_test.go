@@ -27,7 +27,7 @@ func rules(t *testing.T) map[string]rulefmt.Rule {
 	return byName
 }
 
-// values is a series by the minute; nothing is there where ok is false.
+// values is a series by the minute, with a gap where ok is false.
 type values func(minute int) (value float64, ok bool)
 
 func always(value float64) values { return func(int) (float64, bool) { return value, true } }
@@ -61,7 +61,7 @@ func steps(high, low float64, minutes int) values {
 	}
 }
 
-// counted is a gauge that is counted anew from a minute on, so many a minute.
+// counted is a gauge that is counted again from a minute on, that many a minute.
 func counted(start int, all, perMinute float64) values {
 	return func(minute int) (float64, bool) {
 		if minute < start {

@@ -20,18 +20,18 @@ import (
 
 const (
 	agentNamespace = "open-cluster-management-agent-addon"
-	// atRest is how long an agent has nothing to do before its memory is read: Go gives
-	// freed memory back to the kernel over minutes, and most of it in the first.
+	// atRest is how long an agent must be idle before its memory is read: Go returns freed
+	// memory to the kernel over minutes, and most of it in the first.
 	atRest = time.Minute
 	// manyLimit is how long many properties may take to be published.
 	manyLimit = 5 * time.Minute
 )
 
-// AgentMemory is the anonymous resident memory of an agent, in bytes.
+// AgentMemory holds the anonymous resident memory of an agent, in bytes.
 type AgentMemory struct {
 	Properties int
-	// Without is what it needs before there are properties, With is with all of them, and
-	// Restarted is what a new agent needs that finds them.
+	// Without is its size before there are properties, With is its size with all of them,
+	// and Restarted is that of a new agent that finds them.
 	Without, With, Restarted int64
 }
 
@@ -79,7 +79,7 @@ func Agent(ctx context.Context, f *fleet.Fleet, cluster string, n int) (memory A
 	return memory, err
 }
 
-// agent is the one of a spoke.
+// agent is the agent of one spoke.
 type agent struct {
 	fleet   *fleet.Fleet
 	spoke   client.Client
@@ -125,7 +125,7 @@ func (a *agent) remove(ctx context.Context, n int) error {
 	return errors.Join(problems...)
 }
 
-// memory reads the agent's memory once it is ready and has had nothing to do for a while.
+// memory reads the agent's memory once it is ready and has been idle for a while.
 func (a *agent) memory(ctx context.Context) (int64, error) {
 	pod, err := a.pod(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *agent) memory(ctx context.Context) (int64, error) {
 	return a.fleet.AnonymousRSS(ctx, a.cluster, pod.Namespace, pod.Name)
 }
 
-// pod waits for the one that is ready.
+// pod waits for the ready pod of the agent.
 func (a *agent) pod(ctx context.Context) (*corev1.Pod, error) {
 	var ready *corev1.Pod
 	err := await.Success(ctx, "the agent to be ready", manyLimit, time.Second, func(ctx context.Context) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// board is where the consumer notes what it sees.
+// board records what the consumer sees.
 type board struct {
 	mu       sync.Mutex
 	expected map[string]expectation
@@ -18,7 +18,7 @@ type expectation struct {
 
 func newBoard() *board { return &board{expected: map[string]expectation{}} }
 
-// expect returns where the time will arrive at which the profile shows the value.
+// expect returns a channel that receives the time at which the profile shows the value.
 func (b *board) expect(profile, value string) <-chan time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,7 +27,7 @@ func (b *board) expect(profile, value string) <-chan time.Time {
 	return seen
 }
 
-// expectInstead changes the value that is waited for, if one is.
+// expectInstead replaces the expected value, if there is one.
 func (b *board) expectInstead(profile, value string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *board) expectInstead(profile, value string) {
 	}
 }
 
-// saw notes that the profile shows the value now.
+// saw records that the profile shows the value now.
 func (b *board) saw(profile, value string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,17 +27,17 @@ const (
 	accountName = "bench"
 	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 	targets     = "inventory.open-cluster-management.io/sync-to-namespaces"
-	// absent is what the consumer notes when the copy is deleted.
+	// absent is what the consumer records when the copy is deleted.
 	absent = ""
 )
 
-// Row is what was measured of one kind of change.
+// Row is the result for one kind of change.
 type Row struct {
 	What   string
 	Sample stats.Sample
 }
 
-// Table is what one run measured.
+// Table is the result of one run.
 type Table []Row
 
 // Print writes the report.
@@ -47,9 +47,9 @@ func (t Table) Print(out io.Writer) {
 	}
 }
 
-// Credentials measures how long a copied token takes to follow its account, and to
-// go, n times for each way. The account is the benchmark's own: no agent writes its token,
-// so that what is measured is the manager.
+// Credentials measures how long a copied token takes to follow its account and to be
+// withdrawn, n times for each way. The account is the benchmark's own: no agent writes its
+// token, so only the manager is measured.
 //
 // ca is any certificate, in PEM.
 func Credentials(ctx context.Context, hub client.WithWatch, ca []byte, n int) (_ Table, err error) {
@@ -153,8 +153,8 @@ func (c *credentials) harms() []struct {
 	}
 }
 
-// rotations measures from before the account's status is written, as its agent
-// does after it has written the token.
+// rotations measures from before the account's status is written, as its agent does after
+// it has written the token.
 func (c *credentials) rotations(ctx context.Context, n int) (stats.Sample, error) {
 	var sample stats.Sample
 	for range n {
@@ -170,8 +170,7 @@ func (c *credentials) rotations(ctx context.Context, n int) (stats.Sample, error
 	return sample, nil
 }
 
-// change makes a change and returns how long after it the consumer saw what is
-// to follow.
+// change makes a change and returns how much later the consumer saw its effect.
 func (c *credentials) change(ctx context.Context, want string, do func(context.Context) error) (time.Duration, error) {
 	seen := c.copies.expect(published, want)
 	start := time.Now()
@@ -195,7 +194,7 @@ func (c *credentials) change(ctx context.Context, want string, do func(context.C
 	}
 }
 
-// newToken writes a token where the account's agent would. No cluster accepts it.
+// newToken writes a token as the account's agent would. No cluster accepts it.
 func (c *credentials) newToken(ctx context.Context) error {
 	c.serial++
 	part := base64.RawURLEncoding.EncodeToString
@@ -224,8 +223,8 @@ func (c *credentials) newToken(ctx context.Context) error {
 	return err
 }
 
-// tell writes the account's status. Its time moves on by seconds, faster than the
-// clock: only that it differs matters.
+// tell writes the account's status. Its time advances by seconds, faster than the clock: it
+// only has to differ.
 func (c *credentials) tell(ctx context.Context) error {
 	expires, refreshed := time.Now().Add(24*time.Hour), time.Now().Add(time.Duration(c.serial)*time.Second)
 	patch := fmt.Appendf(
@@ -246,7 +245,7 @@ func (c *credentials) createAccount(ctx context.Context) error {
 		return err
 	}
 	c.uid = account.GetUID()
-	// The former's Secret goes with its owner when the garbage collector comes round.
+	// The garbage collector deletes the former Secret with its owner sooner or later.
 	if err := client.IgnoreNotFound(
 		c.hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: published, Name: accountName}}),
 	); err != nil {
@@ -340,7 +339,7 @@ func (c *credentials) setUp(ctx context.Context) error {
 	return err
 }
 
-// follow is the consumer: it notes which token the copy holds.
+// follow is the consumer: it records which token the copy holds.
 func (c *credentials) follow(watcher watch.Interface) {
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {

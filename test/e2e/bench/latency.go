@@ -27,14 +27,14 @@ const (
 	namespace = "bench-latency"
 	setName   = "bench-latency"
 	setLabel  = "cluster.open-cluster-management.io/clusterset"
-	// published and bare are ManagedClusters without a klusterlet, so that only
-	// the benchmark writes their claims: one the manager publishes, one the bare
-	// loop does.
+	// published and bare are ManagedClusters without a klusterlet, so that only the
+	// benchmark writes their claims: the manager publishes the one, the bare loop the
+	// other.
 	published = "bench-published"
 	bare      = "bench-bare"
 	property  = "bench.example"
 
-	// warmUp is how many edits of each kind are made before any is counted.
+	// warmUp is how many edits of each kind precede the counted ones.
 	warmUp = 5
 	// pause lets the fleet come to rest between two edits.
 	pause = 60 * time.Millisecond
@@ -44,7 +44,7 @@ const (
 	retryPeriod = 100 * time.Millisecond
 )
 
-// Result is what one run measured.
+// Result is the result of one run.
 type Result struct {
 	// EndToEnd is from before the edit of the ClusterProperty on the spoke until a
 	// consumer's watch on the hub shows it in the ClusterProfile.
@@ -109,7 +109,7 @@ type bench struct {
 	profiles   *board
 }
 
-// time makes an edit and returns how long after it the consumer saw it.
+// time makes an edit and returns how much later the consumer saw it.
 func (b *bench) time(
 	ctx context.Context, profile, value string, edit func(context.Context, string) error,
 ) (time.Duration, error) {
@@ -186,7 +186,7 @@ func (b *bench) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	// The addon brings the API.
+	// The addon installs the API.
 	err := await.Success(ctx, "a property to be made", lost, retryPeriod, func(ctx context.Context) error {
 		return b.spoke.Create(ctx, newProperty())
 	})
@@ -208,7 +208,7 @@ func (b *bench) setUp(ctx context.Context) error {
 	return b.bareLoop(ctx)
 }
 
-// objects are what the benchmark makes on the hub, in order.
+// objects returns the benchmark's objects on the hub, in order of creation.
 func (b *bench) objects() []client.Object {
 	managed := func(name string) *clusterv1.ManagedCluster {
 		return &clusterv1.ManagedCluster{
@@ -262,7 +262,7 @@ func (b *bench) moveCluster(ctx context.Context, set string) error {
 	)
 }
 
-// ignoreMissing ignores that an object, or its kind, is not there.
+// ignoreMissing ignores that an object, or its kind, does not exist.
 func ignoreMissing(err error) error {
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -289,8 +289,7 @@ func (b *bench) tearDown(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// letGo removes the addon of a cluster without a klusterlet, which will never clean
-// it up.
+// letGo removes the addon of a cluster without a klusterlet, which will never clean it up.
 func letGo(ctx context.Context, hub client.Client, cluster string) error {
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	return errors.Join(
@@ -298,7 +297,7 @@ func letGo(ctx context.Context, hub client.Client, cluster string) error {
 		client.IgnoreNotFound(hub.Patch(ctx, addonOf(cluster), free)))
 }
 
-// follow is the consumer: it notes when each profile shows a value.
+// follow is the consumer: it records when each profile shows a value.
 func (b *bench) follow(ctx context.Context) error {
 	watcher, err := b.hub.Watch(ctx, &inventoryv1alpha1.ClusterProfileList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -321,7 +320,7 @@ func (b *bench) follow(ctx context.Context) error {
 	return nil
 }
 
-// bareLoop is the least that could do the manager's job: on every event of its
+// bareLoop is the minimum that could do the manager's job: on every event of its
 // ManagedCluster it patches the properties of its profile.
 func (b *bench) bareLoop(ctx context.Context) error {
 	watcher, err := b.hub.Watch(ctx, &clusterv1.ManagedClusterList{}, client.MatchingFields{"metadata.name": bare})

@@ -1,5 +1,5 @@
-// Package canary looks for tokens where people and other programs read: logs,
-// events, metrics, and every part of objects but the data of Secrets.
+// Package canary searches for tokens where people and other programs read: logs, events,
+// metrics, and every part of objects except the data of Secrets.
 package canary
 
 import (
@@ -30,30 +30,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Search is for the tokens it was told of. It is not for use by several goroutines.
+// Search searches for the tokens it was given. It is not safe for concurrent use.
 type Search struct {
-	// traces are what would be seen of them.
+	// traces are the visible forms of the tokens.
 	traces map[string][]byte
 
-	// read is how much of each log was looked through already.
+	// read is how much of each log has been searched already.
 	read map[string]int64
 }
 
-// New returns a search for nothing yet.
+// New returns a search without tokens.
 func New() *Search {
 	return &Search{traces: map[string][]byte{}, read: map[string]int64{}}
 }
 
-// Made returns a token that opens nothing, unlike any other: to see whether it is
-// found.
+// Made returns a unique token that opens nothing: to see whether it is found.
 func Made() string {
 	signature := make([]byte, 256)
 	_, _ = rand.Read(signature) // it never fails
 	return "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// For adds a token. Its signature is enough: it is in no other text. What was
-// written to logs before they were looked through last is not read again.
+// For adds a token. Its signature suffices: no other text contains it. Logs are not
+// searched again from before the last search.
 func (s *Search) For(token string) {
 	signature := token[strings.LastIndex(token, ".")+1:]
 	s.traces[signature] = []byte(signature)
@@ -62,7 +61,7 @@ func (s *Search) For(token string) {
 	tail := encoded[len(encoded)-128 : len(encoded)-4]
 	s.traces[tail] = []byte(tail)
 	// As it is in the right-hand column of a hexadecimal dump: sixteen bytes a line,
-	// beginning anywhere.
+	// starting anywhere.
 	const column = 16
 	for at := range column {
 		part := signature[column+at : 2*column+at]
@@ -79,8 +78,8 @@ func (s *Search) in(where string, text []byte) error {
 	return nil
 }
 
-// Logs looks through all files of a directory, each from where the last call
-// ended, and names those that hold a token.
+// Logs searches all files of a directory, each from where the last call ended, and names
+// those that contain a token.
 func (s *Search) Logs(dir string) error {
 	var found []error
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -94,7 +93,7 @@ func (s *Search) Logs(dir string) error {
 	return errors.Join(append(found, err)...)
 }
 
-// rest returns what of a file has not been read.
+// rest returns the part of a file that has not been searched.
 func (s *Search) rest(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -110,8 +109,8 @@ func (s *Search) rest(path string) ([]byte, error) {
 	return text, err
 }
 
-// Objects looks through what a cluster serves of events and of all kinds that the
-// addon, or what it works with, writes.
+// Objects searches what a cluster serves of events and of all kinds that the addon, or the
+// components it works with, write.
 func (s *Search) Objects(ctx context.Context, cluster client.Client) error {
 	var found []error
 	for _, list := range []client.ObjectList{
@@ -148,5 +147,5 @@ func accounts() *unstructured.UnstructuredList {
 	return list
 }
 
-// Text looks through a text that people or programs read, such as metrics.
+// Text searches a text that people or programs read, such as metrics.
 func (s *Search) Text(where, text string) error { return s.in(where, []byte(text)) }

@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// imageMode lets pods of any user run what is in the image.
+// imageMode lets pods of any user run the programs in the image.
 const imageMode = 0o755
 
 // programs are the packages in this folder and their names in the image.

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// consumer is the name of all that belongs to the one who connects.
+	// consumer is the name of everything that belongs to the consumer.
 	consumer    = "demo"
 	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 	toNamespace = "inventory.open-cluster-management.io/sync-to-namespaces"
@@ -79,7 +79,7 @@ func (d *Demo) invite(ctx context.Context) error {
 	if err := createAll(ctx, d.hub, own...); err != nil {
 		return err
 	}
-	// A demo shown before left it withdrawn.
+	// An earlier demo left it withdrawn.
 	labelled := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, syncLabel)
 	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, labelled)); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (d *Demo) connect(ctx context.Context) error {
 		return err
 	}
 	d.say("the token is rotated, as it is from time to time:")
-	// The time by which an account tells one token from the next is in seconds.
+	// The time by which an account distinguishes tokens is in seconds.
 	if err := d.pause(ctx); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (d *Demo) connect(ctx context.Context) error {
 	return d.login(ctx, true)
 }
 
-// withdraw takes the copy away.
+// withdraw withdraws the copy.
 func (d *Demo) withdraw(ctx context.Context) error {
 	d.title("The right to the token is withdrawn: the copy is gone, and the next login fails")
 	start := time.Now()
@@ -198,7 +198,7 @@ func createAll(ctx context.Context, c client.Client, objects ...client.Object) e
 	return nil
 }
 
-// source is the Secret in which managed-serviceaccount keeps the account's token.
+// source returns the Secret in which managed-serviceaccount keeps the account's token.
 func (d *Demo) source(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	return secret, d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: consumer}, secret)
@@ -209,8 +209,7 @@ func (d *Demo) copied(ctx context.Context) (*corev1.Secret, error) {
 	return secret, d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1-" + consumer}, secret)
 }
 
-// showAccess prints how the profile says to connect, and what there is to connect
-// with.
+// showAccess prints how the profile says to connect, and the token for it.
 func (d *Demo) showAccess(ctx context.Context) error {
 	profile := &inventoryv1alpha1.ClusterProfile{}
 	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1"}, profile); err != nil {
@@ -262,8 +261,8 @@ func (d *Demo) login(ctx context.Context, works bool) error {
 	return d.hub.Delete(ctx, pod)
 }
 
-// showLogin shows what the consumer says of cluster1; what it says of cluster2,
-// where it has no account, is not the point.
+// showLogin shows what the consumer prints about cluster1; its output about cluster2, where
+// it has no account, is irrelevant.
 func (d *Demo) showLogin(pod, log string) (worked bool) {
 	for text := range strings.Lines(log) {
 		var line struct {

@@ -34,7 +34,7 @@ const (
 	aMoment = 2 * time.Second
 )
 
-// Demo is one showing.
+// Demo is one run of the demo.
 type Demo struct {
 	fleet  *fleet.Fleet
 	hub    client.WithWatch
@@ -78,7 +78,7 @@ func Run(ctx context.Context, name string, out io.Writer) error {
 	return nil
 }
 
-// target makes the set and the consumer's namespace bound to it.
+// target creates the set and the consumer's namespace bound to it.
 func (d *Demo) target(ctx context.Context) error {
 	d.title("The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace)
 	for _, object := range []client.Object{
@@ -155,7 +155,7 @@ func (d *Demo) publish(ctx context.Context) error {
 	return d.showProfiles(ctx)
 }
 
-// edit changes a property a few times and shows how long the hub took to know.
+// edit changes a property a few times and shows how long the hub took to show it.
 func (d *Demo) edit(ctx context.Context) error {
 	d.title("An edit on a spoke is on the hub at once")
 	if err := d.pause(ctx); err != nil {
@@ -170,7 +170,7 @@ func (d *Demo) edit(ctx context.Context) error {
 	return d.showProfiles(ctx)
 }
 
-// mistake publishes a value that no API on the way would take.
+// mistake publishes a value that no API on the way would accept.
 func (d *Demo) mistake(ctx context.Context) error {
 	d.title("A mistake costs nobody else anything, and is named where its owner looks")
 	if err := d.set(ctx, "cluster1", "notes.example.com", strings.Repeat("too long ", 200)); err != nil {
@@ -224,7 +224,7 @@ func (d *Demo) leave(ctx context.Context) error {
 	return d.showProfiles(ctx)
 }
 
-// upgrade makes another revision of the agent, which goes to one cluster after the other.
+// upgrade creates another revision of the agent, which goes to one cluster after the other.
 func (d *Demo) upgrade(ctx context.Context) error {
 	d.title("A new revision of the agent goes to one cluster, and to the next once that has succeeded")
 	const level, before = 2, 0
@@ -262,7 +262,7 @@ func (d *Demo) upgrade(ctx context.Context) error {
 	return nil
 }
 
-// setAndSee sets a property and says when the hub shows it.
+// setAndSee sets a property and prints when the hub shows it.
 func (d *Demo) setAndSee(ctx context.Context, cluster, name, value string) error {
 	start := time.Now()
 	if err := d.set(ctx, cluster, name, value); err != nil {
@@ -303,13 +303,13 @@ func property(name string) *unstructured.Unstructured {
 	return object
 }
 
-// until makes attempts until one succeeds or patience ends. It asks often,
-// because the demo shows how long things took.
+// until makes attempts until one succeeds or patience ends. It polls often, because the
+// demo shows how long things took.
 func (d *Demo) until(ctx context.Context, what string, attempt func(context.Context) error) error {
 	return await.Success(ctx, what, patience, 5*time.Millisecond, attempt)
 }
 
-// pause lets the clock move on, so that a new time can be told from an old one.
+// pause waits until a new time differs from an old one.
 func (d *Demo) pause(ctx context.Context) error {
 	select {
 	case <-time.After(aMoment):

@@ -40,7 +40,7 @@ func (d *Demo) showProfiles(ctx context.Context) error {
 	return table.end()
 }
 
-// showConditions prints the conditions by which the addon says how it is.
+// showConditions prints the addon's conditions.
 func (d *Demo) showConditions(ctx context.Context) error {
 	table := d.table("ADDON OF", "CONDITION", "STATUS", "REASON", "MESSAGE")
 	for _, cluster := range d.fleet.Spokes() {
@@ -57,7 +57,7 @@ func (d *Demo) showConditions(ctx context.Context) error {
 	return table.end()
 }
 
-// showAgents prints which revision each cluster is to have, and what runs there.
+// showAgents prints which revision each cluster should have, and what runs there.
 func (d *Demo) showAgents(ctx context.Context) error {
 	table := d.table("CLUSTER", "REVISION", "ROLLOUT", "AGENT RUNS WITH")
 	for _, cluster := range d.fleet.Spokes() {
@@ -86,7 +86,7 @@ func (d *Demo) showAgents(ctx context.Context) error {
 	return table.end()
 }
 
-// agentRuns is an error until the agent with a log level is available.
+// agentRuns returns an error until the agent with a log level is available.
 func (d *Demo) agentRuns(ctx context.Context, cluster string, level int) error {
 	agent, err := d.agent(ctx, cluster)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *Demo) conditionIs(ctx context.Context, cluster, conditionType string, w
 	return nil
 }
 
-// value is that of a property in the cluster's profile.
+// value returns the value of a property in the cluster's profile.
 func (d *Demo) value(ctx context.Context, cluster, name string) (string, error) {
 	profile := &inventoryv1alpha1.ClusterProfile{}
 	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile); err != nil {

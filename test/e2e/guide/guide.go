@@ -1,5 +1,4 @@
-// Package guide does what the guides under docs tell their readers to do, to the
-// letter.
+// Package guide follows the guides under docs to the letter.
 package guide
 
 import (
@@ -14,14 +13,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// Step is something a reader does: applies objects, or types a command.
+// Step is one step of a guide: objects to apply, or a command to type.
 type Step struct {
 	YAML    string
 	Command string
 }
 
-// Steps returns those of one section of a guide, in order: its YAML blocks, and
-// the indented lines that begin with kubectl, with those that continue them.
+// Steps returns the steps of one section of a guide, in order: its YAML blocks, and the
+// indented lines that start with kubectl, with their continuation lines.
 func Steps(content, section string) ([]Step, error) {
 	_, rest, found := strings.Cut("\n"+content, "\n## "+section+"\n")
 	if !found {

@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
-// The spokes of every fleet; Lost is the one that a story may leave behind unusable.
+// The spokes of every fleet; Lost is the one that a story may leave unusable.
 const (
 	Cluster1 = "cluster1"
 	Cluster2 = "cluster2"
@@ -22,8 +22,8 @@ const (
 const startTimeout = 30 * time.Minute
 
 var (
-	// Fleet is where the stories of this process happen, from the first use of
-	// Installed, ClientOf or Hub.
+	// Fleet is the fleet of this process's stories, from the first use of Installed,
+	// ClientOf or Hub.
 	Fleet *fleet.Fleet
 
 	// options are those of the fleet, and start starts it.
@@ -36,7 +36,7 @@ var (
 		return err
 	})
 
-	// access tells whether the stories of this process are about access to spokes.
+	// access says whether the stories of this process need access to spokes.
 	access bool
 	// noAccess is why they cannot be reached through cluster-proxy here.
 	noAccess error
@@ -44,7 +44,7 @@ var (
 
 // Main is the TestMain of a package of stories: it runs them, on a fleet with the given
 // options that the first of them starts, and removes that fleet. With KEEP_FLEET set, the
-// fleet stays. A fleet with Access that cannot be had here is started without; WithAccess
+// fleet stays. If Access is not available here, the fleet starts without it; WithAccess
 // then skips the stories that need it.
 func Main(m *testing.M, of fleet.Options) {
 	node.Init()
@@ -71,7 +71,7 @@ func end(failed bool) error {
 	return fleet.Down(context.Background(), options.Name, os.Stderr)
 }
 
-// keepLogs saves the logs of a fleet in which a story failed from its removal.
+// keepLogs saves the logs of a fleet with a failed story from removal.
 func keepLogs(f *fleet.Fleet) {
 	dir, err := os.MkdirTemp("", "cluster-inventory-journeys-")
 	if err == nil {
@@ -84,8 +84,8 @@ func keepLogs(f *fleet.Fleet) {
 	fmt.Fprintln(os.Stderr, "the fleet's logs are in", dir)
 }
 
-// WithAccess leaves a story out, and says so, where the fleet cannot have what it needs.
-// Automation never leaves one out.
+// WithAccess skips a story, and says so, if the fleet lacks what it needs. It never skips
+// one in CI.
 func WithAccess(t *testing.T) {
 	t.Helper()
 	switch {

@@ -19,10 +19,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// metricsReader is the ClusterRole of the chart for those who scrape.
+// metricsReader is the chart's ClusterRole for scrapers.
 const metricsReader = "open-cluster-management:cluster-inventory:metrics-reader"
 
-// reader is a ServiceAccount that scrapes.
+// reader is the ServiceAccount of a scraper.
 var reader = metav1.ObjectMeta{Namespace: "default", Name: "journeys-metrics-reader"}
 
 // ManagerMetrics returns what the manager serves of metrics, read as Prometheus would.

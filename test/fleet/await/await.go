@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Until asks at the given interval until the answer is yes. Errors do not end
-// the wait. When ctx ends first, the error includes the last one from before that.
+// Until polls at the given interval until the condition is true. Errors do not end the
+// wait. If ctx ends first, the error includes the last one from before.
 func Until(ctx context.Context, what string, every time.Duration, ask func(context.Context) (bool, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -35,8 +35,8 @@ func Until(ctx context.Context, what string, every time.Duration, ask func(conte
 	}
 }
 
-// Success makes attempts at the given interval until one returns no error, and
-// gives up when the limit is over.
+// Success makes attempts at the given interval until one returns no error, and gives up
+// when the limit is over.
 func Success(ctx context.Context, what string, limit, every time.Duration, attempt func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// ControlPlane is one cluster's: what it listens on and where its files are.
+// ControlPlane describes a cluster's control plane: its addresses and files.
 type ControlPlane struct {
 	Name string
 	// Dir holds data and certificates.
@@ -34,8 +34,8 @@ type Ports struct{ Etcd, EtcdPeer, APIServer, ControllerManager int }
 // serviceRange is the range of Service addresses; nothing answers on them on the host.
 const serviceRange = "10.96.0.0/16"
 
-// What OCM and the addon need of kube-controller-manager. The controllers that
-// watch the heartbeats of nodes are left out.
+// The controllers of kube-controller-manager that OCM and the addon need. The controllers
+// that watch the heartbeats of nodes are left out.
 var (
 	controllers = []string{
 		"clusterrole-aggregation-controller",
@@ -99,7 +99,7 @@ func (c *ControlPlane) etcdFlags() []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + c.Name + "=" + peer,
-		"--unsafe-no-fsync", // the data is thrown away with the fleet
+		"--unsafe-no-fsync", // the data is discarded with the fleet
 		"--log-level=warn",
 	}
 }

@@ -21,8 +21,8 @@ func Kubeconfig(cluster, server string, ca []byte, user *api.AuthInfo) ([]byte, 
 	return clientcmd.Write(*cfg)
 }
 
-// WriteFiles makes the certificates and kubeconfigs that the processes need, and
-// the administrator's kubeconfig at admin. Existing certificates are kept.
+// WriteFiles writes the certificates and kubeconfigs that the processes need, and the
+// administrator's kubeconfig to admin. Existing certificates are kept.
 func (c *ControlPlane) WriteFiles(admin string) error {
 	if err := c.pki().write(c.Name); err != nil {
 		return err

@@ -16,15 +16,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
 )
 
-// Below a directory of AddonAt: what is at / in the image, and the chart.
+// In a directory of AddonAt: the root of the image, and the chart.
 const (
 	AddonImage = "image"
 	AddonChart = "chart"
 )
 
-// AddonAt returns a directory with the addon as it stood at a commit of the repository at
-// root: a cached one, or one that it makes now. The commit, in full, is fetched if a
-// shallow clone lacks it. binaries are the programs to build, in cmd.
+// AddonAt returns a directory with the addon as of a commit of the repository at root: a
+// cached one, or a new one. The commit, in full, is fetched if a shallow clone lacks it.
+// binaries are the programs to build, in cmd.
 func AddonAt(
 	ctx context.Context, root, commit string, binaries []string, report *progress.Report,
 ) (dir string, err error) {
@@ -94,7 +94,7 @@ func buildAddon(ctx context.Context, source, image string, binaries []string) er
 	if err := os.MkdirAll(image, files.Image); err != nil {
 		return err
 	}
-	// Without -trimpath, what was compiled for tests is used.
+	// Without -trimpath, packages compiled for tests are reused.
 	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", image + "/"}
 	for _, program := range binaries {
 		args = append(args, "./cmd/"+program)

@@ -22,13 +22,13 @@ type Program struct {
 	files map[string]string
 	// tags are build constraints, separated by commas.
 	tags string
-	// likeTests builds without -trimpath, so that what was compiled for tests is used.
+	// likeTests builds without -trimpath, so that packages compiled for tests are reused.
 	likeTests bool
 	env       string                        // names a variable that points at a ready build
 	stamp     func(version string) []string // linker flags
 }
 
-// What a fleet runs.
+// The programs of every fleet.
 var (
 	// Kube is etcd, kube-apiserver, kube-controller-manager and kubectl.
 	Kube = Program{
@@ -53,7 +53,7 @@ const (
 	knativeOperatorModule = "knative.dev/operator"
 )
 
-// What a fleet with access to its spokes also runs, with the programs at / in
+// The additional programs of a fleet with access to its spokes, with their paths in
 // upstream's images.
 var (
 	ClusterProxy = Program{
@@ -77,8 +77,8 @@ var (
 	}
 )
 
-// Consumers of the inventory that others make, with what is in their images. A fleet has
-// them only if it is asked to.
+// Other projects' consumers of the inventory, with the contents of their images. A fleet
+// has them only on request.
 var (
 	Kueue = Program{
 		Name: "kueue", Module: kueueModule, list: "kueue",
@@ -118,8 +118,8 @@ func stampHelm(version string) []string {
 	return []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
 }
 
-// duration says how long a build takes on two cores. What the programs of the common
-// list share is compiled once; after that a build is little more than a link.
+// duration describes how long a build takes on two cores. Packages shared by the programs
+// of the common list are compiled once; after that a build is little more than a link.
 func (p Program) duration() string {
 	switch p.list {
 	case "":
@@ -132,7 +132,7 @@ func (p Program) duration() string {
 		"each later one a few seconds to a minute"
 }
 
-// packages are what is built.
+// packages are the packages to build.
 func (p Program) packages() []string {
 	if p.image == nil {
 		return []string{p.pkg}
@@ -140,7 +140,7 @@ func (p Program) packages() []string {
 	return slices.Sorted(maps.Keys(p.image))
 }
 
-// sources are the folders of the tools module that decide what is built.
+// sources are the folders of the tools module that determine the build.
 func (p Program) sources() []string {
 	if strings.HasPrefix(p.pkg, "./") {
 		return []string{".", p.pkg}

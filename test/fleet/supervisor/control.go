@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/await"
 )
 
-// ErrNotRunning says that no supervisor answers on the control socket.
+// ErrNotRunning says that no supervisor responds on the control socket.
 var ErrNotRunning = errors.New("the fleet's supervisor does not run")
 
 // Control drives the supervisor of the fleet in a directory.

@@ -49,7 +49,7 @@ func startTime(stat string) (uint64, error) {
 	return strconv.ParseUint(fields[afterCommand], 10, 64)
 }
 
-// Alive tells whether exactly this process still runs (a zombie does not).
+// Alive reports whether exactly this process still runs (a zombie does not).
 func (id Identity) Alive() bool {
 	if id.PID <= 0 {
 		return false

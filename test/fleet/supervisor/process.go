@@ -13,7 +13,7 @@ type Process struct {
 	Name string `json:"name"`
 	// Args starts with the path of the program.
 	Args []string `json:"args"`
-	// Env is added to the little that every process gets.
+	// Env is added to the few variables that every process gets.
 	Env []string `json:"env,omitempty"`
 	// Tier orders a stop: the highest goes first, each when the one above it is gone.
 	Tier Tier `json:"tier"`
@@ -62,7 +62,7 @@ var probes = &http.Client{
 	},
 }
 
-// Ready tells whether the process answers its probe.
+// Ready reports whether the process responds to its probe.
 func (p Process) Ready(ctx context.Context) bool {
 	if p.Probe == "" {
 		return true
@@ -98,6 +98,6 @@ func backoff(n int) time.Duration {
 	return min(most, 500*time.Millisecond<<n)
 }
 
-// lasting is how long a process must have run for its next failure to count
-// as the first again.
+// lasting is how long a process must have run for its next failure to count as the first
+// one again.
 const lasting = 30 * time.Second

@@ -46,7 +46,7 @@ func closed(stop <-chan struct{}) bool {
 	}
 }
 
-// runOnce starts the process, waits for its end and tells how it ended.
+// runOnce starts the process, waits for its end and returns how it ended.
 func (s *supervisor) runOnce(c *child, stop <-chan struct{}) (name, outcome string) {
 	s.mu.Lock()
 	p := c.status.Process

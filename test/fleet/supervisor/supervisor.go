@@ -206,7 +206,7 @@ func (s *supervisor) statusesLocked() []Status {
 	return all
 }
 
-// records are what KillRecorded uses when the supervisor does not answer.
+// records are what KillRecorded uses if the supervisor does not respond.
 type records struct {
 	Supervisor Identity `json:"supervisor"`
 	Processes  []Status `json:"processes"`

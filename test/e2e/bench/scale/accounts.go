@@ -24,8 +24,8 @@ const (
 	targetsKey  = "inventory.open-cluster-management.io/sync-to-namespaces"
 )
 
-// accounts are one ManagedServiceAccount of each cluster. Nobody but the benchmark writes
-// their tokens, which no cluster accepts.
+// accounts are one ManagedServiceAccount of each cluster. Only the benchmark writes their
+// tokens, which no cluster accepts.
 type accounts struct {
 	hub      client.Client
 	clusters *population
@@ -50,7 +50,7 @@ func (a *accounts) account(i int) *unstructured.Unstructured {
 	return object
 }
 
-// create makes the accounts with a first token. Nobody is to copy it yet.
+// create creates the accounts with a first token, not to be copied yet.
 func (a *accounts) create(ctx context.Context) error {
 	return each(ctx, a.clusters.size(), func(ctx context.Context, i int) error {
 		account := a.account(i)
@@ -63,7 +63,7 @@ func (a *accounts) create(ctx context.Context) error {
 }
 
 // rotate does what the account's agent does: it writes the Secret, then the status. The
-// time in the status moves on by seconds, because only that it differs matters.
+// time in the status advances by seconds, because it only has to differ.
 func (a *accounts) rotate(ctx context.Context, i int) error {
 	a.serials[i]++
 	secret := a.secret(i)
@@ -114,7 +114,7 @@ func (a *accounts) patch(ctx context.Context, i int, patch string) error {
 	return a.hub.Patch(ctx, a.account(i), client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// copied is the copy that a raw writer makes.
+// copied returns the copy that a raw writer makes.
 func (a *accounts) copied(namespace string, i int) *corev1.Secret {
 	source := a.secret(i)
 	return &corev1.Secret{
@@ -124,14 +124,14 @@ func (a *accounts) copied(namespace string, i int) *corev1.Secret {
 
 func (a *accounts) copyName(i int) string { return a.clusters.names[i] + "-" + accountName }
 
-// newToken is one in the form of an API server's, with a serial as its ID.
+// newToken returns a token in the form of an API server's, with a serial as its ID.
 func newToken(serial int, expires time.Time) string {
 	part := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Appendf(nil, `{"exp":%d,"jti":"%d","sub":"system:serviceaccount:bench:bench"}`, expires.Unix(), serial)
 	return part([]byte(`{"alg":"none"}`)) + "." + part(claims) + "." + part(make([]byte, 256))
 }
 
-// serialOf reads the ID of such a token.
+// serialOf returns the ID of such a token.
 func serialOf(token string) int {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

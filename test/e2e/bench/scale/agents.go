@@ -14,8 +14,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
 )
 
-// workAgents play the work agents of all clusters: each ManifestWork is reported to be
-// applied and available soon after it is created or changed.
+// workAgents play the work agents of all clusters: they report each ManifestWork as applied
+// and available soon after it is created or changed.
 type workAgents struct {
 	hub     client.Client
 	changed chan *metav1.PartialObjectMetadata
@@ -29,8 +29,8 @@ func newWorkAgents(hub client.Client, clusters int) *workAgents {
 	}
 }
 
-// follow reads a ManifestWork for the board, and has it reported. It is not called by two
-// at once.
+// follow reads a ManifestWork for the board, and reports it. It is never called
+// concurrently.
 func (a *workAgents) follow(shown any) (observe.Key, int, bool) {
 	object, ok := shown.(*metav1.PartialObjectMetadata)
 	if !ok || !strings.HasPrefix(object.Name, "addon-cluster-inventory-") {
@@ -51,7 +51,8 @@ func (a *workAgents) run(ctx context.Context) {
 				case <-ctx.Done():
 					return
 				case work := <-a.changed:
-					// One that is not reported stays without a status, as on a slow spoke.
+					// A work that is not reported stays without a status, as on a slow
+					// spoke.
 					_ = a.report(ctx, work)
 				}
 			}

@@ -1,8 +1,8 @@
-// Package scale measures what a fleet of many clusters costs: on a hub without spokes,
-// with simulated ManagedClusters, it does what operators do and notes time, requests,
-// bytes, CPU and memory. The same is done by this addon, by a raw writer that is the
-// ceiling (it knows what to write and only writes), by OCM's own ClusterProfile gate and
-// by managed-serviceaccount's own syncer of tokens.
+// Package scale measures the costs of a fleet of many clusters: on a hub without spokes,
+// with simulated ManagedClusters, it does what operators do and records time, requests,
+// bytes, CPU and memory. The writers are this addon, a raw writer that is the upper limit
+// (it knows what to write and only writes), OCM's own ClusterProfile gate and
+// managed-serviceaccount's own syncer of tokens.
 //
 //   - scale.go has the order of things, step.go how one of them is measured;
 //   - population.go simulates clusters, rights.go what OCM gives each, accounts.go their
@@ -12,6 +12,6 @@
 //   - package observe sees what is done, through one watch for each kind;
 //   - package meter reads the costs, package report shows them.
 //
-// A scenario that fails or runs into its bound is noted as such and the run goes on.
+// A scenario that fails or exceeds its limit is recorded as such and the run continues.
 // Nothing here asserts a time.
 package scale

@@ -15,19 +15,19 @@ import (
 const (
 	// editRate is how many edits a second reach the fleet.
 	editRate = 100
-	// inFlight is how many edits may wait for the API server. More are not begun in time,
-	// and the number that was is reported.
+	// inFlight is how many edits may wait for the API server. Beyond that, edits start
+	// late, and the report shows the actual number.
 	inFlight = 64
 	// flapRate is how often a second one cluster changes while others are edited.
 	flapRate = 50
 	// besideRate is how many of the others are edited a second meanwhile.
 	besideRate = 10
-	// lateLimit is how long after the last edit the others may be seen.
+	// lateLimit is how long after the last edit the others may become visible.
 	lateLimit = 15 * time.Second
 )
 
-// stream edits clusters, one after another, at a rate that does not depend on how fast
-// anybody follows, and returns how many edits it began.
+// stream edits clusters, one after another, at a rate that does not depend on any observer,
+// and returns how many edits it started.
 func (b *bench) stream(
 	ctx context.Context, rate int, length time.Duration, edit func(ctx context.Context, n int) error,
 ) (int, error) {
@@ -49,8 +49,8 @@ func (b *bench) stream(
 	}
 }
 
-// noted edits a cluster, and has the boards note when the cluster shows it, and when a
-// namespace does.
+// noted edits a cluster, and makes the boards record when the cluster and a namespace show
+// it.
 func (b *bench) noted(ctx context.Context, namespace string, i int) error {
 	return b.clusters.edit(ctx, i, func(serial int) {
 		b.managed.Editing(observe.Key{Name: b.clusters.names[i]}, serial)
@@ -58,7 +58,7 @@ func (b *bench) noted(ctx context.Context, namespace string, i int) error {
 	})
 }
 
-// editStream measures how long edits at a rate take to be seen.
+// editStream measures how long edits at a rate take to become visible.
 func (b *bench) editStream(ctx context.Context, writer, namespace string, length time.Duration) error {
 	want := int(length.Seconds()) * editRate
 	return b.measure(ctx, report.EditStream, writer, 1, want, length+time.Minute,
@@ -69,7 +69,7 @@ func (b *bench) editStream(ctx context.Context, writer, namespace string, length
 		})
 }
 
-// flap measures the same of some clusters while one other changes all the time.
+// flap measures the same for some clusters while another one changes all the time.
 func (b *bench) flap(ctx context.Context, writer, namespace string, length time.Duration) error {
 	want := int(length.Seconds()) * besideRate
 	return b.measure(ctx, report.Flap, writer, 1, want, length+time.Minute,
@@ -92,7 +92,7 @@ func (b *bench) flap(ctx context.Context, writer, namespace string, length time.
 		})
 }
 
-// streamed runs a stream and notes the latencies.
+// streamed runs a stream and records the latencies.
 func (b *bench) streamed(
 	ctx context.Context, step *report.Step, rate int, length time.Duration, edit func(context.Context, int) error,
 ) (time.Duration, error) {
@@ -106,7 +106,7 @@ func (b *bench) streamed(
 	}
 	late, cancel := context.WithTimeout(ctx, lateLimit)
 	defer cancel()
-	// Edits that are not seen are reported as such.
+	// Edits that do not become visible are reported as such.
 	_ = await.Until(late, "the last edits", 20*time.Millisecond, func(context.Context) (bool, error) {
 		return b.profiles.PendingEdits() == 0, nil
 	})

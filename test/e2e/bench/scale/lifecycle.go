@@ -14,7 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 )
 
-// writer is who keeps the profiles of a namespace, and what makes it do so.
+// writer is a writer of the profiles of a namespace, and the way to start it.
 type writer struct {
 	name                  string
 	bind, editAll, unbind func(ctx context.Context, namespace string) error
@@ -25,7 +25,7 @@ func (b *bench) rawly() writer {
 	return writer{name: report.Raw, bind: b.raw.create, editAll: b.raw.editAll, unbind: b.raw.remove}
 }
 
-// by is a program that follows what is on the hub.
+// by returns a program that follows the hub.
 func (b *bench) by(name string) writer {
 	return writer{
 		name: name,
@@ -74,8 +74,8 @@ func (b *bench) edited(namespace string) func(observe.Key, int) bool {
 	return func(key observe.Key, serial int) bool { return key.Namespace == namespace && serial >= next[key.Name] }
 }
 
-// lifecycle measures a set bound, every cluster edited and the set unbound; before that,
-// what else is to be measured of a set that is bound.
+// lifecycle measures binding a set, editing every cluster and unbinding the set; before
+// that, everything else to be measured of a bound set.
 func (b *bench) lifecycle(
 	ctx context.Context, w writer, namespace string, round int, more ...func(context.Context) error,
 ) error {
@@ -109,8 +109,8 @@ func (b *bench) lifecycle(
 	return nil
 }
 
-// untilSeen is a task that does something in a namespace and takes until so many profiles
-// count.
+// untilSeen returns a task that does something in a namespace and lasts until a number of
+// profiles count.
 func (b *bench) untilSeen(
 	namespace string, do func(context.Context, string) error, want int, counts func() func(observe.Key, int) bool,
 ) task {
@@ -119,7 +119,7 @@ func (b *bench) untilSeen(
 	}
 }
 
-// timed does something and returns how long after its beginning so many objects count.
+// timed does something and returns how long after its start a number of objects count.
 func timed(
 	ctx context.Context, board *observe.Board, want int, counts func(observe.Key, int) bool, do func() error,
 ) (time.Duration, error) {

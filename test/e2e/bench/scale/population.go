@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// workers is how many requests the benchmark has in flight when it writes as fast as
-	// it can.
+	// workers is how many requests the benchmark has in flight when it writes at full
+	// speed.
 	workers = 8
 
 	setLabel = "cluster.open-cluster-management.io/clusterset"
 	// allSet has every cluster.
 	allSet = "bench-all"
-	// halfLabel tells which half of the fleet a cluster is in; there is a set of each.
+	// halfLabel names the half of the fleet to which a cluster belongs; there is a set for
+	// each.
 	halfLabel = "bench.example/half"
 	// serialClaim is the claim that edits change.
 	serialClaim = "serial.bench.example"
@@ -34,8 +35,7 @@ const (
 
 var halves = []string{"left", "right"}
 
-// each does something with the numbers below n, by all workers, and ends with the first
-// error.
+// each calls do with the numbers below n, on all workers, and stops at the first error.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
@@ -48,14 +48,14 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	return group.Wait()
 }
 
-// population is the simulated clusters. Nobody else writes their status.
+// population is the simulated clusters. Only the benchmark writes their status.
 type population struct {
 	hub   client.Client
 	names []string
 	index map[string]int
-	// began is in the conditions of all clusters.
+	// began is the time in the conditions of all clusters.
 	began time.Time
-	// rights are what Open Cluster Management gave the first cluster.
+	// rights are those that Open Cluster Management gave the first cluster.
 	rights rights
 
 	members []member
@@ -80,7 +80,7 @@ func newPopulation(hub client.Client, n int) *population {
 
 func (p *population) size() int { return len(p.names) }
 
-// claims are those of a cluster.
+// claims returns the claims of a cluster.
 func (p *population) claims(i, serial int) []clusterv1.ManagedClusterClaim {
 	return []clusterv1.ManagedClusterClaim{
 		{Name: "id.k8s.io", Value: fmt.Sprintf("0f3c1d5e-77aa-4c1e-9b60-%012d", i)},
@@ -96,9 +96,9 @@ func (p *population) claims(i, serial int) []clusterv1.ManagedClusterClaim {
 	}
 }
 
-// create makes sets and clusters in the state in which a registration agent keeps them.
-// Their namespaces exist before, as in an import. What Open Cluster Management's
-// registration controller makes for the first cluster, all others have from the beginning.
+// create creates sets and clusters in the state in which a registration agent keeps them.
+// Their namespaces exist before, as in an import. All clusters have from the start what
+// Open Cluster Management's registration controller created for the first one.
 func (p *population) create(ctx context.Context) error {
 	sets := []*clusterv1beta2.ManagedClusterSet{{
 		ObjectMeta: metav1.ObjectMeta{Name: allSet},
@@ -183,8 +183,8 @@ func (p *population) patchStatus(ctx context.Context, name string, status map[st
 	return p.hub.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
 }
 
-// edit changes a claim of a cluster, as its registration agent does: one merge patch of
-// the status. It calls editing with the new serial before.
+// edit changes a claim of a cluster, as its registration agent does: one merge patch of the
+// status. It calls editing with the new serial first.
 func (p *population) edit(ctx context.Context, i int, editing func(serial int)) error {
 	m := &p.members[i]
 	m.mu.Lock()
@@ -194,7 +194,7 @@ func (p *population) edit(ctx context.Context, i int, editing func(serial int)) 
 	return p.patchStatus(ctx, p.names[i], map[string]any{"clusterClaims": p.claims(i, m.serial)})
 }
 
-// serial is what the cluster's claim says now.
+// serial returns the cluster's present serial.
 func (p *population) serial(i int) int {
 	m := &p.members[i]
 	m.mu.Lock()
@@ -202,7 +202,7 @@ func (p *population) serial(i int) int {
 	return m.serial
 }
 
-// inHalf lists the clusters of a half.
+// inHalf returns the clusters of a half.
 func (p *population) inHalf(half int) map[string]bool {
 	names := map[string]bool{}
 	for i := range p.members {

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rawWriter writes what is needed and nothing else, without deciding anything: no writer
-// can be faster with as many requests in flight.
+// rawWriter writes what is needed and nothing else, without any decision: no writer can be
+// faster with as many requests in flight.
 type rawWriter struct {
 	hub      client.Client
 	clusters *population
-	// manager is the profiles' cluster manager: this addon would tell people of each profile
-	// of its own that it leaves alone, and MSA's syncer reads only OCM's.
+	// manager is the profiles' cluster manager: this addon would report each profile of its
+	// own manager that it leaves alone, and MSA's syncer reads only OCM's.
 	manager string
 }
 

@@ -22,24 +22,24 @@ const (
 	rightsPoll  = 100 * time.Millisecond
 )
 
-// rightsKinds are what OCM's registration controller makes for a cluster that the hub
-// accepts, apart from its namespace; rightsCount is how many objects that are.
+// rightsKinds are the kinds that OCM's registration controller creates for an accepted
+// cluster, apart from its namespace; rightsCount is how many objects that are.
 var (
 	rightsKinds = []string{"ClusterRole", "ClusterRoleBinding", "RoleBinding"}
 	rightsCount = 4
 )
 
-// rights are what OCM's registration controller gave one cluster. That controller prepares
-// one cluster after the other and needs more than an hour for 10,000, which is no part of
-// what is measured. So the benchmark makes the same for all others, and the controller
-// finds that there is nothing left to do.
+// rights are what OCM's registration controller created for one cluster. That controller
+// prepares one cluster after the other and needs more than an hour for 10,000, which is not
+// part of the measurement. So the benchmark creates the same for all others, and the
+// controller finds nothing left to do.
 type rights struct {
 	of      string
 	objects []unstructured.Unstructured
 }
 
 // learn waits until the registration controller has prepared a cluster, and reads what it
-// made.
+// created.
 func (r *rights) learn(ctx context.Context, hub client.Client, cluster string) error {
 	return await.Success(ctx, "the rights of "+cluster, rightsLimit, rightsPoll, func(ctx context.Context) error {
 		managed := &clusterv1.ManagedCluster{}
@@ -66,7 +66,7 @@ func (r *rights) learn(ctx context.Context, hub client.Client, cluster string) e
 	})
 }
 
-// create makes the same for another cluster, whose namespace exists.
+// create creates the same for another cluster, whose namespace exists.
 func (r *rights) create(ctx context.Context, hub client.Client, cluster string) error {
 	for i := range r.objects {
 		copied := r.copyFor(&r.objects[i], cluster)
@@ -77,7 +77,7 @@ func (r *rights) create(ctx context.Context, hub client.Client, cluster string) 
 	return nil
 }
 
-// copyFor is the same object for another cluster.
+// copyFor returns the same object for another cluster.
 func (r *rights) copyFor(object *unstructured.Unstructured, cluster string) *unstructured.Unstructured {
 	content, _ := renamed(object.Object, r.of, cluster).(map[string]any)
 	given := &unstructured.Unstructured{Object: content}
@@ -90,7 +90,7 @@ func (r *rights) copyFor(object *unstructured.Unstructured, cluster string) *uns
 	return copied
 }
 
-// renamed copies a value of JSON and replaces one name in all strings.
+// renamed copies a JSON value and replaces one name in all strings.
 func renamed(value any, from, to string) any {
 	switch value := value.(type) {
 	case string:

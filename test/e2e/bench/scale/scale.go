@@ -27,20 +27,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// Options of a run.
+// Options configure a run.
 type Options struct {
 	// Clusters is how many are simulated.
 	Clusters int
 	// Pairs is how often the raw writer and this addon take turns.
 	Pairs int
-	// Stream is how long edits come at a rate; for other writers than this addon a third
-	// of it is enough.
+	// Stream is how long edits arrive at a rate; writers other than this addon get a third
+	// of it.
 	Stream time.Duration
-	// Parts are what is done after the addon is enabled, of Parts; none means all.
+	// Parts are the parts to run after the addon is enabled, of Parts; none means all.
 	Parts []string
-	// Commit is what was measured, for the report.
+	// Commit is the measured commit, for the report.
 	Commit string
-	// Out gets the progress.
+	// Out receives the progress.
 	Out io.Writer
 }
 
@@ -69,14 +69,13 @@ type bench struct {
 	programs *programs
 	meter    *meter.Meter
 
-	// managed is of the ManagedClusters themselves.
+	// managed is the board of the ManagedClusters themselves.
 	profiles, managed, works, secrets *observe.Board
 }
 
 // Run measures everything with one number of clusters, on a hub without clusters that has
-// the addon installed. What it started is stopped in the end, but the hub's objects stay:
-// the fleet is to be thrown away. When it returns an error, the run has what was measured
-// before.
+// the addon installed. It stops what it started, but the hub's objects stay: the fleet is
+// to be thrown away. When it returns an error, the run holds the earlier results.
 func Run(ctx context.Context, f *fleet.Fleet, o Options) (*report.Run, error) {
 	for _, part := range o.Parts {
 		if !slices.Contains(Parts, part) {
@@ -102,7 +101,7 @@ func Run(ctx context.Context, f *fleet.Fleet, o Options) (*report.Run, error) {
 	return run, err
 }
 
-// prepare makes the clusters and begins to observe.
+// prepare creates the clusters and starts the observation.
 func (b *bench) prepare(ctx context.Context) error {
 	cfg, err := b.fleet.Hub()
 	if err != nil {
@@ -157,7 +156,7 @@ func (b *bench) observe(ctx context.Context) error {
 		{&inventoryv1alpha1.ClusterProfile{}, listOf[inventoryv1alpha1.ClusterProfileList], b.profiles, readProfile, ""},
 		{&clusterv1.ManagedCluster{}, listOf[clusterv1.ManagedClusterList], b.managed, readCluster, ""},
 		{work, worksList, b.works, agents.follow, ""},
-		// Not of all namespaces, which would show each token twice.
+		// Not in all namespaces, which would show each token twice.
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofTokens},
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofSyncer},
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofRaw},
@@ -178,7 +177,7 @@ func (b *bench) observe(ctx context.Context) error {
 	return nil
 }
 
-// listOf makes an empty list of a kind.
+// listOf returns an empty list of a kind.
 func listOf[L any, P interface {
 	*L
 	client.ObjectList
@@ -231,12 +230,12 @@ func readCluster(object any) (observe.Key, int, bool) {
 	return key, observe.Incomplete, true
 }
 
-// Parts of a run, in their order: the raw writer and the addon take turns; what happens to a
-// fleet that is bound; OCM's gate; copies of tokens.
+// Parts of a run, in their order: the raw writer and the addon take turns; operations on a
+// bound fleet; OCM's gate; copies of tokens.
 var Parts = []string{"pairs", "bound", "gate", "tokens"}
 
-// all is the order of things. The addon is alone on the hub first; then others take its
-// place; in the end it copies tokens.
+// all runs the parts in order. First the addon is alone on the hub; then others replace it;
+// in the end it copies tokens.
 func (b *bench) all(ctx context.Context) error {
 	parts := map[string]func(context.Context) error{
 		"pairs": b.pairs, "bound": b.bound, "gate": b.gated, "tokens": b.tokens,
@@ -255,7 +254,7 @@ func (b *bench) all(ctx context.Context) error {
 	return nil
 }
 
-// part notes what goes wrong; the next one is done all the same.
+// part records a failure; the next part runs nevertheless.
 func (b *bench) part(ctx context.Context, name string, do func(context.Context) error) error {
 	err := do(ctx)
 	if ctx.Err() != nil {
@@ -268,8 +267,8 @@ func (b *bench) part(ctx context.Context, name string, do func(context.Context) 
 	return nil
 }
 
-// pairs has the raw writer and the addon take turns, so that what else happens on the
-// machine concerns both.
+// pairs makes the raw writer and the addon take turns, so that other load on the machine
+// affects both.
 func (b *bench) pairs(ctx context.Context) error {
 	for round := 1; round <= b.o.Pairs; round++ {
 		if err := b.lifecycle(ctx, b.rawly(), ofRaw, round); err != nil {
@@ -282,7 +281,7 @@ func (b *bench) pairs(ctx context.Context) error {
 	return nil
 }
 
-// bound is what happens to a fleet that is bound.
+// bound measures operations on a bound fleet.
 func (b *bench) bound(ctx context.Context) error {
 	addon := b.by(report.Addon)
 	err := b.unmeasured(ctx, func(ctx context.Context) error {
@@ -312,7 +311,7 @@ func (b *bench) bound(ctx context.Context) error {
 	return b.swap(ctx, report.Addon, ofSwap)
 }
 
-// gated lets OCM's gate do the same in the addon's place.
+// gated measures OCM's gate in the addon's place.
 func (b *bench) gated(ctx context.Context) (err error) {
 	if err := b.programs.stopAddon(ctx); err != nil {
 		return err
@@ -355,8 +354,8 @@ func (b *bench) tokens(ctx context.Context) error {
 	return b.revoke(ctx, ofTokens)
 }
 
-// synced lets managed-serviceaccount's syncer copy to a namespace with profiles that the
-// raw writer made.
+// synced makes managed-serviceaccount's syncer copy to a namespace with profiles that the
+// raw writer created.
 func (b *bench) synced(ctx context.Context) error {
 	ofOCM := rawWriter{hub: b.hub, clusters: b.clusters, manager: ocmManager}
 	if err := ofOCM.create(ctx, ofSyncer); err != nil {
@@ -379,8 +378,8 @@ func (b *bench) synced(ctx context.Context) error {
 	return each(ctx, b.clusters.size(), b.accounts.revoke)
 }
 
-// restore leaves the fleet's programs as they were found. It waits for none to be ready,
-// because somebody may have interrupted the run.
+// restore returns the fleet's programs to their original state. It does not wait for
+// readiness, because somebody may have interrupted the run.
 func (b *bench) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

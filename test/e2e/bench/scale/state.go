@@ -12,8 +12,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 )
 
-// enable measures the addon enabled on every cluster, until each has its ManifestWork.
-// The works are reported to be applied at once.
+// enable measures enabling the addon on every cluster, until each has its ManifestWork. The
+// works are reported as applied at once.
 func (b *bench) enable(ctx context.Context) error {
 	n := b.clusters.size()
 	return b.measure(ctx, report.Enable, report.Addon, 1, n, bound(n),
@@ -39,7 +39,7 @@ func (b *bench) second(ctx context.Context, namespace string) error {
 			func() func(observe.Key, int) bool { return complete(namespace) }))
 }
 
-// restart measures a start of the manager with nothing to do, until it has come to rest.
+// restart measures a start of the manager with nothing to do, until it has settled.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.unmeasured(ctx, b.programs.stopAddon); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (b *bench) restart(ctx context.Context) error {
 		})
 }
 
-// swap measures how long it takes until a namespace that is bound to one half of the fleet
-// shows the other, after all clusters changed places. The number of clusters in each half
-// stays the same.
+// swap measures how long a namespace that is bound to one half of the fleet takes to show
+// the other, after all clusters changed places. The number of clusters in each half stays
+// the same.
 func (b *bench) swap(ctx context.Context, writer, namespace string) error {
 	if err := b.createNamespace(ctx, namespace); err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 )
 
-// restLimit is how long everybody may take to come to rest after a step. Only the clusters
-// themselves give Open Cluster Management more to do: after they are made, bound counts.
+// restLimit is how long processes may take to settle after a step. Only the clusters
+// themselves cause Open Cluster Management more work: after creating them, bound applies.
 const restLimit = 3 * time.Minute
 
-// restless are the processes that a step waits for in the end: who writes, and who looks
-// at what was written. The API server is never at rest.
+// restless are the processes that a step waits for in the end: writers, and readers of what
+// was written. The API server never settles.
 var restless = []string{
 	report.Manager, report.GateProcess, "webhooks", "placement", "addon-manager", syncerName,
 }
@@ -23,10 +23,10 @@ func bound(objects int) time.Duration {
 	return time.Minute + time.Duration(objects)*300*time.Millisecond
 }
 
-// task is what a step does. It returns how long that took, and may note more.
+// task is the action of a step. It returns how long that took, and may add notes.
 type task func(ctx context.Context, step *report.Step) (time.Duration, error)
 
-// unmeasured does what lies between steps, and waits until nobody is busy.
+// unmeasured runs an action between steps, and waits until all processes have settled.
 func (b *bench) unmeasured(ctx context.Context, do func(ctx context.Context) error) error {
 	if err := do(ctx); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (b *bench) unmeasured(ctx context.Context, do func(ctx context.Context) err
 	return b.rest(ctx, restLimit)
 }
 
-// measure does something and notes its costs, until nobody is busy. It returns an error only when the run cannot
-// go on; a task that fails is noted.
+// measure runs a task and records its costs, until all processes have settled. It returns
+// an error only if the run cannot continue; a failed task is recorded.
 func (b *bench) measure(
 	ctx context.Context, scenario, writer string, round, objects int, limit time.Duration, do task,
 ) error {
@@ -65,8 +65,8 @@ func (b *bench) measure(
 	return ctx.Err()
 }
 
-// rest waits until nobody is busy. Somebody who does not come to rest is told of, and the
-// run goes on.
+// rest waits until all processes have settled. A process that does not is reported, and the
+// run continues.
 func (b *bench) rest(ctx context.Context, limit time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

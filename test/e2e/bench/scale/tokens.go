@@ -16,13 +16,13 @@ const (
 	queues = 10
 	// revocations is how many are measured at most while the queue lasts.
 	revocations = 200
-	// revocationPause is between two.
+	// revocationPause is the pause between two.
 	revocationPause = 100 * time.Millisecond
 	// revocationLimit is how long one may take before it counts as lost.
 	revocationLimit = 30 * time.Second
 )
 
-// copier is who copies tokens.
+// copier is a program that copies tokens.
 type copier struct {
 	name string
 	// first opens an account for copying, and what else the first copy needs.
@@ -54,8 +54,8 @@ func (b *bench) copiesBy(name, namespace string) copier {
 	}
 }
 
-// copies measures the first copies of all tokens into a namespace, then the rotation of
-// all tokens.
+// copies measures the first copies of all tokens into a namespace, then the rotation of all
+// tokens.
 func (b *bench) copies(ctx context.Context, c copier, namespace string) error {
 	n := b.clusters.size()
 	steps := []struct {
@@ -77,7 +77,7 @@ func (b *bench) copies(ctx context.Context, c copier, namespace string) error {
 	return nil
 }
 
-// copiedWith counts the copies that hold the present token, or so many later.
+// copiedWith counts the copies that hold the present token, or a later one.
 func (b *bench) copiedWith(namespace string, ahead int) func(observe.Key, int) bool {
 	want := map[string]int{}
 	for i := range b.accounts.serials {
@@ -89,8 +89,8 @@ func (b *bench) copiedWith(namespace string, ahead int) func(observe.Key, int) b
 	}
 }
 
-// revoke measures how long withdrawals take while ten first writes of each cluster wait
-// for their turn: the label of one account after the other is removed.
+// revoke measures how long withdrawals take while ten first writes of each cluster are
+// queued: the label of one account after the other is removed.
 func (b *bench) revoke(ctx context.Context, namespace string) error {
 	var names []string
 	for k := range queues {

@@ -46,7 +46,7 @@ func newPrograms(ctx context.Context, f *fleet.Fleet, hub client.Client) (*progr
 	return p, p.refresh(ctx)
 }
 
-// current are the processes to be metered.
+// current returns the processes to measure.
 func (p *programs) current(context.Context) (map[string]int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *programs) refresh(ctx context.Context) error {
 	}
 	for _, pod := range pods {
 		pid, err := p.fleet.ContainerPID(ctx, fleet.HubName, pod.Namespace, pod.Name)
-		if err == nil { // else it is starting or ending
+		if err == nil { // otherwise it is starting or ending
 			pids[report.Manager] = pid
 		}
 	}

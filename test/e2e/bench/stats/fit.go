@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Ratio is how one series compares with another that was measured in turn with it.
+// Ratio compares one series with another that was measured alternately.
 type Ratio struct {
 	// Median of the ratios of the pairs, with the lowest and the highest.
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Pairs is how many there were.
+	// Pairs is the number of pairs.
 	Pairs int `json:"pairs"`
 }
 
@@ -40,7 +40,7 @@ func (r Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f-%.2f, %d pairs)", r.Median, r.Low, r.High, r.Pairs)
 }
 
-// Median is the middle of the values, or the mean of the two in the middle; 0 of none.
+// Median returns the middle value, or the mean of the two in the middle; 0 for none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -65,7 +65,7 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 // ErrNoFit says that the points do not determine a line.
 var ErrNoFit = errors.New("a fit needs points at two places or more")
 
-// FitLine returns the line with the least squares to the points.
+// FitLine returns the least-squares line through the points.
 func FitLine(xs, ys []float64) (Line, error) {
 	n := float64(len(xs))
 	if len(xs) != len(ys) || len(xs) < 2 {
@@ -88,8 +88,8 @@ func FitLine(xs, ys []float64) (Line, error) {
 	return Line{Intercept: meanY - slope*meanX, Slope: slope}, nil
 }
 
-// Exponent returns k of the curve c * x^k that fits the points best: 1 when y grows as
-// x does, 2 when it grows with the square. All values must be positive.
+// Exponent returns k of the curve c * x^k that fits the points best: 1 if y grows in
+// proportion to x, 2 if it grows with the square. All values must be positive.
 func Exponent(xs, ys []float64) (float64, error) {
 	logs := func(values []float64) ([]float64, error) {
 		out := make([]float64, 0, len(values))

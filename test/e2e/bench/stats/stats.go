@@ -1,5 +1,5 @@
 // Package stats is the arithmetic of the benchmarks: quantiles, ratios with their spread,
-// and how a cost grows. It reads no clock and asks nobody.
+// and how a cost grows. It reads no clock and sends no request.
 package stats
 
 import (

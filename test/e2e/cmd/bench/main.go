@@ -67,7 +67,7 @@ func run(ctx context.Context, what string, o options, args []string) error {
 	return changes(ctx, what, f, o)
 }
 
-// show prints and draws what was measured before.
+// show prints and draws earlier results.
 func show(plots string, files []string) error {
 	runs, err := report.Read(files...)
 	if err != nil {
@@ -97,7 +97,7 @@ func atScale(ctx context.Context, f *fleet.Fleet, o options) error {
 
 func isComma(r rune) bool { return r == ',' }
 
-// table is what the benchmarks of single changes end with.
+// table is the result of the benchmarks of single changes.
 type table interface{ Print(out io.Writer) }
 
 func changes(ctx context.Context, what string, f *fleet.Fleet, o options) error {

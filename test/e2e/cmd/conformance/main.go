@@ -1,6 +1,6 @@
 // Command conformance checks the ClusterProfiles that a cluster manager publishes in one
-// namespace of any hub (package internal/conformance), prints what it found, and writes it
-// to a file if one is named. It ends with 1 if a required check failed, and with 2 if it
+// namespace of any hub (package internal/conformance), prints the result, and writes it to
+// a file if one is named. It exits with 1 if a required check failed, and with 2 if it
 // could not check.
 package main
 

@@ -1,5 +1,5 @@
-// Package connect makes client configurations of ClusterProfiles, through
-// SIG-Multicluster's library, in the way a consumer that keeps running has to.
+// Package connect makes client configurations from ClusterProfiles, through
+// SIG-Multicluster's library, as a long-running consumer must.
 package connect
 
 import (
@@ -34,7 +34,7 @@ func Namespace(given string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// Ready tells whether a cluster is worth connecting to.
+// Ready reports whether a cluster is worth connecting to.
 func Ready(profile *inventoryv1alpha1.ClusterProfile) bool {
 	return profile.DeletionTimestamp == nil &&
 		meta.IsStatusConditionTrue(profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy)
@@ -52,9 +52,9 @@ func Load(path string) (Providers, error) {
 	return config.Providers, nil
 }
 
-// Config returns how to reach the cluster of a profile. The library changes the
-// exec configuration it is given from one call to the next where a profile may
-// add arguments, so it is given a copy.
+// Config returns how to reach the cluster of a profile. Where a profile may add arguments,
+// the library changes the exec configuration it is given from one call to the next, so it
+// gets a copy.
 func (p Providers) Config(profile *inventoryv1alpha1.ClusterProfile) (*rest.Config, error) {
 	own := make([]access.Provider, 0, len(p))
 	for _, provider := range p {
@@ -69,9 +69,9 @@ func (p Providers) Config(profile *inventoryv1alpha1.ClusterProfile) (*rest.Conf
 	return config, nil
 }
 
-// Fingerprint tells configurations apart by what they connect to and how. The
-// configurations themselves never compare equal, because each has a function of
-// its own that chooses the proxy.
+// Fingerprint identifies a configuration by its server and credentials. The configurations
+// themselves never compare equal, because each has a function of its own that chooses the
+// proxy.
 func Fingerprint(config *rest.Config) (string, error) {
 	seen := struct {
 		Host  string

@@ -1,4 +1,4 @@
-// Command greeter says where it runs, and ends: what a Job does.
+// Command greeter prints where it runs, and exits, like a Job.
 package main
 
 import (

@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// line is what is told of a cluster.
+// line is the output for one cluster.
 type line struct {
 	Profile    string   `json:"profile"`
 	Namespaces []string `json:"namespaces,omitempty"`

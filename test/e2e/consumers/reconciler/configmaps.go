@@ -16,21 +16,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 )
 
-// What is in a ConfigMap: the reconciler makes seen what wanted is.
+// The data of a ConfigMap: the reconciler sets seen to wanted.
 const (
 	wantedKey = "wanted"
 	seenKey   = "seen"
 )
 
-// configMaps brings the ConfigMaps of all clusters in order. It looks at each
-// again and again, past the cache, so that there is always a request to fail.
+// configMaps reconciles the ConfigMaps of all clusters. It reads each again and again, past
+// the cache, so that there is always a request that can fail.
 type configMaps struct {
 	mgr    mcmanager.Manager
 	meters *meters
 	every  time.Duration
 }
 
-// Reconcile looks at one ConfigMap of one cluster.
+// Reconcile reconciles one ConfigMap of one cluster.
 func (r *configMaps) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	cluster, err := r.mgr.GetCluster(ctx, req.ClusterName)
 	if errors.Is(err, multicluster.ErrClusterNotFound) {

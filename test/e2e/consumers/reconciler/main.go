@@ -1,7 +1,6 @@
-// Command reconciler is a controller on multicluster-runtime that brings the
-// ConfigMaps of one namespace in order on every cluster that has a
-// ClusterProfile in the reconciler's own namespace. It tells over HTTP how that
-// goes.
+// Command reconciler is a controller on multicluster-runtime that reconciles the ConfigMaps
+// of one namespace on every cluster that has a ClusterProfile in the reconciler's own
+// namespace. It reports its results over HTTP.
 package main
 
 import (
@@ -106,7 +105,7 @@ func run(ctx context.Context, opts options) error {
 	return mgr.Start(ctx)
 }
 
-// defaultAddress is on the Pod's own address: Pods of the fleet share a network.
+// defaultAddress returns the Pod's own address: Pods of the fleet share a network.
 func defaultAddress() string {
 	if ip := os.Getenv("POD_IP"); ip != "" {
 		return net.JoinHostPort(ip, strconv.Itoa(status.Port))

@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 )
 
-// meters count, for every cluster, what becomes of the requests to it.
+// meters count, for every cluster, the outcomes of the requests to it.
 type meters struct {
 	mu       sync.Mutex
 	clusters map[string]*meter
@@ -21,8 +21,8 @@ type meters struct {
 
 func newMeters() *meters { return &meters{clusters: map[string]*meter{}} }
 
-// of returns the meter of a cluster. It is the same however often the cluster
-// comes and goes.
+// of returns the meter of a cluster. It stays the same however often the cluster comes and
+// goes.
 func (m *meters) of(cluster string) *meter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -32,7 +32,7 @@ func (m *meters) of(cluster string) *meter {
 	return m.clusters[cluster]
 }
 
-// ServeHTTP tells all that was counted.
+// ServeHTTP reports all counts.
 func (m *meters) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +41,7 @@ func (m *meters) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		told[name] = meter.read()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(told) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(told) // the client has gone
 }
 
 type meter struct {
@@ -67,8 +67,8 @@ func (m *meter) read() status.Cluster {
 	return copied
 }
 
-// client returns an HTTP client whose requests are counted: as the consumer
-// sees them, which is with the plugin's failures, and by the token they bear.
+// client returns an HTTP client whose requests are counted: as the consumer sees them,
+// including the plugin's failures, and by their token.
 func (m *meter) client(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearing{next, m} })
@@ -86,7 +86,7 @@ type bearing struct {
 	meter *meter
 }
 
-// RoundTrip notes the token, of which it keeps a digest alone.
+// RoundTrip records a digest of the token.
 func (b bearing) RoundTrip(req *http.Request) (*http.Response, error) {
 	token := sha256.Sum256([]byte(req.Header.Get("Authorization")))
 	b.meter.count(func(c *status.Cluster) {
@@ -96,13 +96,13 @@ func (b bearing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(req)
 }
 
-// outcome sees what becomes of a request in the end.
+// outcome sees the outcome of a request.
 type outcome struct {
 	next  http.RoundTripper
 	meter *meter
 }
 
-// RoundTrip counts the answer, or that there was none.
+// RoundTrip counts the response, or its absence.
 func (o outcome) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := o.next.RoundTrip(req)
 	if req.Context().Err() != nil {

@@ -26,18 +26,18 @@ var (
 	_ multicluster.ProviderRunnable = &provider{}
 )
 
-// syncTimeout is how long a cluster may take to fill the caches. A silent one
-// holds nobody else up meanwhile.
+// syncTimeout is how long a cluster's caches may take to sync. A silent cluster delays no
+// other meanwhile.
 const syncTimeout = 30 * time.Second
 
-// provider engages the clusters of the ClusterProfiles in a namespace. A
-// cluster is engaged anew only when its profile says of another server, CA,
-// proxy or login: profiles are written for many other reasons.
+// provider engages the clusters of the ClusterProfiles in a namespace. It engages a cluster
+// again only when its profile has another server, CA, proxy or login: profiles are written
+// for many other reasons.
 type provider struct {
 	hub       client.Client // reads profiles from the cache
 	providers connect.Providers
 	options   []cluster.Option
-	warm      []client.Object // whose caches are filled before anything begins
+	warm      []client.Object // whose caches sync before anything starts
 	meters    *meters
 
 	started chan struct{} // closed once the next two are set
@@ -96,7 +96,7 @@ func (p *provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 	return nil, multicluster.ErrClusterNotFound
 }
 
-// IndexField indexes a field in all clusters, those to come included.
+// IndexField indexes a field in all present and future clusters.
 func (p *provider) IndexField(
 	ctx context.Context, object client.Object, field string, extract client.IndexerFunc,
 ) error {
@@ -110,7 +110,7 @@ func (p *provider) IndexField(
 	return problems
 }
 
-// Reconcile engages the cluster of a profile, or lets it go.
+// Reconcile engages or disengages the cluster of a profile.
 func (p *provider) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	select {
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func (p *provider) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	current, engaged := p.get(name)
 	if !engaged && !connect.Ready(profile) {
-		return ctrl.Result{}, nil // its becoming so is an event
+		return ctrl.Result{}, nil // that it becomes ready is an event
 	}
 	config, err := p.providers.Config(profile)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *provider) engage(
 	if err != nil {
 		return err
 	}
-	clusterCtx, end := context.WithCancel(p.ctx) // a cluster outlives the event it is engaged for
+	clusterCtx, end := context.WithCancel(p.ctx) // a cluster outlives the event that engages it
 	if err := p.start(clusterCtx, ctx, name, made); err != nil {
 		end()
 		return fmt.Errorf("engage %s: %w", name, err)
@@ -170,9 +170,8 @@ func (p *provider) engage(
 	return nil
 }
 
-// start starts a cluster's caches and waits till they are filled: the
-// controllers, once they are told of the cluster, would wait without an end and
-// hold up all others.
+// start starts a cluster's caches and waits until they have synced: otherwise the
+// controllers, once they know the cluster, would wait for ever and delay all others.
 func (p *provider) start(clusterCtx, ctx context.Context, name multicluster.ClusterName, made cluster.Cluster) error {
 	p.mu.Lock()
 	indexes := append([]index(nil), p.indexes...)

@@ -1,4 +1,4 @@
-// Package status is what the reconciler tells of itself to whoever asks it.
+// Package status is the reconciler's report about itself.
 package status
 
 import (
@@ -9,27 +9,27 @@ import (
 // Port is where the reconciler serves its Report, on the Pod's address.
 const Port = 8080
 
-// maxFailures is how many failures are told one by one.
+// maxFailures is how many failures are reported individually.
 const maxFailures = 20
 
-// Report has a Cluster for every cluster by the name "namespace/profile".
+// Report holds a Cluster for every cluster, by the name "namespace/profile".
 type Report map[string]Cluster
 
-// Cluster is what the reconciler did with a cluster since it started.
+// Cluster is what the reconciler has done with a cluster since it started.
 type Cluster struct {
 	// Engagements is how often work on the cluster began.
 	Engagements int `json:"engagements"`
-	// Engaged tells whether it goes on.
+	// Engaged says whether it continues.
 	Engaged bool `json:"engaged"`
-	// Reconciles is how many ConfigMaps were brought in order.
+	// Reconciles is how many ConfigMaps were reconciled.
 	Reconciles int `json:"reconciles"`
-	// Answers is how many answers there were, by HTTP status.
+	// Answers is how many responses there were, by HTTP status.
 	Answers map[string]int `json:"answers"`
-	// Failed is how many requests had no answer, or one that is not 2xx.
+	// Failed is how many requests had no response, or one other than 2xx.
 	Failed int `json:"failed"`
 	// Failures are the first of them.
 	Failures []string `json:"failures,omitempty"`
-	// Tokens is how many different tokens requests bore.
+	// Tokens is how many different tokens the requests had.
 	Tokens int `json:"tokens"`
 }
 

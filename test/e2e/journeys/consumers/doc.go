@@ -1,9 +1,9 @@
-// Package consumers holds the stories of consumers that others make: Kueue and the
-// Knative operator, built from their modules, and set up as docs/consumers.md says. Its
-// fleet, called "consumers", has two spokes with cluster-proxy and managed-serviceaccount:
-// cluster1 works for Kueue, cluster2 for Knative.
+// Package consumers holds the stories of other projects' consumers: Kueue and the Knative
+// operator, built from their modules and set up as docs/consumers.md says. Its fleet,
+// called "consumers", has two spokes with cluster-proxy and managed-serviceaccount:
+// cluster1 is for Kueue, cluster2 for Knative.
 //
-// Kueue's webhooks are called, but its aggregated API cannot be reached in a fleet, and is
+// Kueue's webhooks are called, but its aggregated API cannot be reached in a fleet and is
 // left out; so is Knative's webhook.
 //
 // Building them takes long, so "make test" leaves these stories out;

@@ -21,12 +21,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// reader does what a section of docs/consumers.md says. A block whose first line names a
-// file is saved as that; one that begins with "# on", is for a spoke; all others are for
-// the hub, as are the commands.
+// reader follows a section of docs/consumers.md. A block whose first line names a file is
+// saved under that name; one that starts with "# on" is for a spoke; all others are for the
+// hub, as are the commands.
 type reader struct {
 	dir string
-	// files are what is done with a file once it is saved.
+	// files says what to do with a saved file.
 	files map[string]func(t *testing.T, path string)
 }
 
@@ -130,8 +130,8 @@ func copied(t *testing.T, namespace, cluster, account string) string {
 	return token
 }
 
-// rotated makes the account's agent give out a new token, as it does when it finds the
-// Secret of the old one gone, and waits until that is copied.
+// rotated makes the account's agent issue a new token, as it does when the Secret of the
+// old one is gone, and waits until that is copied.
 func rotated(t *testing.T, namespace, cluster, account string) {
 	t.Helper()
 	before := copied(t, namespace, cluster, account)

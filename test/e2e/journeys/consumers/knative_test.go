@@ -32,7 +32,7 @@ const (
 	knativeVersion   = "v1.23.0" // of operator v0.50.0
 )
 
-// The Knative operator resolves a cluster through its profile, and makes there the object
+// The Knative operator resolves a cluster through its profile, and creates there the object
 // that will own what it installs.
 func TestKnativeOperator(t *testing.T) {
 	journeys.WithAccess(t)
@@ -98,7 +98,7 @@ spec: {rotation: {validity: 24h}}`, knativeAccount, journeys.Cluster2, knativeNa
 	t.Logf("ConfigMap %s/%s is on %s", anchor.Namespace, anchor.Name, journeys.Cluster2)
 
 	// The connection is used again, long after the first credential was fetched: the
-	// operator goes on to install Knative, and removes it while there still is a profile.
+	// operator continues to install Knative, and removes it while there still is a profile.
 	rotated(t, knativeNamespace, journeys.Cluster2, knativeAccount)
 	apitest.Must(t, hub.Delete(t.Context(), serving))
 	apitest.Within(t, journeys.Eventually, "the operator has cleaned up", func(ctx context.Context) error {
@@ -128,7 +128,7 @@ func installKnative(t *testing.T, values string) {
 	rolledOut(t, fleet.HubName, knativeNamespace, knativeNamespace)
 }
 
-// releasedChart fills in the chart of the sources what a release does: its version.
+// releasedChart sets in the sources' chart what a release sets: its version.
 func releasedChart(t *testing.T, sources string) string {
 	t.Helper()
 	from, to := filepath.Join(sources, "config", "charts", "knative-operator"), t.TempDir()
@@ -153,8 +153,8 @@ func releasedChart(t *testing.T, sources string) string {
 	return to
 }
 
-// asImage gives the operator's container what its image would say by itself: the program,
-// and where its data is.
+// asImage gives the operator's container what its image would contain: the program, and the
+// path of its data.
 func asImage(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}

@@ -42,9 +42,8 @@ managerConfig:
       frameworks: [batch/job]
 `
 
-// Whoever sets up MultiKueue as docs/consumers.md says, to the letter, has Jobs run on a
-// cluster. New tokens cost no connection, and a cluster that is withdrawn is not used until
-// it is back.
+// Setting up MultiKueue exactly as docs/consumers.md says makes Jobs run on a cluster. New
+// tokens cost no connection, and a withdrawn cluster is not used until it is back.
 func TestMultiKueue(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
@@ -91,8 +90,8 @@ func TestMultiKueue(t *testing.T) {
 	watches = watchesBegun(t)
 	read.command(t, "kubectl patch deployment "+kueueDeployment+" -n "+kueueNamespace+" --patch-file plugin-copied.yaml")
 	rolledOut(t, fleet.HubName, kueueNamespace, kueueDeployment)
-	// Active is still what the Kueue before has said, and a Workload that this one takes up
-	// before it is connected stays as it is.
+	// Active is still the report of the previous Kueue, and a Workload that this one takes
+	// up before it is connected stays as it is.
 	apitest.Within(t, journeys.Eventually, "the new Kueue is connected", func(context.Context) error {
 		if now := watchesBegun(t); now <= watches {
 			return fmt.Errorf("%d watches were begun, as before", now)
@@ -103,8 +102,8 @@ func TestMultiKueue(t *testing.T) {
 	activeIs(t, metav1.ConditionTrue, "Active")
 }
 
-// asksOften changes the guide's values so that Kueue asks the plugin for every request
-// after two seconds, in place of five minutes, to see that a new token is used.
+// asksOften changes the guide's values so that Kueue calls the plugin again two seconds
+// after each credential instead of five minutes, to see that a new token is used.
 func asksOften(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -159,7 +158,7 @@ func activeIs(t *testing.T, status metav1.ConditionStatus, reason string) string
 	return changed
 }
 
-// watchesBegun is how many watches of the cluster Kueue says that it has begun.
+// watchesBegun returns how many watches of the cluster Kueue reports to have started.
 func watchesBegun(t *testing.T) int {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(

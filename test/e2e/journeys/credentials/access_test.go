@@ -54,8 +54,7 @@ func offers(t *testing.T, namespace, cluster string, want ...string) *inventoryv
 	return profile
 }
 
-// whoAmI asks the cluster, by the way and with the token that a consumer would
-// use.
+// whoAmI asks the cluster, with the address and the token that a consumer would use.
 func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, token string) (string, error) {
 	config := &rest.Config{Host: provider.Cluster.Server, BearerToken: token}
 	config.CAData = provider.Cluster.CertificateAuthorityData
@@ -73,7 +72,7 @@ func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, toke
 	return review.Status.UserInfo.Username, nil
 }
 
-// leadsIn waits until the way leads to the cluster as the account.
+// leadsIn waits until the access provider leads to the cluster as the account.
 func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, name string) {
 	t.Helper()
 	apitest.Within(t, journeys.Eventually, provider.Name+" leads to "+cluster, func(ctx context.Context) error {
@@ -89,8 +88,8 @@ func leadsIn(t *testing.T, provider inventoryv1alpha1.AccessProvider, cluster, n
 	})
 }
 
-// A profile says how to connect: where, by which CA, and to the exec plugin the
-// cluster's name and nothing else.
+// A profile says how to connect: the server, its CA and, for the exec plugin, the cluster's
+// name and nothing else.
 func TestProfileSaysHowToConnect(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
@@ -109,8 +108,8 @@ func TestProfileSaysHowToConnect(t *testing.T) {
 	leadsIn(t, provider, journeys.Cluster1, "way-in")
 }
 
-// The way in goes with what it leads through, from every profile or from that of
-// one cluster, and comes back with it. Each costs one PATCH.
+// The access provider is removed with its prerequisites, from every profile or from that of
+// one cluster, and comes back with them. Each costs one PATCH.
 func TestWayInGoesWithItsGround(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
@@ -146,8 +145,8 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 4}, "clusterprofiles")
 	leadsIn(t, way, journeys.Cluster1, "ground")
 
-	// A finalizer keeps the cluster's Placement from giving it the addon again before
-	// anybody has seen it going.
+	// A finalizer prevents the cluster's Placement from giving it the addon again before
+	// anybody has seen it being removed.
 	untouched := journeys.HasProfile(t, ns, journeys.Cluster1)
 	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.Cluster2, Name: "cluster-proxy"}}
 	free := finalized(t, proxy)
@@ -173,8 +172,8 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	}
 }
 
-// finalized puts a finalizer on an object; the returned function takes it off, at
-// the end of the story at the latest.
+// finalized puts a finalizer on an object; the returned function removes it, at the end of
+// the story at the latest.
 func finalized(t *testing.T, object client.Object) (free func(context.Context)) {
 	t.Helper()
 	const finalizer = "story.example/holds"
@@ -204,8 +203,8 @@ func finalized(t *testing.T, object client.Object) (free func(context.Context)) 
 	return free
 }
 
-// An administrator who can reach a cluster without a proxy says so in a ConfigMap;
-// the way through the proxy stays the first.
+// An administrator who can reach a cluster without a proxy says so in a ConfigMap; the
+// provider through the proxy stays first.
 func TestAdministratorOffersTheDirectWay(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)

@@ -63,7 +63,7 @@ func newAccount(cluster, name string) *unstructured.Unstructured {
 	return object
 }
 
-// token waits for the account's token that its status tells of.
+// token waits for the account's token that its status reports.
 func token(t *testing.T, cluster, name string) string {
 	t.Helper()
 	var got string
@@ -86,14 +86,14 @@ func token(t *testing.T, cluster, name string) string {
 	return got
 }
 
-// rotated makes the account's agent give out a new token, as it does when it finds
-// the old one's Secret gone.
+// rotated makes the account's agent issue a new token, as it does when the old one's Secret
+// is gone.
 func rotated(t *testing.T, cluster, name string) string {
 	t.Helper()
 	before, err := secretOf(t.Context(), t, cluster, name)
 	apitest.Must(t, err)
-	// The time by which an account's status tells one token from the next has a
-	// resolution of a second.
+	// The time by which an account's status distinguishes tokens has a resolution of a
+	// second.
 	journeys.Stays(t, 1100*time.Millisecond, "the account", func(context.Context) error { return nil })
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), before))
 	var now string
@@ -152,7 +152,7 @@ func noCopyComes(t *testing.T, namespace, cluster, name string) {
 	})
 }
 
-// edited patches an account's labels and annotations; a nil value takes one away.
+// edited patches an account's labels and annotations; a nil value removes one.
 func edited(t *testing.T, object *unstructured.Unstructured, field, key string, value *string) {
 	t.Helper()
 	text := "null"

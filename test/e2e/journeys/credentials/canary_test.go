@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// A token that somebody puts where it should not be is found there.
+// A token in a place where it should not be is found there.
 func TestTokenInAnObjectIsFound(t *testing.T) {
 	journeys.Installed(t)
 	token, search := canary.Made(), canary.New()

@@ -67,7 +67,7 @@ func consumer(t *testing.T, accountName, plugin string, clusters ...string) stri
 	return ns
 }
 
-// equip makes what a program needs on the hub.
+// equip creates what a program needs on the hub.
 func equip(t *testing.T, ns, plugin string, args []string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "consumer"}
@@ -91,7 +91,7 @@ func equip(t *testing.T, ns, plugin string, args []string) {
 	journeys.Create(t, journeys.Hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
 }
 
-// reaches waits until the cluster's profile says the way in.
+// reaches waits until the cluster's profile has an access provider.
 func reaches(t *testing.T, ns, cluster string) {
 	t.Helper()
 	apitest.Within(t, journeys.Eventually, "a way in to "+cluster+" in "+ns, func(ctx context.Context) error {
@@ -150,7 +150,7 @@ func consumerPod(command ...string) corev1.PodSpec {
 	}
 }
 
-// lists runs the lister to its end and returns its exit code and what it said.
+// lists runs the lister to its end and returns its exit code and output.
 func lists(t *testing.T, ns string) (int32, string) {
 	t.Helper()
 	spec := consumerPod("/lister")
@@ -174,7 +174,7 @@ func lists(t *testing.T, ns string) (int32, string) {
 	return code, string(log)
 }
 
-// runs starts the reconciler and returns what asks it how it goes.
+// runs starts the reconciler and returns a function that reads its report.
 func runs(t *testing.T, ns string) func() status.Report {
 	t.Helper()
 	labels := map[string]string{"app": "reconciler"}
@@ -219,8 +219,8 @@ func fetch(ctx context.Context, url string, into any) error {
 	return errors.Join(json.NewDecoder(resp.Body).Decode(into), resp.Body.Close())
 }
 
-// wants makes or changes a ConfigMap on a cluster and waits until the reconciler
-// has brought it in order.
+// wants creates or changes a ConfigMap on a cluster and waits until the reconciler has
+// reconciled it.
 func wants(t *testing.T, cluster, name, value string) {
 	t.Helper()
 	c := journeys.ClientOf(t, cluster)
@@ -242,8 +242,8 @@ func wants(t *testing.T, cluster, name, value string) {
 	})
 }
 
-// A program that knows nothing but its namespace lists every cluster in it,
-// through the tunnel, with this addon's plugin and with upstream's.
+// A program that knows only its namespace lists every cluster in it, through the tunnel,
+// with this addon's plugin and with upstream's.
 func TestConsumerListsItsClusters(t *testing.T) {
 	for name, plugin := range map[string]string{"with cp-creds": ourPlugin, "with upstream's cp-creds": upstreamPlugin} {
 		t.Run(name, func(t *testing.T) {
@@ -267,9 +267,8 @@ func TestConsumerListsItsClusters(t *testing.T) {
 	}
 }
 
-// A controller on multicluster-runtime works on both clusters, and neither new
-// tokens nor what is written to profiles costs it a request or a restart of its
-// caches.
+// A controller on multicluster-runtime works on both clusters, and neither new tokens nor
+// writes to profiles cost it a request or a restart of its caches.
 func TestConsumerSurvivesRotation(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -301,8 +300,8 @@ func TestConsumerSurvivesRotation(t *testing.T) {
 	}
 }
 
-// What is withdrawn ends the next login at once, and the consumer that runs
-// within the time it was told; the plugin says why.
+// A withdrawal ends the next login at once, and a running consumer within the time it was
+// told; the plugin says why.
 func TestConsumerLosesWithdrawnToken(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -339,8 +338,8 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 	wants(t, journeys.Cluster1, "leaver", "two")
 }
 
-// Deleting the account ends every token of it on the cluster, those that
-// somebody kept included.
+// Deleting the account ends all its tokens on the cluster, including those that somebody
+// kept.
 func TestDeletedAccountEndsItsTokens(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

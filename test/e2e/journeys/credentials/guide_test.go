@@ -11,8 +11,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// Whoever does what docs/consumers.md says, step by step and to the letter, ends
-// with a program that works on the cluster.
+// Following docs/consumers.md step by step and to the letter ends with a program that works
+// on the cluster.
 func TestConsumersGuideWorksAsWritten(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)

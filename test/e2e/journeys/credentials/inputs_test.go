@@ -15,9 +15,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// Consumers that forget a cluster when its profile lacks an access provider for a moment, or
-// connect anew with every version of it, see a profile through which they stay connected:
-// tokens rotate, cluster-proxy's Secret is made anew, and the manager restarts.
+// Consumers that forget a cluster when its profile lacks an access provider for a moment,
+// or reconnect with every version of it, see a profile through which they stay connected:
+// tokens rotate, cluster-proxy's Secret is recreated, and the manager restarts.
 func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)

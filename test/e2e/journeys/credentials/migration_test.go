@@ -24,7 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// What OCM's published guide, and docs/migration.md, call things.
+// Names in OCM's published guide and docs/migration.md.
 const (
 	app        = "my-app"
 	appSet     = "my-app-clusters"
@@ -44,7 +44,7 @@ type migration struct {
 }
 
 // TestMigrationAndBack goes from upstream's three gates to this addon as docs/migration.md
-// says, and back. Every profile and every copied token stays the object that it is, and the
+// says, and back. Every profile and every copied token stays the same object, and the
 // program that uses them loses no request.
 func TestMigrationAndBack(t *testing.T) {
 	journeys.WithAccess(t)
@@ -101,8 +101,8 @@ func TestMigrationAndBack(t *testing.T) {
 	m.print()
 }
 
-// follow does what OCM's guide says: gates, a set, a binding, accounts with rights, and a
-// program with upstream's plugin.
+// follow follows OCM's guide: gates, a set, a binding, accounts with rights, and a program
+// with upstream's plugin.
 func (m *migration) follow() {
 	t := m.T
 	journeys.Hub(t) // starts the fleet
@@ -138,8 +138,8 @@ func (m *migration) follow() {
 	m.first = m.report()
 }
 
-// step ends a step of the story: everything is as it must be and stays so, the program works,
-// and nothing was lost.
+// step ends a step of the story: everything is as it must be and stays so, the program
+// works, and nothing was lost.
 func (m *migration) step(what string, agentless bool, check func(cluster string) error) {
 	m.Helper()
 	apitest.Within(m.T, journeys.Eventually, what, func(context.Context) error {
@@ -179,7 +179,7 @@ func (m *migration) step(what string, agentless bool, check func(cluster string)
 	m.table = append(m.table, row)
 }
 
-// print prints the table of what every step left.
+// print prints the table of each step's results.
 func (m *migration) print() {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -195,7 +195,7 @@ func (m *migration) print() {
 	_, _ = fmt.Fprint(os.Stderr, text.String())
 }
 
-// works has the program bring a ConfigMap in order on every cluster.
+// works makes the program reconcile a ConfigMap on every cluster.
 func (m *migration) works() {
 	m.Helper()
 	m.edits++
@@ -250,7 +250,7 @@ func (m *migration) secret(cluster string, byUpstream bool) error {
 	return owned(m.T, byUpstream, app, cluster, appAccount, m.before["token "+cluster])(m.Context())
 }
 
-// types does what a section of docs/migration.md says.
+// types follows a section of docs/migration.md.
 func (m *migration) types(section string) {
 	m.Helper()
 	steps, err := guide.Read(journeys.Fleet, "migration.md", section)

@@ -24,12 +24,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// previous is the commit that is upgraded from.
+// previous is the commit to upgrade from.
 const previous = "b0f65aa911b62cba16660ef19d86946a5b54d6c8"
 
 // The previous chart, manager and agent are installed, with profiles, a copied token and
-// agents. The upgrade loses none of them, nor does the way back; a manager of either kind
-// works with agents of both.
+// agents. Neither the upgrade nor the rollback loses any of them; a manager of either
+// version works with agents of both.
 func TestUpgradeAndRollback(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.InstalledAt(t, previous)
@@ -51,7 +51,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	old, oldProgram := managersImage(t), managersProgram(t)
 	agentRuns(t, journeys.Cluster1, old)
 
-	// The agent of the second cluster stays what it is for now.
+	// The agent of the second cluster stays as it is for now.
 	workAgent := journeys.Cluster2 + "/work-agent"
 	journeys.Stopped(t, workAgent)
 	createsMissingCRDs(t)
@@ -170,8 +170,8 @@ func inPlace(t *testing.T, ns string) map[string]types.UID {
 	return uids
 }
 
-// nothingWasLost checks that all that was in place is what it was, and that the copy is of
-// the token as it is now.
+// nothingWasLost checks that everything in inPlace is the same, and that the copy holds the
+// present token.
 func nothingWasLost(t *testing.T, ns string, before map[string]types.UID) {
 	t.Helper()
 	if diff := cmp.Diff(before, inPlace(t, ns)); diff != "" {

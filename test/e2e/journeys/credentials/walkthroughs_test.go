@@ -23,9 +23,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// The published guide to a cluster inventory, with this addon in place of the gates and
-// under the guide's own names: a set, cluster-proxy and accounts, profiles in a namespace,
-// the way in, and properties.
+// The published guide to a cluster inventory, with this addon instead of the gates and with
+// the guide's own names: a set, cluster-proxy and accounts, profiles in a namespace,
+// access, and properties.
 func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
@@ -36,7 +36,7 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	for _, cluster := range clusters {
 		journeys.InSet(t, cluster, set)
 	}
-	// OCM's own gate, which other stories switch on, publishes in that namespace, too, and
+	// OCM's own gate, which other stories turn on, publishes in that namespace, too, and
 	// leaves its profiles there.
 	for _, cluster := range clusters {
 		left := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: cluster}}
@@ -89,9 +89,9 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	}
 }
 
-// OCM's guide to access providers, with this addon in place of the gates: a set of all
+// OCM's guide to access providers, with this addon instead of the gates: a set of all
 // clusters, accounts that name no target, for which the chart has a value, and upstream's
-// plugin. MultiKueue, with which that guide goes on, is a story of journeys/consumers.
+// plugin. MultiKueue, with which that guide continues, is a story of journeys/consumers.
 func TestGuideToAccessProvidersEndsWell(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t, "--set", "credentials.requireTarget=false")

@@ -1,2 +1,2 @@
-// Package hosted holds the story of a cluster whose agent another one hosts.
+// Package hosted holds the story of a cluster whose agent another cluster hosts.
 package hosted

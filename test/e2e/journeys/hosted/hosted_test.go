@@ -34,9 +34,9 @@ const (
 
 var secret = types.NamespacedName{Namespace: namespace, Name: "cluster-inventory-managed-kubeconfig"}
 
-// The agent of a cluster without workloads runs on another one. It says what it lacks until
-// the administrator has given it a kubeconfig that works, and then publishes. Disabling the
-// addon cleans both clusters up. The hosting cluster's own agent notices nothing.
+// The agent of a cluster without workloads runs on another one. It reports what it lacks
+// until the administrator has given it a working kubeconfig, and then publishes. Disabling
+// the addon cleans up both clusters. The hosting cluster's own agent is not affected.
 func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, hosting)
@@ -71,7 +71,7 @@ func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 	}
 	nothingRuns(t, managed)
 
-	// Another kubeconfig takes the place of the first.
+	// Another kubeconfig replaces the first.
 	provides(t, kubeconfig(t, token(t, agent)))
 	journeys.Sets(t, managed, "where.example", "still there")
 	journeys.Shows(t, ns, managed, "where.example", "still there")
@@ -148,8 +148,8 @@ func nothingRuns(t *testing.T, cluster string) {
 	}
 }
 
-// clean is an error while anything of the hosted agent is on a cluster but the namespace
-// and, on the hosting one, what the administrator has put there.
+// clean is an error while anything of the hosted agent is on a cluster, except the
+// namespace and, on the hosting one, what the administrator has put there.
 func clean(ctx context.Context, t *testing.T, cluster string) error {
 	t.Helper()
 	c := journeys.ClientOf(t, cluster)

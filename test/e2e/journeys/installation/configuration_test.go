@@ -21,9 +21,9 @@ import (
 
 const configurationApplied = "ConfigurationApplied"
 
-// One cluster has a configuration of its own: its agent runs as that says, and the other
-// cluster's as before. A mistake in the configuration changes nothing and is named; once
-// it is fixed, the agent follows.
+// One cluster has a configuration of its own: its agent follows that, and the other
+// cluster's does not change. A mistake in the configuration changes nothing and is
+// reported; once it is fixed, the agent follows.
 func TestAClusterHasItsOwnConfiguration(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -64,7 +64,7 @@ func TestAClusterHasItsOwnConfiguration(t *testing.T) {
 	runsWith(t, journeys.Cluster1, "-v=1", map[string]string{corev1.LabelOSStable: "linux"}, nil)
 	journeys.Says(t, journeys.Cluster1, configurationApplied, metav1.ConditionTrue, "Applied")
 
-	// Without it, the agent is as before, and there is nothing to say.
+	// Without it, the agent is as before, and there is nothing to report.
 	names(t, journeys.Cluster1, nil)
 	apitest.Within(t, journeys.Eventually, "the agent is as before", func(context.Context) error {
 		return isSame(plain, agentDeployment(t, journeys.Cluster1))
@@ -136,8 +136,8 @@ func runsWith(
 	})
 }
 
-// names makes a cluster's addon name a configuration, or none. It names none any more
-// when the story ends.
+// names makes a cluster's addon name a configuration, or none. When the story ends, it
+// names none.
 func names(t *testing.T, cluster string, config *addonv1beta1.AddOnDeploymentConfig) {
 	t.Helper()
 	configs := []addonv1beta1.AddOnConfig{}

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// followedIn is how soon docs/operations.md promises that a leader that was killed is
-	// followed.
+	// followedIn is how soon docs/operations.md promises that a killed leader is replaced.
 	followedIn = 20 * time.Second
 
-	// editEvery is the pace of the edits, and edited are how many properties take turns.
+	// editEvery is the interval of the edits, and edited the number of properties that take
+	// turns.
 	editEvery = 500 * time.Millisecond
 	edited    = 10
 )
 
-// Of two managers the one that leads is killed while properties are edited. The other one
-// takes over in time; every edit arrives, none is undone, and nothing is written twice. A
-// leader that is told to end hands over at once.
+// Of two managers the leader is killed while properties are edited. The other one takes
+// over in time; every edit arrives, none is undone, and nothing is written twice. A leader
+// that is stopped hands over at once.
 func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	journeys.Installed(t, "--set", "replicas=2")
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -88,13 +88,13 @@ func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	e.arrived(ns)
 }
 
-// podOf is the Pod of a manager that leads.
+// podOf returns the Pod of a leading manager.
 func podOf(holder string) string {
 	pod, _, _ := strings.Cut(holder, "_")
 	return pod
 }
 
-// managersRun waits until so many managers are ready.
+// managersRun waits until that many managers are ready.
 func managersRun(t *testing.T, n int) {
 	t.Helper()
 	apitest.Within(t, journeys.Eventually, fmt.Sprintf("%d managers are ready", n), func(ctx context.Context) error {
@@ -118,7 +118,7 @@ func managersRun(t *testing.T, n int) {
 	})
 }
 
-// handsOver deletes the Pod of the leader, and waits until that has given up the lease,
+// handsOver deletes the Pod of the leader, and waits until it has released the lease,
 // rather than let it expire, and another manager holds it.
 func handsOver(t *testing.T) {
 	t.Helper()
@@ -189,7 +189,7 @@ func (e *editor) arrived(ns string) {
 	}
 }
 
-// valuesOf are the numbers of the edits that a profile shows, by property.
+// valuesOf returns the numbers of the edits that a profile shows, by property.
 func valuesOf(profile *inventoryv1alpha1.ClusterProfile) []int {
 	var values []int
 	for i := range edited {
@@ -204,13 +204,13 @@ func valuesOf(profile *inventoryv1alpha1.ClusterProfile) []int {
 	return values
 }
 
-// recording are the versions that the profiles of a namespace have had.
+// recording holds the versions that the profiles of a namespace have had.
 type recording struct {
 	namespace string
 
 	mu       sync.Mutex
 	versions map[string][]*inventoryv1alpha1.ClusterProfile // by cluster
-	other    []string                                       // what else has happened to them
+	other    []string                                       // other events
 }
 
 // record watches the profiles of a namespace until the story ends.
@@ -247,9 +247,9 @@ func (r *recording) add(event watch.Event) {
 	r.versions[profile.Name] = append(r.versions[profile.Name], profile)
 }
 
-// check waits until the recording has the profiles as they are, checks that only the one of
-// the cluster changed, that each change did change something and that none took back an
-// edit, and returns how many there were.
+// check waits until the recording has the present profiles, checks that only the cluster's
+// changed, that each change changed something and that none undid an edit, and returns how
+// many there were.
 func (r *recording) check(t *testing.T, cluster string) int {
 	t.Helper()
 	apitest.Within(t, journeys.Soon, "the recording is complete", func(ctx context.Context) error {

@@ -54,8 +54,8 @@ func TestAgentsAreUpgradedOneAfterTheOther(t *testing.T) {
 	journeys.Available(t, journeys.Cluster2)
 }
 
-// A revision whose image does not exist stops at the first cluster, which says so. What
-// others edit meanwhile does not reach the second one, and a rollback brings the agent back.
+// A revision whose image does not exist stops at the first cluster, which says so. Edits by
+// others meanwhile do not reach the second one, and a rollback restores the agent.
 func TestAnImageThatDoesNotExistStopsAtTheFirstCluster(t *testing.T) {
 	strategy := append(oneByOne(t, "installStrategy.rollout.progressDeadline=20s"),
 		"--set-string", `agent.config.nodeSelector.kubernetes\.io/os=linux`)
@@ -84,7 +84,8 @@ func TestAnImageThatDoesNotExistStopsAtTheFirstCluster(t *testing.T) {
 	journeys.Says(t, journeys.Cluster1, "Progressing", metav1.ConditionTrue, "Progressing")
 	journeys.Stays(t, journeys.Quiet, "the agent after the failure", secondIsStill)
 
-	// Edits of what the clusters share wait like everything else, and revisions cannot be edited.
+	// Edits of shared configurations wait like everything else, and revisions cannot be
+	// edited.
 	shared := &addonv1beta1.AddOnDeploymentConfig{}
 	key := types.NamespacedName{Namespace: journeys.ManagerNS, Name: journeys.AddonName + "-agent"}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), key, shared))
@@ -141,7 +142,7 @@ func oneByOne(t *testing.T, more ...string) []string {
 	return args
 }
 
-// completed waits until OCM counts the cluster as done with what it is to have, which is
+// completed waits until OCM counts the cluster as done with what it should have, which is
 // what the definition names.
 func completed(t *testing.T, cluster string) {
 	t.Helper()
@@ -175,7 +176,7 @@ func completed(t *testing.T, cluster string) {
 	})
 }
 
-// saysTimeout is an error until the rollout says that one cluster has timed out.
+// saysTimeout is an error until the rollout reports that one cluster has timed out.
 func saysTimeout(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	definition := &addonv1beta1.ClusterManagementAddOn{}

@@ -19,7 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// A consumer team binds a set and finds the clusters in it, described.
+// A consumer team binds a set and finds the clusters in it, with their descriptions.
 func TestClusterJoins(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -93,8 +93,8 @@ func TestTwoClustersSwapSets(t *testing.T) {
 	journeys.HasNoProfile(t, rightNS, journeys.Cluster2)
 }
 
-// A binding that goes takes its namespace's profiles with it; one that is told
-// not to publish never makes any.
+// Deleting a binding deletes its namespace's profiles; a binding labelled not to publish
+// never creates any.
 func TestBindingDecides(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -113,7 +113,7 @@ func TestBindingDecides(t *testing.T) {
 	journeys.HasNoProfile(t, bound, journeys.Cluster1)
 }
 
-// A set with an invalid selector deletes nothing, and other sets go on.
+// A set with an invalid selector deletes nothing, and does not affect other sets.
 func TestInvalidSetIsUnknownNotEmpty(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -137,8 +137,8 @@ func TestInvalidSetIsUnknownNotEmpty(t *testing.T) {
 	journeys.HasProfile(t, other, journeys.Cluster1)
 }
 
-// A profile of that name that another cluster manager made is left alone, and
-// the cluster says so.
+// A profile of that name that another cluster manager created is left alone, and the
+// cluster's condition says so.
 func TestForeignProfileIsLeftAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -155,7 +155,7 @@ func TestForeignProfileIsLeftAlone(t *testing.T) {
 	journeys.Stays(t, journeys.Quiet, "the other manager's profile", journeys.SameProfile(t, foreign))
 }
 
-// A profile from before, made by OCM itself, is taken over in place.
+// An earlier profile, created by OCM itself, is adopted in place.
 func TestProfileIsAdoptedInPlace(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -175,7 +175,7 @@ func TestProfileIsAdoptedInPlace(t *testing.T) {
 	}
 }
 
-// A namespace whose quota is used up says so, and its profile comes by itself
+// A namespace whose quota is exhausted is reported, and its profile is created by itself
 // once there is room.
 func TestQuotaIsSaidAndWaitedFor(t *testing.T) {
 	journeys.Installed(t)

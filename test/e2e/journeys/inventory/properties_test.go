@@ -16,8 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// A spoke's owner sets, edits and deletes a property, and the hub follows. The
-// time of a property is when its present value was first seen.
+// A spoke's owner sets, edits and deletes a property, and the hub follows. The time of a
+// property is when its present value was first seen.
 func TestPropertyIsEditedAndDeleted(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -53,7 +53,7 @@ func TestPropertyIsEditedAndDeleted(t *testing.T) {
 	journeys.Shows(t, ns, journeys.Cluster1, "zone.example", "a")
 }
 
-// A property that must stay on its spoke does, also when that is said later.
+// A property that must stay on its spoke does, even if it is labelled later.
 func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -82,7 +82,8 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 	})
 }
 
-// A value no hub would take is left out by itself and named; the others go on.
+// A value that no hub would accept is left out by itself and reported; the others are
+// published.
 func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -100,7 +101,7 @@ func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionFalse, "AsExpected")
 }
 
-// A claim with no value, which somebody made by hand, costs nobody else anything.
+// A claim without a value, which somebody created by hand, affects nothing else.
 func TestClaimWithoutValueIsLeftOutAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

@@ -73,9 +73,9 @@ func lease(t *testing.T, cluster string, seconds int) {
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// renewed makes a cluster's lease fresh, so that one which must be renewed more often
-// from now on has not run out already: with it, every addon of the cluster would count
-// as lost for a while.
+// renewed renews a cluster's lease, so that a cluster whose lease now expires sooner has
+// not missed it already: otherwise every addon of the cluster would count as lost for a
+// while.
 func renewed(t *testing.T, cluster string) {
 	t.Helper()
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "managed-cluster-lease"}}
@@ -89,8 +89,8 @@ func detach(t *testing.T, cluster string) {
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 }
 
-// letGoEvent is an error until an event about the cluster tells that it was let go
-// and what stays on it.
+// letGoEvent is an error until an event about the cluster says that it was released and
+// what stays on it.
 func letGoEvent(ctx context.Context, c client.Client, cluster string) error {
 	events := &eventsv1.EventList{}
 	if err := c.List(ctx, events); err != nil {

@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// The profile of a settled cluster is born with one POST and one status PATCH; a
-// changed claim costs one PATCH per profile, whichever namespace it is in.
+// The profile of a settled cluster is created with one POST and one status PATCH; a changed
+// claim costs one PATCH per profile, whichever namespace it is in.
 func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -70,8 +70,8 @@ func TestManagerRestartWritesNothing(t *testing.T) {
 	journeys.Shows(t, ns, journeys.Cluster1, "restart.example", "2")
 }
 
-// A new agent finds everything as it should be and writes nothing. Its Pod goes
-// and comes, so OCM's work agent and the manager report its health: that is all.
+// A new agent finds everything as it should be and writes nothing. Its Pod is replaced, so
+// OCM's work agent and the manager report its health: that is all.
 func TestAgentRestartWritesNothing(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -84,7 +84,7 @@ func TestAgentRestartWritesNothing(t *testing.T) {
 	journeys.Replaced(t, journeys.Cluster1, journeys.AgentPod(t.Context(), t, journeys.Cluster1))
 	journeys.Stays(t, journeys.RestartObservation, "no write by the new agent", func(context.Context) error {
 		diff := journeys.Since(before, journeys.Counts(t, journeys.AddonResources...))
-		// The health of the Pod, told by others; what the agent tells is below.
+		// The health of the Pod, reported by others; the agent's own report is below.
 		delete(diff, "hub: PATCH manifestworks/status")
 		delete(diff, "hub: PATCH managedclusteraddons/status")
 		if len(diff) > 0 {
@@ -113,8 +113,8 @@ func lastReport(t *testing.T, cluster string) string {
 	return ""
 }
 
-// What a ManagedCluster says beside what is published costs nothing: renewed
-// leases, heartbeats, labels and annotations nobody asked for.
+// Changes of a ManagedCluster that are not published cost nothing: renewed leases,
+// heartbeats, other labels and annotations.
 func TestUnrelatedChangesWriteNothing(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

@@ -21,8 +21,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// secretOf is the Secret with which a cluster's agent comes to the hub. A token in it is
-// searched for when the story ends.
+// secretOf returns the Secret that a cluster's agent uses for the hub. When the story ends,
+// a token in it is searched for.
 func secretOf(ctx context.Context, t *testing.T, cluster string) (*corev1.Secret, error) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.AgentNS, Name: "cluster-inventory-hub-kubeconfig"}}
@@ -33,7 +33,7 @@ func secretOf(ctx context.Context, t *testing.T, cluster string) (*corev1.Secret
 	return secret, err
 }
 
-// as returns a client of the hub that is whoever the kubeconfig in a Secret says.
+// as returns a client of the hub with the identity in a Secret's kubeconfig.
 func as(t *testing.T, secret *corev1.Secret) client.Client {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,15 +66,15 @@ func agentOf(t *testing.T, cluster string) client.Client {
 	return as(t, secret)
 }
 
-// who the hub says a client is.
+// who returns the client's user name according to the hub.
 func who(ctx context.Context, c client.Client) (authenticationv1.UserInfo, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	err := c.Create(ctx, review)
 	return review.Status.UserInfo, err
 }
 
-// reports is what shows that a cluster's agent still writes its condition to the hub: it
-// tells of a property that cannot be published, and that it is gone.
+// reports proves that a cluster's agent still writes its condition to the hub: it reports a
+// property that cannot be published, and that it is gone.
 func reports(t *testing.T, clusters ...string) {
 	t.Helper()
 	const tooLong = "too-long.example"
@@ -92,14 +92,14 @@ func reports(t *testing.T, clusters ...string) {
 	}
 }
 
-// running says which Pod is the agent, and how often it was restarted.
+// running identifies the agent's Pod, and how often it was restarted.
 func running(t *testing.T, cluster string) string {
 	t.Helper()
 	pod := journeys.AgentPod(t.Context(), t, cluster)
 	return fmt.Sprintf("%s, restarted %d times", pod.UID, pod.Status.ContainerStatuses[0].RestartCount)
 }
 
-// renewed waits until a Secret's credentials are others, and returns it.
+// renewed waits until a Secret's credentials have changed, and returns it.
 func renewed(t *testing.T, cluster string, before *corev1.Secret) *corev1.Secret {
 	t.Helper()
 	var now *corev1.Secret

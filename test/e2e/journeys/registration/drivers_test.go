@@ -31,14 +31,14 @@ const (
 	agentRole    = "open-cluster-management:cluster-inventory:agent-on-hub"
 )
 
-// users are whom the agents' rights are granted to.
+// users are the users to which the agents' rights are granted.
 var users = map[string]string{
 	byCertificate: "system:open-cluster-management:cluster:" + byCertificate + ":addon:cluster-inventory:agent:cluster-inventory",
 	byToken:       "system:serviceaccount:" + byToken + ":" + agentAccount,
 }
 
 // One klusterlet gives its agent a certificate, the other a token. Both agents publish and
-// report, and neither may do anything on the hub but that.
+// report, and neither may do anything else on the hub.
 func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
@@ -106,8 +106,8 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 }
 
 // A spoke that writes another driver or subject into the status of its addon gains nothing:
-// the rights move to another user of the spoke itself, at most. Its klusterlet would correct
-// the lie, so it does not run until the manager has acted on it.
+// the rights move to another user of the spoke itself, at most. Its klusterlet would
+// correct the status, so it does not run until the manager has acted on it.
 func TestASpokeLiesAboutItsRegistration(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
@@ -118,8 +118,8 @@ func TestASpokeLiesAboutItsRegistration(t *testing.T) {
 		if cluster == byToken {
 			lies = []string{"csr", "token"}
 		}
-		// First another driver, then its own with the subject of somebody else: either moves
-		// the rights.
+		// First another driver, then its own with somebody else's subject: either moves the
+		// rights.
 		for _, driver := range lies {
 			lie := fmt.Appendf(nil, `{"status":{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,
 				"subject":{"user":%q,"groups":["system:masters","system:serviceaccounts"]}}}]}}`, driver, users[other])
@@ -168,8 +168,8 @@ func grantedTo(ctx context.Context, t *testing.T, cluster, user string) error {
 }
 
 // When the addon is disabled, Open Cluster Management deletes the agent's ServiceAccount at
-// once: the token ends while the addon is still there, because the spoke is slow. The agent
-// stops and the spoke is cleaned up without it.
+// once: the token becomes invalid while the addon still exists, because the spoke is slow.
+// The agent stops and the spoke is cleaned up without it.
 func TestDisablingEndsTheTokenFirst(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byToken)

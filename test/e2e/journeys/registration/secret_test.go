@@ -18,8 +18,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// Somebody deletes the Secret with the agent's kubeconfig for the hub: the klusterlet makes
-// it anew, and the agent goes on with that, without a restart.
+// Somebody deletes the Secret with the agent's kubeconfig for the hub: the klusterlet
+// recreates it, and the agent continues with that, without a restart.
 func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
@@ -36,10 +36,10 @@ func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
 	}
 }
 
-// Somebody spoils the Secret. A klusterlet that registers by certificate repairs it by
-// itself. One that registers by token does not: the agent says what is wrong and where, and
-// goes on publishing, also when it is restarted; it is not ready then. When somebody deletes
-// the Secret, all is well again. The other cluster notices nothing.
+// Somebody corrupts the Secret. A klusterlet that registers by certificate repairs it by
+// itself. One that registers by token does not: the agent reports what is wrong and where,
+// and continues to publish, even after a restart, when it is not ready. When somebody
+// deletes the Secret, the agent recovers. The other cluster is not affected.
 func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)
@@ -88,7 +88,7 @@ func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
 	}
 }
 
-// otherCA is a patch by which a Secret's kubeconfig has a CA that is none.
+// otherCA is a patch that gives a Secret's kubeconfig an invalid CA.
 func otherCA(t *testing.T, secret *corev1.Secret) string {
 	t.Helper()
 	kubeconfig, err := clientcmd.Load(secret.Data["kubeconfig"])
@@ -111,8 +111,8 @@ func garble(t *testing.T, cluster, patch string) error {
 	return journeys.ClientOf(t, cluster).Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// stands returns the conditions of a cluster's addon that its agent is behind, with the
-// times of their last changes.
+// stands returns the conditions that a cluster's agent affects, with the times of their
+// last changes.
 func stands(t *testing.T, cluster string) []metav1.Condition {
 	t.Helper()
 	addon := journeys.AddonOf(cluster)

@@ -16,8 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// The manager reads addons as the hub stores them, and converts them itself. It sees what
-// the hub's webhook makes of them, or it would write back something else.
+// The manager reads addons as the hub stores them, and converts them itself. The result
+// must equal the hub's webhook's, or the manager would write back something else.
 func TestTheManagerConvertsAddonsAsTheHubDoes(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, byCertificate, byToken)

@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// lifetime is the shortest for which the hub gives certificates and tokens.
+	// lifetime is the shortest validity of the hub's certificates and tokens.
 	lifetime = 10 * time.Minute
 
 	// leeway is more than the time that API servers accept an expired credential.
 	leeway = 2 * time.Minute
 
-	// pace is the time from one property to the next.
+	// pace is the time between two properties.
 	pace = 10 * time.Second
 )
 
-// The agents' certificate and token are renewed and end, while properties go on changing:
-// none is missed, each change is reported, and no agent is restarted.
+// The agents' certificate and token are renewed and expire, while properties keep changing:
+// no change is missed, each is reported, and no agent is restarted.
 func TestPropertiesCrossTheEndOfCredentials(t *testing.T) {
 	journeys.Installed(t)
 	clusters := []string{byCertificate, byToken}
@@ -69,7 +69,7 @@ func TestPropertiesCrossTheEndOfCredentials(t *testing.T) {
 		if until.After(time.Now().Add(lifetime)) {
 			t.Fatalf("they live longer than %s", lifetime)
 		}
-		// OCM renews what has lived for four fifths of its life.
+		// OCM renews credentials after four fifths of their validity.
 		renewable = latest(renewable, until.Add(-until.Sub(from)/5).Add(time.Second))
 		over = latest(over, until.Add(leeway))
 	}
@@ -125,7 +125,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// validity is from when until when the credentials in a Secret are valid.
+// validity returns from when until when the credentials in a Secret are valid.
 func validity(t *testing.T, secret *corev1.Secret) (from, until time.Time) {
 	t.Helper()
 	if block, _ := pem.Decode(secret.Data["tls.crt"]); block != nil {

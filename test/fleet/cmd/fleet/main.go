@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	node.Init() // a pod's process begins as this program
+	node.Init() // a pod's process starts as this program
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
@@ -140,7 +140,7 @@ func downCommand(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := fleet.Down(cmd.Context(), o.name, cmd.OutOrStdout())
 			if errors.Is(err, fleet.ErrNoFleet) {
-				cmd.Println(err) // what was asked for is so already
+				cmd.Println(err) // nothing was left to do
 				return nil
 			}
 			return err

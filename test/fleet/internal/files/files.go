@@ -33,7 +33,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return os.Rename(tmp, path)
 }
 
-// Exists tells whether there is a file or directory at path.
+// Exists reports whether there is a file or directory at path.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

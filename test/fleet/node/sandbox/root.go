@@ -33,7 +33,7 @@ func build(spec Spec) error {
 }
 
 // placeImage shows the image's content at the root, bound read-only. A directory that something
-// else is mounted into is made anew, so that the mount point can be made inside it.
+// else is mounted into is recreated, so that the mount point can be made inside it.
 func placeImage(spec Spec) error {
 	parents := map[string]bool{"/proc": true, "/dev": true, "/tmp": true}
 	for _, m := range spec.Mounts {

@@ -1,5 +1,5 @@
-// Package meter reads what a benchmark costs: CPU time and memory of processes from
-// /proc, requests and bytes from the API server's own metrics.
+// Package meter measures a benchmark's costs: CPU time and memory of processes from /proc,
+// requests and bytes from the API server's own metrics.
 package meter
 
 import (
@@ -15,7 +15,7 @@ import (
 const (
 	// sampling is how often memory is read, to find its peak.
 	sampling = 200 * time.Millisecond
-	// quiet is how long nobody may be busy to count as settled.
+	// quiet is how long all processes must be idle to count as settled.
 	quiet = 1500 * time.Millisecond
 	// busy is the share of one core that settled processes do not exceed.
 	busy = 0.04
@@ -25,21 +25,21 @@ const (
 type Meter struct {
 	// Hub reads the API server's metrics.
 	Hub rest.Interface
-	// Processes are the IDs of the processes to be read, by name. One that does not run
-	// is left out.
+	// Processes are the IDs of the processes to measure, by name. Processes that do not run
+	// are left out.
 	Processes func(ctx context.Context) (map[string]int, error)
 }
 
-// Cost is what was used during a measurement.
+// Cost is the resource usage of a measurement.
 type Cost struct {
 	Counters
 	// CPU in seconds, by process.
 	CPU map[string]float64
-	// Peak and Settled are the memory in bytes: its maximum, and what was left in the end.
+	// Peak and Settled are the memory in bytes: its maximum, and its size in the end.
 	Peak, Settled map[string]int64
 }
 
-// Measurement is one that has begun.
+// Measurement is a measurement in progress.
 type Measurement struct {
 	meter  *Meter
 	before Counters
@@ -67,8 +67,8 @@ func (m *Meter) Begin(ctx context.Context) (*Measurement, error) {
 	return started, nil
 }
 
-// sample notes the greatest memory. It asks for the processes each time, because one may
-// be replaced.
+// sample records the peak memory. It asks for the processes each time, because one may be
+// replaced.
 func (s *Measurement) sample(ctx context.Context) {
 	ticker := time.NewTicker(sampling)
 	defer ticker.Stop()
@@ -92,7 +92,7 @@ func (s *Measurement) note(usages map[string]Usage) {
 	}
 }
 
-// End returns what was used since the beginning.
+// End returns the resource usage since the beginning.
 func (s *Measurement) End(ctx context.Context) (Cost, error) {
 	s.cancel()
 	s.ended.Wait()
@@ -132,8 +132,8 @@ func (m *Meter) usages(ctx context.Context) (map[string]Usage, error) {
 	return usages, nil
 }
 
-// Settle waits until the named processes use next to no CPU, and returns the moment at
-// which that began.
+// Settle waits until the named processes use next to no CPU, and returns the time at which
+// that began.
 func (m *Meter) Settle(ctx context.Context, names ...string) (time.Time, error) {
 	const every = 250 * time.Millisecond
 	ticker := time.NewTicker(every)
@@ -161,7 +161,7 @@ func (m *Meter) Settle(ctx context.Context, names ...string) (time.Time, error) 
 	}
 }
 
-// window remembers CPU times of the last while.
+// window holds recent CPU times.
 type window struct {
 	length time.Duration
 	share  float64
@@ -178,8 +178,8 @@ func newWindow(length time.Duration, share float64) *window {
 	return &window{length: length, share: share}
 }
 
-// add notes a reading, and tells whether little was used for the length of the window,
-// and since when.
+// add records a reading, and reports whether little CPU was used for the length of the
+// window, and since when.
 func (w *window) add(at time.Time, whose string, used time.Duration) (since time.Time, settled bool) {
 	if whose != w.whose { // a process was replaced
 		w.whose, w.points = whose, nil

@@ -9,7 +9,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// Usage is what one process has used since it began.
+// Usage is the resource usage of one process since its start.
 type Usage struct {
 	// PID and Start identify the process: numbers are reused.
 	PID   int
@@ -25,7 +25,7 @@ type Usage struct {
 // architecture that Go runs on.
 const ticksPerSecond = 100
 
-// Process reads what a process has used.
+// Process reads the usage of a process.
 func Process(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -59,8 +59,8 @@ func parseStat(stat string) (Usage, error) {
 	return Usage{Start: began, CPU: ticks * time.Second / ticksPerSecond}, nil
 }
 
-// since is the CPU time between two readings of a process. One that was replaced counts
-// from its beginning.
+// since returns the CPU time between two readings of a process. A replaced process counts
+// from its start.
 func (u Usage) since(before Usage) time.Duration {
 	if u.PID != before.PID || u.Start != before.Start {
 		return u.CPU

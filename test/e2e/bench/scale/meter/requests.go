@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counters are what an API server has counted since it began.
+// Counters are an API server's counters since its start.
 type Counters struct {
-	// Requests by "VERB resource" or "VERB resource/subresource"; those that were refused
-	// have the code as a third word. They are everybody's.
+	// Requests by "VERB resource" or "VERB resource/subresource"; refused ones have the
+	// code as a third word. They include all clients'.
 	Requests map[string]int
-	// Bytes by where they went: "request bodies", "responses", "watch events".
+	// Bytes by direction: "request bodies", "responses", "watch events".
 	Bytes map[string]int64
 }
 
@@ -31,7 +31,7 @@ func Server(ctx context.Context, client rest.Interface) (_ Counters, err error) 
 	return parseCounters(stream)
 }
 
-// sizes are the histograms of which the sum is taken.
+// sizes are the histograms whose sum is used.
 var sizes = map[string]string{
 	"apiserver_request_body_size_bytes": "request bodies",
 	"apiserver_response_sizes":          "responses",
@@ -58,7 +58,7 @@ func parseCounters(metrics io.Reader) (Counters, error) {
 	return counters, nil
 }
 
-// requestOf names a kind of requests, or "" for requests that are for no resource.
+// requestOf names a kind of requests, or "" for requests without a resource.
 func requestOf(metric *dto.Metric) string {
 	labels := map[string]string{}
 	for _, label := range metric.GetLabel() {
@@ -77,7 +77,7 @@ func requestOf(metric *dto.Metric) string {
 	return request
 }
 
-// since is what was counted between two readings, without what was not counted at all.
+// since returns the difference between two readings, without zeros.
 func (c Counters) since(before Counters) Counters {
 	difference := Counters{Requests: map[string]int{}, Bytes: map[string]int64{}}
 	for request, count := range c.Requests {

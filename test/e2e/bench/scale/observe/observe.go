@@ -1,5 +1,6 @@
-// Package observe tells when what a benchmark waits for is visible to a consumer. One
-// informer follows all objects of a kind, so that nobody who waits sends requests of its own.
+// Package observe records when the effects of a benchmark become visible to a consumer. One
+// informer follows all objects of a kind, so that nobody who waits sends requests of its
+// own.
 package observe
 
 import (
@@ -17,14 +18,14 @@ import (
 // Key is one object.
 type Key struct{ Namespace, Name string }
 
-// Incomplete is what an object shows that lacks a part of what it should have.
+// Incomplete is the serial of an object that lacks a part of what it should have.
 const Incomplete = -1
 
-// Read tells what an object shows: a serial number that grows with each edit, or
-// Incomplete; false of an object that does not concern the benchmark.
+// Read returns what an object shows: a serial number that grows with each edit, or
+// Incomplete; false for an object that does not concern the benchmark.
 type Read func(object any) (Key, int, bool)
 
-// Board is what is visible now, and who waits for what.
+// Board holds what is visible now, and the waits.
 type Board struct {
 	now func() time.Time
 
@@ -45,9 +46,9 @@ type edit struct {
 	at     time.Time
 }
 
-// Follow notes what a source of objects of one kind shows, from now until ctx ends. A watch
-// that ends is resumed, and what it missed is listed. Follow returns when the first list is
-// noted.
+// Follow records what a source of objects of one kind shows, from now until ctx ends. A
+// watch that ends is resumed, and what it missed is listed. Follow returns when the first
+// list is recorded.
 func (b *Board) Follow(ctx context.Context, source cache.ListerWatcher, kind runtime.Object, read Read) error {
 	informer := cache.NewSharedIndexInformer(source, kind, 0, nil)
 	saw := func(object any) {
@@ -77,7 +78,7 @@ func (b *Board) Follow(ctx context.Context, source cache.ListerWatcher, kind run
 	return nil
 }
 
-// Saw notes that an object exists and what it shows.
+// Saw records that an object exists and what it shows.
 func (b *Board) Saw(key Key, serial int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +92,7 @@ func (b *Board) Saw(key Key, serial int) {
 	b.tell(at)
 }
 
-// Gone notes that an object was deleted.
+// Gone records that an object was deleted.
 func (b *Board) Gone(key Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +127,7 @@ func (b *Board) settleEdits(key Key, serial int, at time.Time) {
 	b.edits[key] = pending
 }
 
-// Editing notes that an edit begins now after which the object shows this serial, or a
+// Editing records that an edit begins now after which the object shows this serial, or a
 // greater one. Serials of one object must grow.
 func (b *Board) Editing(key Key, serial int) {
 	b.mu.Lock()
@@ -134,8 +135,8 @@ func (b *Board) Editing(key Key, serial int) {
 	b.edits[key] = append(b.edits[key], edit{serial: serial, at: b.now()})
 }
 
-// Edits returns how long each edit since the last call took to be seen, and how many were
-// not seen. These are forgotten.
+// Edits returns how long each edit since the last call took to become visible, and how many
+// did not. It forgets all of them.
 func (b *Board) Edits() (seen stats.Sample, lost int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +148,7 @@ func (b *Board) Edits() (seen stats.Sample, lost int) {
 	return seen, lost
 }
 
-// PendingEdits is how many edits were not seen yet.
+// PendingEdits returns how many edits are not visible yet.
 func (b *Board) PendingEdits() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +159,7 @@ func (b *Board) PendingEdits() int {
 	return pending
 }
 
-// Count is how many objects count now.
+// Count returns how many objects count now.
 func (b *Board) Count(counts func(Key, int) bool) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +176,7 @@ func (b *Board) count(counts func(Key, int) bool) int {
 	return n
 }
 
-// Expect waits for the moment at which exactly so many objects count.
+// Expect waits for the moment at which exactly that many objects count.
 func (b *Board) Expect(want int, counts func(Key, int) bool) *Wait {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +186,7 @@ func (b *Board) Expect(want int, counts func(Key, int) bool) *Wait {
 	return w
 }
 
-// Wait is for one moment.
+// Wait waits for one moment.
 type Wait struct {
 	board  *Board
 	want   int
@@ -204,7 +205,8 @@ func (w *Wait) change(before, after bool) {
 	}
 }
 
-// Until returns the moment, or an error that tells how many objects counted when ctx ended.
+// Until returns the moment, or an error with the number of objects that counted when ctx
+// ended.
 func (w *Wait) Until(ctx context.Context) (time.Time, error) {
 	select {
 	case <-w.over:

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ThisMachine describes the machine. What cannot be read is left out.
+// ThisMachine describes the machine. Unreadable facts are left out.
 func ThisMachine() Machine {
 	m := Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	if value, found := field("/proc/cpuinfo", "model name"); found {

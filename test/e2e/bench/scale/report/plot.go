@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 )
 
-// colors are told apart by people who see red and green alike.
+// colors are distinguishable for people who cannot tell red from green.
 var colors = map[string]color.Color{
 	Raw:    color.Gray{Y: 130},
 	Addon:  color.RGBA{R: 0, G: 114, B: 178, A: 255},
@@ -45,7 +45,7 @@ func Plots(dir string, runs []Run) error {
 		if err != nil {
 			return fmt.Errorf("plot %s: %w", name, err)
 		}
-		if p == nil { // nothing was measured of it
+		if p == nil { // nothing was measured
 			continue
 		}
 		if err := p.Save(18*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, name+".svg")); err != nil {
@@ -64,8 +64,8 @@ func newPlot(title, y string) *plot.Plot {
 	return p
 }
 
-// bars draws groups of bars side by side, one for each series. It returns nil if all
-// values are zero.
+// bars draws groups of adjacent bars, one bar for each series. It returns nil if all values
+// are zero.
 func bars(
 	p *plot.Plot, groups []string, series []string, value func(group, series string) float64,
 ) (*plot.Plot, error) {
@@ -105,7 +105,7 @@ func bars(
 	return p, nil
 }
 
-// shades are for series that are no writers.
+// shades are for series other than writers.
 var shades = []color.Color{
 	color.RGBA{R: 0, G: 114, B: 178, A: 255},
 	color.RGBA{R: 86, G: 180, B: 233, A: 255},
@@ -186,7 +186,7 @@ func growths(runs []Run) (*plot.Plot, error) {
 		clusters, seconds := Growth(runs, Bind, writer)
 		k, err := stats.Exponent(clusters, seconds)
 		if err != nil {
-			continue // of one size nothing is known about growth
+			continue // one size says nothing about growth
 		}
 		if err := addLine(p, fmt.Sprintf("%s: exponent %.2f", writer, k), colors[writer], clusters, seconds); err != nil {
 			return nil, err
@@ -201,7 +201,7 @@ func growths(runs []Run) (*plot.Plot, error) {
 	return p, nil
 }
 
-// wholeDecades widens a logarithmic axis to powers of ten, which alone have labels, and
+// wholeDecades widens a logarithmic axis to powers of ten, the only ones with labels, and
 // leaves room for the legend.
 func wholeDecades(axis *plot.Axis) {
 	axis.Min = math.Pow(10, math.Floor(math.Log10(max(axis.Min, 0.001))))

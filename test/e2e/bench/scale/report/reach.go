@@ -8,20 +8,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 )
 
-// Reach is a goal and what was measured of it.
+// Reach is a goal and its measured value.
 type Reach struct {
 	What, Goal, Got string
-	// Judged is false when the run measured nothing of it.
+	// Judged is false if the run did not measure it.
 	Judged, Reached bool
-	// TooSmall is true when the goal is for more clusters than were measured.
+	// TooSmall is true if the goal is for more clusters than were measured.
 	TooSmall bool
 }
 
-// goalClusters is the size of the fleet that most goals are for: in a smaller one, what
-// every start and every burst costs hides the rest.
+// goalClusters is the size of the fleet that most goals are for: in a smaller one, the cost
+// of every start and every burst hides the rest.
 const goalClusters = 1000
 
-// Verdict is the goal's word in a table.
+// Verdict returns the verdict on the goal for a table.
 func (r Reach) Verdict() string {
 	switch {
 	case !r.Judged:
@@ -35,13 +35,13 @@ func (r Reach) Verdict() string {
 	}
 }
 
-// Who a goal is about.
+// The processes that goals are about.
 const (
 	// Manager is the process of this addon, as the meter names it.
 	Manager = "manager"
-	// GateProcess is the process that OCM's gate is in.
+	// GateProcess is the process that contains OCM's gate.
 	GateProcess = "registration"
-	// Benchmark is the benchmark's own process: who edits, who observes, and the raw writer.
+	// Benchmark is the benchmark's own process: editor, observer and raw writer.
 	Benchmark = "benchmark"
 )
 
@@ -52,9 +52,9 @@ const (
 	works    = "manifestworks"
 )
 
-// Reaches are the goals, judged by the runs, of which there are the smallest first: those of
-// one fleet by the smallest run that is large enough. CPU that is given for a thousand
-// clusters is scaled to that run's number.
+// Reaches judges the goals by the runs, smallest first: goals for one fleet by the smallest
+// run that is large enough. CPU goals for a thousand clusters are scaled to that run's
+// number.
 func Reaches(runs []Run) []Reach {
 	if len(runs) == 0 {
 		return nil
@@ -125,8 +125,8 @@ func restartCPU(run *Run) Reach {
 	return managerCPU(run, Restart, fmt.Sprintf("restart, %d", run.Clusters), 5)
 }
 
-// managerCPU judges the CPU seconds of the manager in a scenario, of which goalClusters
-// clusters may cost the given number.
+// managerCPU judges the CPU seconds of the manager in a scenario; atGoal is the limit for
+// goalClusters clusters.
 func managerCPU(run *Run, scenario, what string, atGoal float64) Reach {
 	goal := atGoal * float64(run.Clusters) / goalClusters
 	reach := Reach{What: what + ": CPU of the manager", Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-"}
@@ -173,7 +173,8 @@ func revocation(run *Run) Reach {
 	return reach
 }
 
-// MemoryFit is the manager's settled memory in MiB by clusters, each in two namespaces.
+// MemoryFit returns the manager's settled memory in MiB by clusters, each in two
+// namespaces.
 func MemoryFit(runs []Run) (clusters, mib []float64, fit stats.Line, err error) {
 	for i := range runs {
 		if steps := runs[i].of(Second, Addon); len(steps) > 0 {
@@ -196,7 +197,7 @@ func memory(runs []Run) Reach {
 	return reach
 }
 
-// Growth are the times of a scenario by clusters.
+// Growth returns the times of a scenario by clusters.
 func Growth(runs []Run, scenario, writer string) (clusters, times []float64) {
 	for i := range runs {
 		if steps := runs[i].of(scenario, writer); len(steps) > 0 {
@@ -226,8 +227,8 @@ func cpu(process string) func(Step) float64 {
 
 var writing = map[string]bool{"POST": true, "PUT": true, "PATCH": true, "APPLY": true, "DELETE": true}
 
-// Writes is how many writes of a resource and its subresources a step took, everybody's
-// and refused ones included.
+// Writes returns how many writes of a resource and its subresources a step took, including
+// all clients' and refused ones.
 func Writes(s Step, resource string) int {
 	sum := 0
 	for request, count := range s.Requests {

@@ -1,5 +1,5 @@
-// Package report keeps what a benchmark at scale measured, and shows it: as JSON, as
-// tables and as plots. It measures nothing.
+// Package report stores the results of a benchmark at scale, and shows them as JSON, tables
+// and plots. It measures nothing.
 package report
 
 import (
@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 )
 
-// Who writes.
+// The writers.
 const (
 	Raw    = "raw writer"
 	Addon  = "this addon"
@@ -21,7 +21,7 @@ const (
 	Syncer = "MSA's syncer"
 )
 
-// What is done.
+// The scenarios.
 const (
 	Enable      = "enable"
 	Bind        = "bind"
@@ -37,21 +37,21 @@ const (
 	Revocation  = "revocation behind first writes"
 )
 
-// Done is the outcome of a step that did what it should.
+// Done is the outcome of a successful step.
 const Done = "done"
 
-// Machine is where it was measured.
+// Machine is the machine of a run.
 type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
 	Memory int64  `json:"memoryBytes"`
 	Kernel string `json:"kernel"`
 	Go     string `json:"go"`
-	// Load is the machine's load average of a minute before the run: what others did.
+	// Load is the machine's load average of a minute before the run: others' load.
 	Load float64 `json:"loadBefore"`
 }
 
-// Run is what was measured with one number of clusters.
+// Run holds the results for one number of clusters.
 type Run struct {
 	Clusters int       `json:"clusters"`
 	Claims   int       `json:"claims"`
@@ -62,33 +62,33 @@ type Run struct {
 	Steps    []Step    `json:"steps"`
 }
 
-// Step is one thing done once by one writer.
+// Step is one execution of a scenario by one writer.
 type Step struct {
 	Scenario string `json:"scenario"`
 	Writer   string `json:"writer"`
 	// Round counts the repetitions, from 1.
 	Round int `json:"round"`
-	// Objects is how many it was done to.
+	// Objects is the number of objects it was done to.
 	Objects int `json:"objects"`
-	// Outcome is Done, or says what went wrong and how far it came.
+	// Outcome is Done, or says what went wrong and how far the step came.
 	Outcome string `json:"outcome"`
 	// Seconds until the last object showed what it should, to one watch.
 	Seconds float64 `json:"seconds"`
-	// Rate is how many edits a second were begun, where a rate was wanted: fewer than wanted
-	// when the API server did not accept more.
+	// Rate is the number of edits started per second, where a rate was requested: lower
+	// than requested if the API server did not accept more.
 	Rate float64 `json:"rate,omitempty"`
-	// Latency of single changes, where these were measured, and Floor what of it passed until
-	// a watch showed the change itself: nobody who watches can be faster.
+	// Latency of single changes, where measured, and Floor, the time until a watch showed
+	// the change itself: no watcher can be faster.
 	Latency *Latency `json:"latency,omitempty"`
 	Floor   *Latency `json:"floor,omitempty"`
-	// Requests, Bytes and CPU include what followed until everybody had come to rest.
+	// Requests, Bytes and CPU include what followed until all processes had settled.
 	Requests map[string]int     `json:"requests,omitempty"`
 	Bytes    map[string]int64   `json:"bytes,omitempty"`
 	CPU      map[string]float64 `json:"cpuSeconds,omitempty"`
 	// Peak and Settled are memory in bytes, by process.
 	Peak    map[string]int64 `json:"peakBytes,omitempty"`
 	Settled map[string]int64 `json:"settledBytes,omitempty"`
-	// Note says what a reader should know of this step.
+	// Note is what a reader should know about this step.
 	Note string `json:"note,omitempty"`
 }
 
@@ -102,7 +102,7 @@ type Latency struct {
 	Max  float64 `json:"max"`
 }
 
-// LatencyOf sums a sample up. Lost changes were never seen.
+// LatencyOf summarizes a sample. Lost changes never became visible.
 func LatencyOf(sample stats.Sample, lost int) *Latency {
 	ms := func(q float64) float64 { return float64(sample.Quantile(q).Microseconds()) / 1000 }
 	return &Latency{N: len(sample), Lost: lost, P50: ms(0.5), P90: ms(0.9), P99: ms(0.99), Max: ms(1)}
@@ -141,7 +141,7 @@ func Read(paths ...string) ([]Run, error) {
 	return runs, nil
 }
 
-// of are the steps of a kind that did what they should.
+// of returns the successful steps of a kind.
 func (r *Run) of(scenario, writer string) []Step {
 	var steps []Step
 	for _, s := range r.Steps {
@@ -152,7 +152,7 @@ func (r *Run) of(scenario, writer string) []Step {
 	return steps
 }
 
-// seconds of these steps.
+// seconds returns the seconds of these steps.
 func seconds(steps []Step) []float64 {
 	all := make([]float64, 0, len(steps))
 	for _, s := range steps {
@@ -161,7 +161,7 @@ func seconds(steps []Step) []float64 {
 	return all
 }
 
-// median of a number of each step.
+// median returns the median of a number of each step.
 func median(steps []Step, number func(Step) float64) float64 {
 	all := make([]float64, 0, len(steps))
 	for _, s := range steps {

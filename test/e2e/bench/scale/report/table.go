@@ -17,7 +17,7 @@ var header = []string{
 	"CPU s: writer, API server, etcd, OCM, benchmark", "memory MiB: peak, settled", "outcome",
 }
 
-// rows are the lines of a run's table, in the order in which things were done first.
+// rows returns the lines of a run's table, in the order in which scenarios first ran.
 func (r *Run) rows() []row {
 	type kind struct{ scenario, writer string }
 	var order []kind
@@ -47,7 +47,7 @@ func rowOf(scenario, writer string, all []Step) row {
 	if note := all[0].Note; note != "" {
 		outcome += "; " + note
 	}
-	if len(good) == 0 { // costs of an attempt are costs too
+	if len(good) == 0 { // costs of an attempt are costs, too
 		good = all
 	}
 	number := func(format string, get func(Step) float64) string { return fmt.Sprintf(format, median(good, get)) }
@@ -76,12 +76,12 @@ func rowOf(scenario, writer string, all []Step) row {
 	return row{append(cells, strings.Join(cpus, ", "), memory, outcome)}
 }
 
-// processOf is the process a writer is in, or "" when that is the benchmark itself.
+// processOf returns the process of a writer, or "" for the benchmark itself.
 func processOf(writer string) string {
 	return map[string]string{Addon: Manager, Gate: GateProcess, Syncer: "token-syncer"}[writer]
 }
 
-// ocmCPU is the time of OCM's processes besides the writer's.
+// ocmCPU returns the time of OCM's processes besides the writer's.
 func ocmCPU(writer string) func(Step) float64 {
 	return func(s Step) float64 {
 		sum := 0.0
@@ -112,7 +112,7 @@ func latencyCell(steps []Step) string {
 	return cell
 }
 
-// ratios are what was measured in pairs.
+// ratios returns the results that were measured in pairs.
 func (r *Run) ratios() []row {
 	var rows []row
 	for _, scenario := range []string{Bind, EditAll, Unbind, FirstCopies, Rotation} {
