@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // hostility is how long Hostile lasts.
@@ -13,19 +15,27 @@ const (
 	// hostileEvery is how often Hostile acts: 50 times a second.
 	hostileEvery = 20 * time.Millisecond
 
+	// hostileRounds is how many times at once it acts at most.
+	hostileRounds = 8
+
 	// hostileLeast is how often it acts in all, even where every request takes long.
 	hostileLeast = 40
 )
 
-// Hostile has somebody interfere 50 times a second, for as long as the flag -hostile says.
-// It returns how often that was.
+// Hostile has somebody interfere 50 times a second, for as long as the flag -hostile says,
+// and returns how often that was. Rounds overlap where one takes longer than that, up to
+// hostileRounds.
 func Hostile(tb testing.TB, act func(n int) error) (times int) {
 	tb.Helper()
 	tick := time.NewTicker(hostileEvery)
 	defer tick.Stop()
+	var rounds errgroup.Group
+	rounds.SetLimit(hostileRounds)
 	for end := time.Now().Add(*hostility); times < hostileLeast || time.Now().Before(end); times++ {
 		<-tick.C
-		Must(tb, act(times))
+		n := times
+		rounds.Go(func() error { return act(n) })
 	}
+	Must(tb, rounds.Wait())
 	return times
 }

@@ -3,6 +3,7 @@ package decisions
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -117,6 +119,35 @@ func observedSlice(decision *inventoryv1alpha1.PlacementDecision, placement stri
 		!maps.Equal(labels, labelsOf(placement, s)) ||
 		slices.ContainsFunc(decision.Decisions, func(d inventoryv1alpha1.ClusterDecision) bool { return !ours(d) })
 	return s
+}
+
+// ownPart identifies what this addon writes of a PlacementDecision, as it is cached. What
+// others add to it is no reason to wait before it is put right.
+func ownPart(decision *inventoryv1alpha1.PlacementDecision) string {
+	labels := maps.Clone(decision.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ourLabels, key) })
+	encoded, err := json.Marshal([]any{labels, decision.Decisions, decision.SchedulerName})
+	if err != nil {
+		return decision.ResourceVersion // it was decoded from JSON, so this does not happen
+	}
+	hash := sha256.Sum256(encoded)
+	return hex.EncodeToString(hash[:16])
+}
+
+// partWritten is the ownPart that a write left, or kube.NotAsMeant if that is not the slice
+// that was to be written: a webhook has changed it on its way, who is somebody else, too.
+func partWritten(written *inventoryv1alpha1.PlacementDecision, placement string, s slice) string {
+	if len(desiredChanges(written, placement, s)) > 0 {
+		return kube.NotAsMeant
+	}
+	return ownPart(written)
+}
+
+// losesAny reports whether a PlacementDecision refers to a cluster that a slice does not.
+func losesAny(current *inventoryv1alpha1.PlacementDecision, s slice) bool {
+	return slices.ContainsFunc(referredClusters(current), func(cluster string) bool {
+		return !slices.Contains(s.clusters, cluster)
+	})
 }
 
 func parseIndex(label string, otherwise int) int {

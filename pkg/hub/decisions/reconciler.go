@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,7 @@ type Reconciler struct {
 	clock       clock.PassiveClock
 
 	reporter     *reporter
+	brake        kube.Brake[types.NamespacedName] // by slice
 	expectations *kube.Expectations
 	failing      kube.Lasting[types.NamespacedName] // by Placement
 
@@ -96,7 +98,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err = r.apply(ctx, placement, o, writes)
 	wait, reportErr := r.report(ctx, placement, o, choice, err)
 	again = kube.Sooner(kube.Sooner(again, choice.Again), wait)
+	fight := &kube.ContestedError{}
 	switch {
+	case errors.As(err, &fight):
+		if fight.News {
+			log.FromContext(ctx).Info("Somebody else keeps changing a PlacementDecision, so it is put right less often",
+				"every", kube.RepairEvery, "error", err.Error())
+		}
+		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
 	case kube.IsPermanent(err):
 		log.FromContext(ctx).Info("The API server does not accept a PlacementDecision",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
@@ -318,17 +327,29 @@ func (r *Reconciler) send(ctx context.Context, placement types.NamespacedName, o
 }
 
 func (r *Reconciler) create(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
+	key := types.NamespacedName{Namespace: placement.Namespace, Name: s.name}
+	if err := r.brake.Check(key, kube.Rewrite, "", r.clock.Now()); err != nil {
+		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
+	}
 	created := desiredDecision(placement.Namespace, placement.Name, s)
 	if err := r.writer.Create(ctx, created, client.FieldOwner(ControllerName)); err != nil {
 		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
 	}
 	log.FromContext(ctx).Info("Created PlacementDecision", "slice", s.name, "references", len(s.clusters))
+	r.brake.Wrote(key, kube.Rewrite, "", partWritten(created, placement.Name, s), r.clock.Now())
 	r.remember(placement, o, created)
 	return nil
 }
 
 func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
 	current := o.objects[s.name]
+	key, before, what := client.ObjectKeyFromObject(current), ownPart(current), kube.Rewrite
+	if losesAny(current, s) {
+		what = kube.Remove
+	}
+	if err := r.brake.Check(key, what, before, r.clock.Now()); err != nil {
+		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
+	}
 	patch, err := kube.MergePatch(current.ResourceVersion, desiredChanges(current, placement.Name, s))
 	if err != nil {
 		return err
@@ -336,9 +357,11 @@ func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName,
 	written := &inventoryv1alpha1.PlacementDecision{}
 	written.Namespace, written.Name = current.Namespace, current.Name
 	if err := r.writer.Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
+		r.lost(current, what, err)
 		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched PlacementDecision", "slice", s.name, "references", len(s.clusters))
+	r.brake.Wrote(key, what, before, partWritten(written, placement.Name, s), r.clock.Now())
 	r.remember(placement, o, written)
 	return nil
 }
@@ -353,15 +376,28 @@ func (r *Reconciler) remember(placement types.NamespacedName, o observed, writte
 func (r *Reconciler) remove(
 	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision,
 ) error {
+	key, before := client.ObjectKeyFromObject(current), ownPart(current)
+	if err := r.brake.Check(key, kube.Remove, before, r.clock.Now()); err != nil {
+		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
+	}
 	gone := current.DeepCopy()
 	exactly := client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
 	if err := r.writer.Delete(ctx, gone, exactly); client.IgnoreNotFound(err) != nil {
+		r.lost(current, kube.Remove, err)
 		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
 	}
 	log.FromContext(ctx).Info("Deleted PlacementDecision", "slice", current.Name)
+	r.brake.Wrote(key, kube.Remove, before, "", r.clock.Now())
 	r.expectations.Deleted(current, r.clock.Now())
 	r.wrote(placement, current.Name)
 	return nil
+}
+
+// lost records a write that failed because somebody else was faster.
+func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Repair, err error) {
+	if apierrors.IsConflict(err) {
+		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.clock.Now())
+	}
 }
 
 // report says on the Placement what its owner must know. wait is when there is more to say.
@@ -372,8 +408,11 @@ func (r *Reconciler) report(
 		r.failing.Over(placement)
 	}
 	var notices []notice
+	fight := &kube.ContestedError{}
 	switch {
 	case choice.Placement == nil, apierrors.IsConflict(err):
+	case errors.As(err, &fight):
+		notices = append(notices, contestedNotice(err))
 	case kube.IsRefusal(err), err != nil && r.failing.Failed(placement, r.clock.Now()):
 		notices = append(notices, refusedNotice(err))
 	}

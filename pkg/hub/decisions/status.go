@@ -32,6 +32,9 @@ const (
 
 	// reasonRefused: the API server refused a write.
 	reasonRefused = "PlacementDecisionRefused"
+
+	// reasonContested: somebody else keeps changing a slice.
+	reasonContested = "PlacementDecisionContested"
 )
 
 // foreignNotice says which PlacementDecisions of somebody else readers may take for those
@@ -68,4 +71,10 @@ func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecis
 func refusedNotice(err error) notice {
 	text := "PlacementDecisions of SIG-Multicluster cannot be written: " + kube.Shorten(err.Error(), maxErrorBytes)
 	return notice{reason: reasonRefused, text: text}
+}
+
+// contestedNotice says that somebody else keeps changing a slice.
+func contestedNotice(err error) notice {
+	return notice{reason: reasonContested, text: fmt.Sprintf("A PlacementDecision of SIG-Multicluster is not right: %s; "+
+		"find out who it is, for instance by its metadata.managedFields.", kube.Shorten(err.Error(), maxErrorBytes))}
 }
