@@ -446,16 +446,22 @@ podAnnotations: {a: b}
 	if limit := uninstall.Resources.Limits.Memory().String(); limit != "128Mi" || !cmp.Equal(goLimit, uninstall.Env) {
 		t.Errorf("the hook has a limit of %s and %v, as pkg/hub/uninstall's benchmark has not", limit, uninstall.Env)
 	}
-	if diff := cmp.Diff([]string{"uninstall", "--timeout=20m", "--keep-profiles=true"}, uninstall.Args); diff != "" {
+	hook := []string{
+		"uninstall", "--timeout=20m", "--keep-profiles=true",
+		"--upstream-gates=off", "--upstream-registration-clusterrole=other",
+	}
+	if diff := cmp.Diff(hook, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
 	}
-	role := manifesttest.Find[rbacv1.ClusterRole](
-		t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:manager",
-	)
-	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-		return slices.Equal(r.Resources, []string{"clusterroles"}) && slices.Equal(r.ResourceNames, []string{"other"})
-	}) {
-		t.Error("the manager may not read the ClusterRole it is told to read")
+	for _, program := range []string{"manager", "uninstall"} {
+		role := manifesttest.Find[rbacv1.ClusterRole](
+			t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:"+program,
+		)
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Equal(r.Resources, []string{"clusterroles"}) && slices.Equal(r.ResourceNames, []string{"other"})
+		}) {
+			t.Errorf("%s may not read the ClusterRole it is told to read", program)
+		}
 	}
 }
 

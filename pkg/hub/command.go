@@ -1,13 +1,14 @@
 package hub
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -43,14 +44,26 @@ func NewCommand() *cobra.Command {
 // newUninstallCommand returns what the chart's pre-delete hook runs.
 func newUninstallCommand() *cobra.Command {
 	kubeconfig := ""
-	opts := uninstall.Options{Timeout: 10 * time.Minute}
+	opts := uninstall.Options{
+		Timeout: 10 * time.Minute, RegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
+	}
+	gates := string(upstream.OverrideNone)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Takes the addon off every cluster and waits until it is gone",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var mistakes kube.Mistakes
 			if opts.Timeout <= 0 {
-				return fmt.Errorf("--timeout: %s is not positive", opts.Timeout)
+				mistakes.Add("timeout", "%s is not positive", opts.Timeout)
+			}
+			validateOverride(&mistakes, "upstream-gates", gates)
+			mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
+			if err := mistakes.Err(); err != nil {
+				return err
+			}
+			opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
+				return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
 			}
 			cfg, err := kube.Config(kubeconfig)
 			if err != nil {
@@ -63,5 +76,6 @@ func newUninstallCommand() *cobra.Command {
 		"path of the hub's kubeconfig (default: the pod's service account)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long all of it may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
+	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)
 	return cmd
 }

@@ -179,12 +179,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are worked on at a time")
 	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
 		"of these, how many in one namespace; edits and removals are counted apart from what is less urgent")
-	flags.StringVar(&o.UpstreamGates, "upstream-gates", o.UpstreamGates,
-		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
-			`"off" asserts that it is off where that cannot be determined`)
-	flags.StringVar(
-		&o.UpstreamRegistrationClusterRole, "upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole,
-		"ClusterRole of OCM's registration controller, which shows whether that gate is on")
+	addUpstreamFlags(flags, &o.UpstreamGates, &o.UpstreamRegistrationClusterRole)
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
 	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,
@@ -296,6 +291,16 @@ func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
 		mistakes.Add("credentials-service-account",
 			"%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
 	}
+}
+
+// addUpstreamFlags adds the flags that say what tells of OCM's own ClusterProfile gate.
+func addUpstreamFlags(flags *pflag.FlagSet, gates, registrationClusterRole *string) {
+	flags.StringVar(gates, "upstream-gates", *gates,
+		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
+			`"off" asserts that it is off where that cannot be determined`)
+	flags.StringVar(
+		registrationClusterRole, "upstream-registration-clusterrole", *registrationClusterRole,
+		"ClusterRole of OCM's registration controller, which shows whether that gate is on")
 }
 
 func validateLimit(mistakes *kube.Mistakes, flag string, value, most int) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -43,7 +44,10 @@ func runHook(kubeconfig string) int {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err == nil {
 		cfg.QPS = -1
-		err = Run(context.Background(), cfg, Options{Timeout: time.Hour})
+		err = Run(context.Background(), cfg, Options{
+			Timeout: time.Hour, RegistrationClusterRole: "none",
+			IsGateOff: func(*rbacv1.ClusterRole) bool { return true },
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

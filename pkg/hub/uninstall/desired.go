@@ -22,6 +22,13 @@ type observed struct {
 
 	addons addonSummary
 
+	// gate is the state of OCM's own ClusterProfile gate.
+	gate gateState
+
+	// answered is true if the manager has confirmed for some cluster long enough ago that
+	// it keeps the profiles.
+	answered bool
+
 	// profiles counts the marked profiles that are not being deleted. It matters
 	// only without addons.
 	profiles int
@@ -40,21 +47,32 @@ type addonSummary struct {
 	// deleting counts those on which it is being deleted.
 	deleting int
 
-	// unconfirmed are the clusters of addons not being deleted on which the manager
-	// has not yet reported that it keeps the profiles, or that the hub cannot have any.
+	// confirmed counts the addons not being deleted on which the manager has reported
+	// that it deletes no profiles; unconfirmed are the clusters of the others.
+	confirmed   int
 	unconfirmed names
-
-	// held is true if the manager leaves profiles of any cluster alone because of
-	// OCM's own ClusterProfile gate.
-	held bool
 }
+
+// gateState is whether OCM's own ClusterProfile gate is on, so that the profiles may belong
+// to OCM's controller by now.
+type gateState int
+
+const (
+	gateOff gateState = iota
+	// gateOn is also what cannot be determined.
+	gateOn
+	// gatePending: what tells it is not there, perhaps only for a moment.
+	gatePending
+)
 
 // add includes one more addon, with its condition ProfilesSynced.
 func (s *addonSummary) add(addon *addonv1beta1.ManagedClusterAddOn) {
-	held := heldByUpstream(addon)
 	s.addName(addon)
-	s.held = s.held || held
-	if addon.DeletionTimestamp.IsZero() && !held && !confirmed(addon) {
+	switch {
+	case !addon.DeletionTimestamp.IsZero():
+	case confirmed(addon):
+		s.confirmed++
+	default:
 		s.unconfirmed.add(addon.Namespace)
 	}
 }
@@ -126,9 +144,12 @@ func next(o observed, keepProfiles bool) step {
 	keep := keeps(o, keepProfiles)
 	clusters := o.addons.clusters
 	switch {
+	case o.gate == gatePending:
+		return step{waitingFor: "the ClusterRole of OCM's registration controller, " +
+			"which tells whether OCM's own ClusterProfile feature gate is on"}
 	case o.definition != nil && (!isManual(o.definition) || saysKeep(o.definition) != keep):
 		return step{declare: true, keep: keep, waitingFor: "the install strategy to become Manual"}
-	case keep && o.addons.unconfirmed.count > 0:
+	case keep && !o.answered && o.addons.unconfirmed.count > 0:
 		return step{waitingFor: "the manager to confirm that it keeps the profiles of " + o.addons.unconfirmed.String()}
 	case clusters.count > o.addons.deleting:
 		return step{action: deleteAddons, waitingFor: "the addon to be removed from " + clusters.String()}
@@ -148,7 +169,7 @@ func next(o observed, keepProfiles bool) step {
 
 // keeps reports whether the profiles stay.
 func keeps(o observed, keepProfiles bool) bool {
-	return keepProfiles || saysKeep(o.definition) || o.addons.held
+	return keepProfiles || saysKeep(o.definition) || o.gate == gateOn
 }
 
 func isManual(definition *addonv1beta1.ClusterManagementAddOn) bool {
@@ -160,24 +181,18 @@ func saysKeep(definition *addonv1beta1.ClusterManagementAddOn) bool {
 	return definition != nil && definition.Annotations[contract.AnnotationKeepProfiles] == "true"
 }
 
-// heldByUpstream reports whether the manager leaves the cluster's profiles alone
-// because of OCM's own ClusterProfile gate.
-func heldByUpstream(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	reason := profilesReason(addon)
-	return reason == contract.ReasonUpstreamGateOn || reason == contract.ReasonUpstreamGateUnknown
-}
-
-// confirmed reports whether the manager has said that it keeps the cluster's profiles,
-// or that the hub cannot have any.
+// confirmed reports whether the manager has said that it deletes none of the cluster's
+// profiles: it keeps them, leaves them to OCM's own gate, or the hub cannot have any.
 func confirmed(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	reason := profilesReason(addon)
-	return reason == contract.ReasonProfilesKept || reason == contract.ReasonProfileAPIMissing
-}
-
-func profilesReason(addon *addonv1beta1.ManagedClusterAddOn) string {
 	condition := apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionProfilesSynced)
 	if condition == nil {
-		return ""
+		return false
 	}
-	return condition.Reason
+	switch condition.Reason {
+	case contract.ReasonProfilesKept, contract.ReasonProfileAPIMissing,
+		contract.ReasonUpstreamGateOn, contract.ReasonUpstreamGateUnknown:
+		return true
+	default:
+		return false
+	}
 }

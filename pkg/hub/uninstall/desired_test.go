@@ -97,21 +97,38 @@ func TestNext(t *testing.T) {
 			keep: true,
 			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1, c2"},
 		},
-		"the manager leaves profiles to upstream: they are kept unasked": {
+		"upstream's gate is on: profiles are kept unasked": {
 			seen: observed{
-				definition: definition("Manual", "false"),
-				addons:     addons(addon("c1", "UpstreamGateOn")),
-				profiles:   1,
+				definition: definition("Manual", "false"), gate: gateOn, addons: addons(addon("c1", "Synced")), profiles: 1,
 			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
-		"the manager cannot tell whose profiles are: they are kept unasked": {
+		"it cannot be told yet whether upstream's gate is on: nothing is done": {
 			seen: observed{
-				definition: definition("Manual", "false"),
-				addons:     addons(addon("c1", "UpstreamGateUnknown")),
-				profiles:   1,
+				definition: definition("Placements", "false"), gate: gatePending, addons: addons(addon("c1", "Synced")),
 			},
-			want: step{declare: true, keep: true, waitingFor: toManual},
+			want: step{waitingFor: "the ClusterRole of OCM's registration controller, " +
+				"which tells whether OCM's own ClusterProfile feature gate is on"},
+		},
+		"a spoke says that upstream's gate is on: profiles go all the same": {
+			seen: observed{
+				definition: definition("Manual", "false"), addons: addons(addon("c1", "UpstreamGateOn")), profiles: 1,
+			},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1"},
+		},
+		"the manager leaves profiles to upstream: that is an answer": {
+			seen: observed{
+				definition: definition("Manual", "true"), gate: gateOn,
+				addons: addons(addon("c1", "UpstreamGateOn"), addon("c2", "UpstreamGateUnknown")),
+			},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1, c2"},
+		},
+		"profiles are to stay and the manager answered long ago for some: the others are not waited for": {
+			seen: observed{
+				definition: definition("Manual", "true"), answered: true,
+				addons: addons(addon("c1", "ProfilesKept"), addon("c2", "Synced")),
+			},
+			want: step{action: deleteAddons, waitingFor: "the addon to be removed from c1, c2"},
 		},
 		"an earlier attempt decided to keep: the next one keeps": {
 			seen: observed{definition: definition("Manual", "true"), profiles: 1},

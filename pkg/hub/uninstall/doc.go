@@ -11,7 +11,7 @@
 //   - Set the install strategy to Manual, so that no addon is created again, and
 //     write to the ClusterManagementAddOn whether profiles are kept.
 //   - If profiles are kept, wait until the manager has confirmed it on every
-//     cluster's addon; from then on it deletes none.
+//     cluster's addon, or on some cluster's half a minute ago; from then on it deletes none.
 //   - Delete the addons and wait until they are gone; meanwhile the manager cleans
 //     up the spokes.
 //   - If profiles are kept, remove their mark. The manager of a later installation
@@ -27,13 +27,15 @@
 //     installation continues with them.
 //   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet.
 //
-// Profiles are also kept if the manager found OCM's own ClusterProfile gate on, or
-// could not determine it: they may belong to OCM's controller by now.
+// Profiles are also kept if OCM's own ClusterProfile gate is on, or that cannot be
+// determined: they may belong to OCM's controller by now. The hook reads that from the hub,
+// as the manager does, because a spoke may write its addon's conditions.
 //
 // A hub may have more clusters and profiles than fit into the hook's memory, so it counts
 // and deletes them page by page, and keeps none in memory.
 //
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
-// patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings list; agentrevisions list, delete.
+// patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings list;
+// agentrevisions list, delete; the ClusterRole of OCM's registration controller get.
 package uninstall

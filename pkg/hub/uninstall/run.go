@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,6 +34,10 @@ const (
 	// thousands of clusters in one response would not fit into the hook's memory.
 	pageSize = 250
 
+	// answerCounts is how long after its first confirmation for a cluster the manager is
+	// taken to know for all of them that it keeps the profiles.
+	answerCounts = 30 * time.Second
+
 	// workers is how many objects are deleted or changed at a time. Each waits for the
 	// API server nearly all the time, which may wait for a conversion webhook.
 	workers = 16
@@ -44,28 +50,37 @@ type Options struct {
 
 	// KeepProfiles leaves the ClusterProfiles in place.
 	KeepProfiles bool
+
+	// RegistrationClusterRole is the name of the ClusterRole of OCM's registration
+	// controller, which tells whether OCM's own ClusterProfile gate is on.
+	RegistrationClusterRole string
+
+	// IsGateOff judges that ClusterRole, nil if there is none, as the manager does: it
+	// returns whether the gate is certainly off. Required.
+	IsGateOff func(role *rbacv1.ClusterRole) bool
 }
 
 // Run removes the addon from every cluster of the hub and returns when it is gone.
 // Its error says what is left; running it again continues from there.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	scheme := runtime.NewScheme()
-	if err := addonv1beta1.Install(scheme); err != nil {
+	if err := errors.Join(addonv1beta1.Install(scheme), rbacv1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	u := &uninstaller{client: c, keepProfiles: opts.KeepProfiles, every: pollInterval, pageSize: pageSize}
-	return u.run(ctx, opts.Timeout)
+	u := &uninstaller{client: c, opts: opts, clock: clock.RealClock{}, every: pollInterval, pageSize: pageSize}
+	return u.run(ctx)
 }
 
 type uninstaller struct {
-	client       client.Client
-	keepProfiles bool
-	every        time.Duration
-	pageSize     int64
+	client   client.Client
+	opts     Options
+	clock    clock.PassiveClock
+	every    time.Duration
+	pageSize int64
 
 	// progress is the last progress message.
 	progress string
@@ -73,8 +88,12 @@ type uninstaller struct {
 	// idle counts how many times in a row nothing was left to do.
 	idle int
 
-	// held is true if any addon that was seen said that upstream's gate is on.
-	held bool
+	// role is the ClusterRole of OCM's registration controller.
+	role kube.Held[*rbacv1.ClusterRole]
+
+	// answered is when the manager first confirmed for some cluster that it keeps the
+	// profiles.
+	answered time.Time
 
 	// keeps is true if the profiles stay, and with them what refers to them.
 	keeps bool
@@ -83,8 +102,8 @@ type uninstaller struct {
 	allDeleting bool
 }
 
-func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (u *uninstaller) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, u.opts.Timeout)
 	defer cancel()
 
 	var lastErr error
@@ -112,7 +131,7 @@ func (u *uninstaller) run(ctx context.Context, timeout time.Duration) error {
 		case <-ctx.Done():
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return errors.Join(fmt.Errorf("after %s still waiting for %s", timeout, u.progress), lastErr)
+			return errors.Join(fmt.Errorf("after %s still waiting for %s", u.opts.Timeout, u.progress), lastErr)
 		}
 		return ctx.Err()
 	}
@@ -125,8 +144,8 @@ func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	step := next(o, u.keepProfiles)
-	u.keeps = keeps(o, u.keepProfiles)
+	step := next(o, u.opts.KeepProfiles)
+	u.keeps = keeps(o, u.opts.KeepProfiles)
 	u.logProgress(ctx, step)
 	if step.done() {
 		u.idle++
@@ -157,9 +176,13 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if err != nil {
 		return observed{}, fmt.Errorf("reading ClusterManagementAddOn %s: %w", contract.AddonName, err)
 	}
+	if o.gate, err = u.observeGate(ctx); err != nil {
+		return observed{}, err
+	}
 	if o.addons, err = u.observeAddons(ctx); err != nil {
 		return observed{}, fmt.Errorf("listing ManagedClusterAddOns %s: %w", contract.AddonName, err)
 	}
+	o.answered = u.hasAnswered(o)
 	if o.addons.clusters.count > 0 {
 		return o, nil
 	}
@@ -175,12 +198,47 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	return o, nil
 }
 
+// observeGate reads the ClusterRole that tells whether OCM's own gate is on. Spokes may
+// write the conditions of their addons, so these do not decide what happens to profiles of
+// the whole hub.
+func (u *uninstaller) observeGate(ctx context.Context) (gateState, error) {
+	key := client.ObjectKey{Name: u.opts.RegistrationClusterRole}
+	found, err := kube.Get(ctx, u.client, key, &rbacv1.ClusterRole{})
+	if err != nil {
+		return gatePending, err
+	}
+	role, wait := u.role.Settle(found, u.clock.Now())
+	switch {
+	case u.opts.IsGateOff(role):
+		return gateOff, nil
+	case role == nil && wait > 0:
+		return gatePending, nil
+	default:
+		return gateOn, nil
+	}
+}
+
+// hasAnswered reports whether the manager has known for long enough that it keeps the
+// profiles: it has said so for some cluster, after the ClusterManagementAddOn did, and what
+// it decides since concerns every cluster. A spoke that keeps changing its own addon's
+// condition does not delay the others' removal for ever.
+func (u *uninstaller) hasAnswered(o observed) bool {
+	if !saysKeep(o.definition) || o.addons.confirmed == 0 {
+		return false
+	}
+	now := u.clock.Now()
+	if u.answered.IsZero() {
+		u.answered = now
+	}
+	return now.Sub(u.answered) >= answerCounts
+}
+
 // observeAddons summarizes the addons. Their content, which takes much more memory
 // and work than their metadata, is read only while it can matter: the hook has seen
 // them all, and every one that is left is being deleted.
 func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 	if u.allDeleting {
-		summary := addonSummary{held: u.held}
+		summary := addonSummary{}
 		err := u.eachMetadata(ctx, addonKind, ourAddons(), func(page []metav1.PartialObjectMetadata) error {
 			for i := range page {
 				summary.addName(&page[i])
@@ -191,7 +249,7 @@ func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 			return summary, err
 		}
 	}
-	summary := addonSummary{held: u.held}
+	summary := addonSummary{}
 	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
 	err := kube.EachPage(ctx, u.client, u.pageSize, newPage, func(page *addonv1beta1.ManagedClusterAddOnList) error {
 		for i := range page.Items {
@@ -202,7 +260,6 @@ func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 	if err != nil {
 		return addonSummary{}, err
 	}
-	u.held = summary.held
 	u.allDeleting = summary.deleting == summary.clusters.count
 	return summary, nil
 }

@@ -23,6 +23,8 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 var hub = apitest.New(apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.PlacementDecision())
@@ -35,12 +37,17 @@ type fixture struct {
 	*ocmtest.Hub
 	wire     *apitest.Wire // what the uninstaller sends
 	clusters []string
+	time     *apitest.Clock
+	role     *rbacv1.ClusterRole // of OCM's registration controller
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{Hub: ocmtest.New(t, hub.Config(t)), wire: &apitest.Wire{}}
-	f.create(&addonv1beta1.ClusterManagementAddOn{
+	f := &fixture{Hub: ocmtest.New(t, hub.Config(t)), wire: &apitest.Wire{}, time: apitest.Ahead(0)}
+	f.role = &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: f.Name("registration")}, Rules: registrationRules("get"),
+	}
+	f.create(f.role, &addonv1beta1.ClusterManagementAddOn{
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"},
 		Spec: addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{
 			Type: "Placements",
@@ -67,6 +74,19 @@ func newFixture(t *testing.T) *fixture {
 	}
 	slices.Sort(f.clusters)
 	return f
+}
+
+// registrationRules are of OCM's registration controller, which may do something with
+// ClusterProfiles.
+func registrationRules(verb string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{verb},
+	}}
+}
+
+// isGateOff judges as the manager does.
+func isGateOff(override upstream.Override) func(*rbacv1.ClusterRole) bool {
+	return func(role *rbacv1.ClusterRole) bool { return upstream.RegistrationVerdict("", role, override).Allowed }
 }
 
 // revision is what Helm keeps.
@@ -123,8 +143,12 @@ func (f *fixture) create(objects ...client.Object) {
 
 func (f *fixture) uninstaller(keep bool) *uninstaller {
 	return &uninstaller{
-		client:       apitest.NewClient(f.T, f.wire.Tap(hub.Config(f.T)), f.Scheme()),
-		keepProfiles: keep, every: 10 * time.Millisecond, pageSize: 1,
+		client: apitest.NewClient(f.T, f.wire.Tap(hub.Config(f.T)), f.Scheme()),
+		opts: Options{
+			Timeout: time.Minute, KeepProfiles: keep,
+			RegistrationClusterRole: f.role.Name, IsGateOff: isGateOff(upstream.OverrideNone),
+		},
+		clock: f.time, every: 10 * time.Millisecond, pageSize: 1,
 	}
 }
 
@@ -277,12 +301,81 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
+// Whose the profiles are is read from the hub: each spoke may write the conditions of its own
+// addon.
+func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
+	says := func(f *fixture, cluster, reason string) {
+		apitest.EditStatus(f, ocmtest.Addon(cluster), func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = []metav1.Condition{ocmtest.Condition("ProfilesSynced", "False", reason, "")}
+		})
+	}
+	const pending = "the ClusterRole of OCM's registration controller, " +
+		"which tells whether OCM's own ClusterProfile feature gate is on"
+	declared := func(f *fixture) string {
+		definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+		f.MustGet(definition)
+		return definition.Annotations["inventory.open-cluster-management.io/keep-profiles"]
+	}
+	t.Run("a spoke that says it is on changes nothing", func(t *testing.T) {
+		f := newFixture(t)
+		u := f.uninstaller(false)
+		says(f, f.clusters[0], "UpstreamGateOn")
+		f.step(u)
+		f.expect("profiles", declared(f), "false")
+	})
+	t.Run("it is on: profiles stay", func(t *testing.T) {
+		f := newFixture(t)
+		f.role.Rules = registrationRules("patch")
+		apitest.Must(t, f.Update(t.Context(), f.role))
+		u := f.uninstaller(false)
+		f.step(u)
+		f.expect("profiles", declared(f), "true")
+	})
+	t.Run("what tells it is away for a moment", func(t *testing.T) {
+		f := newFixture(t)
+		f.MustDelete(f.role)
+		u := f.uninstaller(false)
+		f.expect("at first", f.step(u), pending)
+		f.role.ResourceVersion = ""
+		f.create(f.role)
+		f.step(u)
+		f.expect("profiles", declared(f), "false")
+	})
+	t.Run("what tells it is not there", func(t *testing.T) {
+		f := newFixture(t)
+		f.MustDelete(f.role)
+		u := f.uninstaller(false)
+		f.expect("at first", f.step(u), pending)
+		f.time.Set(kube.AbsenceCounts)
+		f.step(u)
+		f.expect("profiles", declared(f), "true")
+	})
+	t.Run("the administrator says that it is off", func(t *testing.T) {
+		f := newFixture(t)
+		f.MustDelete(f.role)
+		u := f.uninstaller(false)
+		u.opts.IsGateOff = isGateOff(upstream.OverrideOff)
+		f.step(u)
+		f.expect("profiles", declared(f), "false")
+	})
+	t.Run("a spoke that never lets its addon say that profiles stay", func(t *testing.T) {
+		f := newFixture(t)
+		u := f.uninstaller(true)
+		f.step(u)
+		f.keepsProfiles(f.clusters[0])
+		says(f, f.clusters[1], "Synced")
+		f.expect("at first", f.step(u), "the manager to confirm that it keeps the profiles of "+f.clusters[1])
+		f.time.Set(answerCounts)
+		f.expect("in the end", f.step(u), "the addon to be removed from "+strings.Join(f.clusters, ", "))
+	})
+}
+
 // TestUninstallReadsPageByPage: the hook's memory is limited, and a hub may have
 // thousands of clusters.
 func TestUninstallReadsPageByPage(t *testing.T) {
 	f := newFixture(t)
 	f.free()
-	apitest.Must(t, f.uninstaller(false).run(t.Context(), time.Minute))
+	apitest.Must(t, f.uninstaller(false).run(t.Context()))
 	f.gone()
 	pages := map[string]int{}
 	for _, call := range f.wire.Calls() {
@@ -371,7 +464,7 @@ func TestUninstallGoesOnWhenAListExpires(t *testing.T) {
 					}, nil
 				})
 			})
-			apitest.Must(t, u.run(t.Context(), time.Minute))
+			apitest.Must(t, u.run(t.Context()))
 			f.gone()
 			if expired["managedclusteraddons"] != 2 || expired["clusterprofiles"] != 2 {
 				t.Errorf("expired %v, want two of each", expired)
@@ -427,7 +520,7 @@ func TestUninstallDeletesSeveralAtATime(t *testing.T) {
 			return response, err
 		})
 	})
-	apitest.Must(t, u.run(t.Context(), time.Minute))
+	apitest.Must(t, u.run(t.Context()))
 	f.gone()
 	if most != workers {
 		t.Errorf("%d at a time, want %d", most, workers)
@@ -463,7 +556,7 @@ func TestUninstallDeletesWhatItCan(t *testing.T) {
 		t.Error("the other addon was not deleted")
 	}
 	f.wire.Fail(nil)
-	apitest.Must(t, u.run(t.Context(), time.Minute))
+	apitest.Must(t, u.run(t.Context()))
 	f.gone()
 }
 
@@ -492,7 +585,7 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 		failed[call.Path] = true
 		return apitest.Fault{Status: 503, Reason: "ServiceUnavailable"}
 	})
-	if err := f.uninstaller(false).run(t.Context(), time.Minute); err != nil {
+	if err := f.uninstaller(false).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(failed) != 8 {

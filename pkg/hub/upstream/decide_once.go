@@ -11,8 +11,8 @@ const ProxyDeployment = proxyDeployment
 
 // RegistrationVerdict judges the registration controller's ClusterRole, of that name and
 // nil if there is none, for somebody who looks once: an absence counts at once.
-func RegistrationVerdict(name string, role *rbacv1.ClusterRole) Verdict {
-	return judgeRegistration(name, role, true, OverrideNone)
+func RegistrationVerdict(name string, role *rbacv1.ClusterRole, override Override) Verdict {
+	return judgeRegistration(name, role, true, override)
 }
 
 // ProxyWrites reports whether the Deployment of cluster-proxy's manager, nil if there is

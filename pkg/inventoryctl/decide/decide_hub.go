@@ -229,7 +229,8 @@ func (f HubFacts) checkRegistrationGate() Finding {
 	if f.RegistrationRole.Hidden {
 		return notVisible(name, "ClusterRole "+upstream.DefaultRegistrationClusterRole)
 	}
-	verdict := upstream.RegistrationVerdict(upstream.DefaultRegistrationClusterRole, f.RegistrationRole.Object)
+	verdict := upstream.RegistrationVerdict(
+		upstream.DefaultRegistrationClusterRole, f.RegistrationRole.Object, upstream.OverrideNone)
 	if verdict.Allowed {
 		return ok(name, "it is off, so this addon writes the ClusterProfiles")
 	}
