@@ -144,7 +144,7 @@ func next(o observed, keepProfiles bool) step {
 	keep := keeps(o, keepProfiles)
 	clusters := o.addons.clusters
 	switch {
-	case o.gate == gatePending:
+	case o.gate == gatePending && !keep:
 		return step{waitingFor: "the ClusterRole of OCM's registration controller, " +
 			"which tells whether OCM's own ClusterProfile feature gate is on"}
 	case o.definition != nil && (!isManual(o.definition) || saysKeep(o.definition) != keep):
