@@ -48,6 +48,10 @@ test-unit: ## Run the tests that need no fleet (they build and start a real API 
 test-race: ## Run the tests of the main module under the race detector (needs a C compiler)
 	hack/test.sh race
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
+	hack/fuzz.sh
+
 .PHONY: e2e
 e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e

@@ -171,7 +171,7 @@ func setByUs(record []metav1.ManagedFieldsEntry) []string {
 			continue
 		}
 		for field := range fields.Metadata.Labels {
-			if key, ok := strings.CutPrefix(field, "f:"); ok && !isReserved(key) {
+			if key, ok := strings.CutPrefix(field, "f:"); ok && key != "" && !isReserved(key) {
 				keys = append(keys, key)
 			}
 		}

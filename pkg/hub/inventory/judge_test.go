@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
 // numbered are claims c000, c001 and so on, each of ten bytes.
@@ -120,6 +121,27 @@ func FuzzWhatASpokeSends(f *testing.F) {
 		}
 		if diff := cmp.Diff(once, asCached(once)); diff != "" {
 			t.Errorf("cached twice (-once +twice):\n%s", diff)
+		}
+	})
+}
+
+// Whatever somebody writes to a profile's annotation and its record, no label is taken for a copy
+// that this addon reserves for itself.
+func FuzzCopiedLabels(f *testing.F) {
+	f.Add("region,example.com/env", []byte(`{"f:metadata":{"f:labels":{"f:region":{}}}}`))
+	f.Add("x-k8s.io/cluster-manager,,app.kubernetes.io/managed-by", []byte(`{"f:metadata":{"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`))
+	f.Add(",\x00", []byte(`{"f:metadata":[`))
+	f.Fuzz(func(t *testing.T, annotation string, record []byte) {
+		profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": annotation},
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: ControllerName, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: record},
+			}},
+		}}
+		for _, key := range copiedBefore(profile) {
+			if key == "" || key == "app.kubernetes.io/managed-by" || strings.HasPrefix(key, "x-k8s.io/") {
+				t.Errorf("%q counts as copied", key)
+			}
 		}
 	})
 }

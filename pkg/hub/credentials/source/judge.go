@@ -259,13 +259,13 @@ func IssuedToTheSame(own, other []byte) bool {
 }
 
 // isCertificates reports whether data is PEM certificates only: a private key
-// among them must not be handed on.
+// among them must not be handed on, nor what is left of one, which Decode skips.
 func isCertificates(data []byte) bool {
 	found := false
 	for rest := data; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return found && !bytes.Contains(rest, []byte("PRIVATE KEY"))
+			return found && !bytes.Contains(data, []byte("PRIVATE KEY"))
 		}
 		if block.Type != "CERTIFICATE" {
 			return false

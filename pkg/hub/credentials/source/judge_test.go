@@ -60,6 +60,7 @@ func TestJudge(t *testing.T) {
 			s.Data["ca.crt"] = []byte(ocmtest.CA() + strings.ReplaceAll(ocmtest.CA(), "CERTIFICATE", "EC PRIVATE KEY"))
 		}, problem: "is not a list of PEM certificates"},
 		"a broken key after the authorities":   {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
+		"a broken key before the authorities":  {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("-----BEGIN PRIVATE KEY-----\n" + ocmtest.CA()) }, problem: "is not a list of PEM certificates"},
 		"two authorities":                      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + ocmtest.CA()) }, expires: noon.Add(time.Hour)},
 		"no web token":                         {change: func(s *corev1.Secret) { s.Data["token"] = []byte("password") }, problem: "is not a JSON web token"},
 		"a web token without signature":        {change: func(s *corev1.Secret) { s.Data["token"] = []byte(strings.TrimSuffix(jwt(hour), "s")) }, problem: "is not a JSON web token"},
