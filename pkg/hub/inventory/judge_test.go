@@ -135,7 +135,7 @@ func FuzzCopiedLabels(f *testing.F) {
 		profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": annotation},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: ControllerName, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: record},
+				Manager: ControllerName, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(string(record)),
 			}},
 		}}
 		for _, key := range copiedBefore(profile) {

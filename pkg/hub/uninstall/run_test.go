@@ -379,7 +379,8 @@ func TestUninstallReadsPageByPage(t *testing.T) {
 	f.gone()
 	pages := map[string]int{}
 	for _, call := range f.wire.Calls() {
-		if call.Method != http.MethodGet || strings.HasPrefix(call.Resource, "clustermanagementaddons") {
+		isNamed := strings.HasPrefix(call.Resource, "clustermanagementaddons") || call.Resource == "clusterroles"
+		if call.Method != http.MethodGet || isNamed {
 			continue
 		}
 		if call.Query.Get("limit") != "1" && strings.HasPrefix(call.Path, "/apis/") && call.Resource != call.Path {
@@ -566,7 +567,8 @@ func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
 	// It logs what it waits for before its time is nearly over.
 	f.step(u)
 	f.step(u)
-	err := u.run(t.Context(), 300*time.Millisecond)
+	u.opts.Timeout = 300 * time.Millisecond
+	err := u.run(t.Context())
 	want := "still waiting for the addon to be removed from " + strings.Join(f.clusters, ", ")
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
@@ -597,7 +599,7 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 func TestUninstallGivesUpWhenItMayNot(t *testing.T) {
 	f := newFixture(t)
 	nobody := apitest.NewClient(t, hub.User(t, "nobody"), f.Scheme())
-	err := (&uninstaller{client: nobody, every: time.Millisecond}).run(t.Context(), time.Hour)
+	err := (&uninstaller{client: nobody, opts: Options{Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("got %v, want forbidden", err)
 	}
