@@ -88,6 +88,7 @@ require (
 )
 
 require (
+	github.com/yuin/goldmark v1.8.7
 	gonum.org/v1/plot v0.17.0
 	open-cluster-management.io/cluster-inventory-addon v0.0.0
 	open-cluster-management.io/cluster-inventory-addon/test/fleet v0.0.0
