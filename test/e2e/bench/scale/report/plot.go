@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgsvg" // the format of the plots
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
@@ -48,11 +50,28 @@ func Plots(dir string, runs []Run) error {
 		if p == nil { // nothing was measured
 			continue
 		}
-		if err := p.Save(18*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, name+".svg")); err != nil {
+		if err := save(p, filepath.Join(dir, name+".svg")); err != nil {
 			return fmt.Errorf("plot %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// save draws a plot with a margin on the right, where the last label of the axis is wider than
+// the plot.
+func save(p *plot.Plot, path string) (err error) {
+	canvas, err := draw.NewFormattedCanvas(18*vg.Centimeter, 10*vg.Centimeter, "svg")
+	if err != nil {
+		return err
+	}
+	p.Draw(draw.Crop(draw.New(canvas), 0, -vg.Points(14), 0, 0))
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = canvas.WriteTo(file)
+	return err
 }
 
 func newPlot(title, y string) *plot.Plot {
