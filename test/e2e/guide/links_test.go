@@ -128,6 +128,14 @@ func TestDocumentedLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+func TestDocumentationIsNotTooWide(t *testing.T) {
+	for _, p := range pages(t, documentation...) {
+		if wide := p.wide(); len(wide) > 0 {
+			t.Errorf("%s: lines with more than %d columns: %v", p.path, columns, wide)
+		}
+	}
+}
+
 // A page to which the index does not lead is found by nobody.
 func TestIndexLeadsToEveryPage(t *testing.T) {
 	listed := map[string]bool{}

@@ -135,7 +135,7 @@ func (r *Run) ratios() []row {
 func Markdown(out io.Writer, runs []Run) {
 	for i := range runs {
 		run := &runs[i]
-		fmt.Fprintf(out, "%s, commit %s, %d clusters with %d claims each, %.0f minutes. %s.\n\n",
+		fmt.Fprintf(out, "%s, commit %s, %d clusters with %d claims each, %.0f minutes.\n%s.\n\n",
 			run.Began.UTC().Format("2006-01-02"), run.Commit, run.Clusters, run.Claims, run.Seconds/60, run.Machine)
 		writeTable(out, header, run.rows())
 		fmt.Fprintln(out)
