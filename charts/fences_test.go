@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -246,6 +247,19 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: "", resource: namespaces,
 			namespace: "", name: agents}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
 			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: "the status of its agents alone"},
+		"the agent's network policy": {change: add(t, policyFor("cluster-inventory-agent", "cluster-inventory-agent"))},
+		"a network policy of another name": {
+			change: add(t, policyFor("another", "another")), message: "only the manifests of its agents",
+		},
+		"a network policy for other pods": {
+			change:  add(t, policyFor("cluster-inventory-agent", "database")),
+			message: "NetworkPolicies only for its agents",
+		},
+		"a network policy for all pods": {
+			change: add(t, strings.Replace(policyFor("cluster-inventory-agent", ""),
+				`{matchLabels: {app.kubernetes.io/name: ""}}`, "{}", 1)),
+			message: "NetworkPolicies only for its agents",
+		},
 		"the right to read Secrets": {
 			change:  change(t, workRole, `[{apiGroups: [""], resources: [secrets], verbs: [get]}]`, "rules"),
 			message: "no rights but those that they need",
@@ -330,12 +344,15 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			work.SetOwnerReferences(nil)
 			manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
 			apitest.Must(t, err)
-			kept := []any{manifests[workNamespace], manifests[workAgent]}
+			var policy map[string]any
+			apitest.Must(t, yaml.Unmarshal([]byte(policyFor("cluster-inventory-agent", "cluster-inventory-agent")), &policy))
+			kept := []any{manifests[workNamespace], manifests[workAgent], policy}
 			apitest.Must(t, unstructured.SetNestedSlice(work.Object, kept, "spec", "workload", "manifests"))
 			change(t, 0, "cluster-inventory-guest", "metadata", "name")(work)
 			set(t, work.Object, `[{group: "", resource: namespaces, name: cluster-inventory-guest}]`,
 				"spec", "deleteOption", "selectivelyOrphans", "orphaningRules")
 			change(t, 1, "cluster-inventory-guest", "metadata", "namespace")(work)
+			change(t, 2, "cluster-inventory-guest", "metadata", "namespace")(work)
 			work.SetNamespace(cluster)
 			checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), message)
 		}
@@ -382,6 +399,13 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		other.SetResourceVersion("")
 		p.MustCreate(other)
 	})
+}
+
+// policyFor is a NetworkPolicy that lets pods with a name connect to all, and all to them.
+func policyFor(name, pods string) string {
+	return fmt.Sprintf(`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy,
+		metadata: {name: %s, namespace: agents}, spec: {
+		podSelector: {matchLabels: {app.kubernetes.io/name: %q}}, ingress: [{}], egress: [{}]}}`, name, pods)
 }
 
 // checkAttempt checks that something was refused in these words, or allowed if there are none.

@@ -34,6 +34,22 @@ func Find[T any](tb testing.TB, objects []*unstructured.Unstructured, kind, name
 	return nil
 }
 
+// CheckNamesNoUser checks that a Pod leaves its user and groups to the image, or to the
+// cluster: OpenShift's restricted-v2 refuses those that are not the namespace's.
+func CheckNamesNoUser(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	security := pod.SecurityContext
+	if security.RunAsUser != nil || security.RunAsGroup != nil || security.FSGroup != nil ||
+		len(security.SupplementalGroups) > 0 {
+		t.Errorf("pod security context %+v", security)
+	}
+	for _, container := range pod.Containers {
+		if security := container.SecurityContext; security.RunAsUser != nil || security.RunAsGroup != nil {
+			t.Errorf("container security context %+v", security)
+		}
+	}
+}
+
 // CheckRestricted checks that a Pod meets the Pod Security Standard "restricted",
 // has a read-only root file system, and requests and limits its resources.
 func CheckRestricted(t *testing.T, pod corev1.PodSpec) {

@@ -117,11 +117,17 @@ func TestJudgeRevision(t *testing.T) {
 		return map[string]any{
 			"manifests": "1", "image": "example.com/inventory:v1", "imagePullPolicy": "Always",
 			"imagePullSecrets": []any{"a", "b"}, "installNamespace": "agents", "claimLimit": int64(7), "logLevel": int64(2),
+			"networkPolicy": map[string]any{
+				"apiServerCIDRs": []any{"192.0.2.0/24"}, "apiServerPorts": []any{int64(6443)}, "dnsPorts": []any{int64(53)},
+			},
 		}
 	}
 	want := Values{
 		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
 		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2,
+		NetworkPolicy: &NetworkPolicy{
+			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
+		},
 	}
 	got, wrong := judgeRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
@@ -139,6 +145,11 @@ func TestJudgeRevision(t *testing.T) {
 		"a pull policy that is none":   {"imagePullPolicy", "Sometimes", `spec.imagePullPolicy: "Sometimes" is none of Always, IfNotPresent, Never`},
 		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
 		"a negative level":             {"logLevel", int64(-1), "spec.logLevel: -1 is negative"},
+		"a network that is none": {
+			"networkPolicy", map[string]any{
+				"apiServerCIDRs": []any{"all"}, "apiServerPorts": []any{int64(1)}, "dnsPorts": []any{int64(1)},
+			}, `spec.networkPolicy.apiServerCIDRs: "all" is not a network, such as 192.0.2.0/24`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := good()

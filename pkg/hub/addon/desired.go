@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,9 @@ type Values struct {
 
 	// Proxy says how the agent reaches the hub.
 	Proxy Proxy
+
+	// NetworkPolicy is nil if there are to be no NetworkPolicies.
+	NetworkPolicy *NetworkPolicy
 }
 
 // with returns the values with a configuration's changes.
@@ -154,6 +158,9 @@ func newTemplate(revision string) (template, error) {
 func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
 	rendered := make([]*unstructured.Unstructured, 0, len(t))
 	for _, original := range t {
+		if v.leavesOut(original) {
+			continue
+		}
 		object := original.DeepCopyObject()
 		if err := v.fill(object); err != nil {
 			return nil, err
@@ -190,6 +197,9 @@ func (v Values) fill(object runtime.Object) error {
 	case *rbacv1.ClusterRole:
 	case *rbacv1.ClusterRoleBinding:
 		v.fillSubjects(o.Subjects)
+	case *networkingv1.NetworkPolicy:
+		o.Namespace = v.InstallNamespace
+		o.Spec.Egress = v.egress()
 	case *appsv1.Deployment:
 		return v.fillAgent(o)
 	case *batchv1.Job:
@@ -307,7 +317,8 @@ func withoutStatus(object runtime.Object) (*unstructured.Unstructured, error) {
 func newDecoder() (runtime.Decoder, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, apiextensionsv1.AddToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
+		apiextensionsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

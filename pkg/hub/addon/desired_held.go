@@ -165,6 +165,7 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 	if !v.Hosted {
 		return nil, nil
 	}
+	v.NetworkPolicy = &NetworkPolicy{} // they may be there
 	rendered, err := t.known(v).render(v)
 	if err != nil {
 		return nil, err

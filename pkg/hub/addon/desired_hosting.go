@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +41,8 @@ func (v Values) place(object runtime.Object) []runtime.Object {
 	}
 	switch o := object.(type) {
 	case *appsv1.Deployment:
+		return []runtime.Object{onHost(o)}
+	case *networkingv1.NetworkPolicy:
 		return []runtime.Object{onHost(o)}
 	case *batchv1.Job:
 		hostPod(&o.Spec.Template.Spec)

@@ -160,6 +160,7 @@ func TestRenderKeepsPodsRestricted(t *testing.T) {
 	for name, pod := range pods {
 		t.Run(name, func(t *testing.T) {
 			manifesttest.CheckRestricted(t, pod)
+			manifesttest.CheckNamesNoUser(t, pod)
 		})
 	}
 }

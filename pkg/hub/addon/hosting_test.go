@@ -70,7 +70,11 @@ func (s *seen) enabled(cluster, host string) *addonv1beta1.ManagedClusterAddOn {
 // on the host, if there is one.
 func (s *seen) deploys(cluster, host string, change ...func(own, onHost *workv1.ManifestWork)) {
 	s.Helper()
-	v := values()
+	s.deploysWith(values(), cluster, host, change...)
+}
+
+func (s *seen) deploysWith(v Values, cluster, host string, change ...func(own, onHost *workv1.ManifestWork)) {
+	s.Helper()
 	if host != "" {
 		v = v.hosted()
 	}

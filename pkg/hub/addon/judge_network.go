@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -123,6 +125,31 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 		rest = bytes.TrimSpace(rest)
 	}
 	return certificates.String()
+}
+
+func judgeNetworkPolicy(given *NetworkPolicy, wrong *mistakes) {
+	const field = "spec.networkPolicy"
+	if given == nil {
+		return
+	}
+	for _, cidr := range given.APIServerCIDRs {
+		if network, err := netip.ParsePrefix(cidr); err != nil || network != network.Masked() {
+			wrong.add(field+".apiServerCIDRs", "%q is not a network, such as 192.0.2.0/24", cidr)
+		}
+	}
+	judgePorts(field+".apiServerPorts", given.APIServerPorts, wrong)
+	judgePorts(field+".dnsPorts", given.DNSPorts, wrong)
+}
+
+func judgePorts(field string, given []int32, wrong *mistakes) {
+	if len(given) == 0 {
+		wrong.add(field, "is empty")
+	}
+	for _, port := range given {
+		if problems := validation.IsValidPortNum(int(port)); len(problems) > 0 {
+			wrong.add(field, "%d is not a port: %s", port, problems[0])
+		}
+	}
 }
 
 // repository is the name of a registry, or of a repository or a part of one, without a

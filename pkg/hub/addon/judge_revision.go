@@ -21,6 +21,8 @@ type revisionSpec struct {
 	InstallNamespace string   `json:"installNamespace"`
 	ClaimLimit       int      `json:"claimLimit"`
 	LogLevel         int      `json:"logLevel"`
+
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy"`
 }
 
 func manifestRevisions() []string { return []string{manifests.Previous, manifests.Revision} }
@@ -67,6 +69,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	if decoded.LogLevel < 0 {
 		wrong.add("spec.logLevel", "%d is negative", decoded.LogLevel)
 	}
+	judgeNetworkPolicy(decoded.NetworkPolicy, &wrong)
 	if len(wrong) > 0 {
 		return Values{}, wrong
 	}
@@ -78,5 +81,6 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		InstallNamespace: decoded.InstallNamespace,
 		ClaimLimit:       decoded.ClaimLimit,
 		LogLevel:         decoded.LogLevel,
+		NetworkPolicy:    decoded.NetworkPolicy,
 	}, nil
 }
