@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/check"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -37,7 +38,39 @@ func NewCommand() *cobra.Command {
 	}
 	opts.addFlags(cmd.Flags())
 	kube.AddLogFlags(cmd.PersistentFlags())
-	cmd.AddCommand(newUninstallCommand())
+	cmd.AddCommand(newUninstallCommand(), newCheckCommand())
+	return cmd
+}
+
+// newCheckCommand returns what the chart's test runs.
+func newCheckCommand() *cobra.Command {
+	kubeconfig := ""
+	opts := check.Options{Timeout: time.Minute}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Checks that an installation is complete and that a manager works",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var mistakes kube.Mistakes
+			mistakes.Required("namespace", opts.Namespace)
+			if opts.Timeout <= 0 {
+				mistakes.Add("timeout", "%s is not positive", opts.Timeout)
+			}
+			if err := mistakes.Err(); err != nil {
+				return err
+			}
+			cfg, err := kube.Config(kubeconfig)
+			if err != nil {
+				return err
+			}
+			ctx := logr.NewContext(cmd.Context(), kube.Logger())
+			return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig,
+		"path of a kubeconfig of the manager itself (default: the pod's service account)")
+	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long to wait for what is missing")
 	return cmd
 }
 

@@ -146,6 +146,21 @@ func (f *Fleet) applyCRDs(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
+// Test runs the chart's own test, with "helm test".
+func (f *Fleet) Test(ctx context.Context, out io.Writer) error {
+	report := progress.New(out)
+	helm, err := programs.Helm.Path(ctx, f.Root, report)
+	if err != nil {
+		return err
+	}
+	report.Line("testing %s", Release)
+	if err := f.helm(ctx, out, helm, "test", Release, "--namespace", ReleaseNamespace, "--timeout", "2m"); err != nil {
+		f.Diagnose(ctx, out)
+		return fmt.Errorf("helm test: %w", err)
+	}
+	return nil
+}
+
 // Undeploy uninstalls the chart and waits until its clean-up is done.
 func (f *Fleet) Undeploy(ctx context.Context, out io.Writer, helmArgs ...string) error {
 	report := progress.New(out)
