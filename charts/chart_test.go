@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -72,6 +74,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"Deployment inventory-system/cluster-inventory-manager",
 		"Job inventory-system/cluster-inventory-uninstall",
 		"Lease inventory-system/cluster-inventory-manager",
+		"Pod inventory-system/cluster-inventory-test",
 		"Role inventory-system/cluster-inventory-access",
 		"Role inventory-system/cluster-inventory-manager",
 		"Role open-cluster-management-addon/cluster-inventory-cluster-proxy",
@@ -142,6 +145,10 @@ metrics:
 				"PrometheusRule inventory-system/cluster-inventory",
 				"ServiceMonitor inventory-system/cluster-inventory",
 			},
+		},
+		"a network policy": {
+			values: "networkPolicy: {enabled: true}",
+			also:   []string{"NetworkPolicy inventory-system/cluster-inventory"},
 		},
 		"several managers": {
 			values: "replicas: 3",
@@ -595,6 +602,26 @@ func TestSchemaRejects(t *testing.T) {
 			values: `access: {clusterProxy: {namespace: ""}}`,
 			want:   "access/clusterProxy/namespace",
 		},
+		"a network policy for no port": {
+			values: "networkPolicy: {apiServerPorts: []}", want: "networkPolicy/apiServerPorts",
+		},
+		"an agents' network policy for a port that is none": {
+			values: "agent: {networkPolicy: {dnsPorts: [70000]}}", want: "agent/networkPolicy/dnsPorts/0",
+		},
+		"a network that is an address": {
+			values: "networkPolicy: {apiServerCIDRs: [192.0.2.1]}", want: "networkPolicy/apiServerCIDRs/0",
+		},
+		"metrics for an unknown sort of peer": {
+			values: "networkPolicy: {metricsFrom: [{namespace: monitoring}]}", want: "networkPolicy/metricsFrom/0",
+		},
+		"an argument without dashes":           {values: "extraArgs: [profiling]", want: "extraArgs/0"},
+		"an argument and its value":            {values: "extraArgs: [--agent-log-level, x]", want: "extraArgs/1"},
+		"an argument of the chart's":           {values: "extraArgs: [--workers=3]", want: "sets --workers itself, from the value workers.total"},
+		"an argument of the chart's, v":        {values: "extraArgs: [--v=3]", want: "sets --v itself, from the value logLevel"},
+		"an argument without a value":          {values: "extraArgs: [--leader-elect]", want: "sets --leader-elect itself"},
+		"the user root":                        {values: "podSecurityContext: {runAsUser: 0}", want: "podSecurityContext/runAsUser"},
+		"root after all":                       {values: "podSecurityContext: {runAsNonRoot: false}", want: "runAsNonRoot"},
+		"GitOps, perhaps":                      {values: "gitOps: auto", want: "gitOps"},
 		"replicas in words":                    {values: "replicas: two", want: "replicas"},
 		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
 		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
@@ -663,19 +690,66 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestPodsAreRestricted: all Pods meet the Pod Security Standard "restricted".
-func TestPodsAreRestricted(t *testing.T) {
-	objects := hubtest.MustRender(t, "")
-	pods := map[string]corev1.PodSpec{
+// podsOf are all pods that the chart runs.
+func podsOf(t *testing.T, objects []*unstructured.Unstructured) map[string]corev1.PodSpec {
+	t.Helper()
+	return map[string]corev1.PodSpec{
 		"manager": manifesttest.Find[appsv1.Deployment](
 			t, objects, "Deployment", "cluster-inventory-manager",
 		).Spec.Template.Spec,
 		"uninstall": manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-uninstall").Spec.Template.Spec,
+		"test":      manifesttest.Find[corev1.Pod](t, objects, "Pod", "cluster-inventory-test").Spec,
 	}
-	for name, pod := range pods {
+}
+
+// TestPodsAreRestricted: all Pods meet the Pod Security Standard "restricted". None names a
+// user or group, which OpenShift's restricted-v2 refuses, unless the values do.
+func TestPodsAreRestricted(t *testing.T) {
+	for name, pod := range podsOf(t, hubtest.MustRender(t, "")) {
 		t.Run(name, func(t *testing.T) {
 			manifesttest.CheckRestricted(t, pod)
+			manifesttest.CheckNamesNoUser(t, pod)
 		})
+	}
+	objects := hubtest.MustRender(t, "podSecurityContext: {runAsUser: 1000650000, runAsGroup: 3, fsGroup: 4}")
+	for name, pod := range podsOf(t, objects) {
+		manifesttest.CheckRestricted(t, pod)
+		got := []*int64{pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup}
+		if diff := cmp.Diff([]*int64{ptr.To[int64](1000650000), ptr.To[int64](3), ptr.To[int64](4)}, got); diff != "" {
+			t.Errorf("user, group and fsGroup of the %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestExtraArguments: those of the administrator come last, and none of them is one that the
+// chart sets itself, now or with other values.
+func TestExtraArguments(t *testing.T) {
+	objects := hubtest.MustRender(t, `extraArgs: ["--agent-log-level=2", --more]`)
+	deployment := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	if diff := cmp.Diff([]string{"--agent-log-level=2", "--more"}, args[len(args)-2:]); diff != "" {
+		t.Errorf("the last arguments (-want +got):\n%s", diff)
+	}
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(chartDir, "templates", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	set := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^ +- --?([a-z-]+)(?:=|$)`).FindAllStringSubmatch(read("manager.yaml"), -1) {
+		set[match[1]] = true
+	}
+	own := map[string]bool{}
+	_, list, _ := strings.Cut(read("_helpers.tpl"), `{{- define "cluster-inventory.ownFlags" -}}`)
+	list, _, _ = strings.Cut(list, "{{- end }}")
+	for line := range strings.Lines(strings.TrimSpace(list)) {
+		flag, _, _ := strings.Cut(line, ":")
+		own[flag] = true
+	}
+	if diff := cmp.Diff(set, own); diff != "" {
+		t.Errorf("flags (-in manager.yaml +refused in extraArgs):\n%s", diff)
 	}
 }
 
@@ -697,6 +771,41 @@ func TestUninstallHookBringsItsOwnRights(t *testing.T) {
 		if policy := object.GetAnnotations()["helm.sh/hook-delete-policy"]; isHook &&
 			policy != "before-hook-creation,hook-succeeded" {
 			t.Errorf("%s is deleted %q", manifesttest.Identify(object), policy)
+		}
+	}
+}
+
+// TestValueSets: make verify checks what the chart makes of these files, so that everything
+// has to be in the output of one of them.
+func TestValueSets(t *testing.T) {
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	kinds := map[string]bool{}
+	for _, file := range files {
+		values, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range hubtest.MustRender(t, string(values)) {
+			kinds[object.GetKind()] = true
+		}
+	}
+	templates, err := filepath.Glob(filepath.Join(chartDir, "templates", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := regexp.MustCompile(`(?m)^kind: ([A-Za-z]+)$`)
+	for _, file := range templates {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range kind.FindAllStringSubmatch(string(source), -1) {
+			if !kinds[match[1]] {
+				t.Errorf("%s can make a %s, and no file of values does", file, match[1])
+			}
 		}
 	}
 }

@@ -96,6 +96,7 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may change no addon's spec", testTheManagerMayChangeNoSpecOfAnAddon)
 	t.Run("the manager may approve only its agents' certificates", testTheManagerMayApproveOnlyAgents)
 	t.Run("nobody may squat or hold the manager's grants", testNobodyMaySquatGrants)
+	t.Run("the chart's test", testTheChartsTest)
 	t.Run("tokens under the chart's rights and policies", testTokensUnderTheChartsRightsAndPolicies)
 	t.Run("decisions under the chart's rights", testDecisionsUnderTheChartsRights)
 	t.Run("addon shell", testAddonShell)

@@ -77,6 +77,7 @@ func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 		"image: {repository: example.com/inventory}", "image: {tag: v9}", "image: {pullPolicy: Always}",
 		"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}", "agent: {installNamespace: agents}",
 		"agent: {claimLimit: 7}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
+		"agent: {networkPolicy: {enabled: true}}",
 	} {
 		if name(values) == plain {
 			t.Errorf("%s makes no other revision", values)
@@ -85,6 +86,7 @@ func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 	for _, values := range []string{
 		"replicas: 2", "logLevel: 4", "cleanupTimeout: 1m", "workers: {total: 5}", "resources: {limits: {memory: 1Gi}}",
 		"agent: {config: {nodeSelector: {zone: a}}}", "imagePullSecrets: [{name: other}]", placements,
+		"networkPolicy: {enabled: true}", "podSecurityContext: {runAsUser: 5}",
 	} {
 		if name(values) != plain {
 			t.Errorf("%s makes another revision", values)

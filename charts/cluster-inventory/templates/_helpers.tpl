@@ -41,7 +41,7 @@ AgentRevisions that there are, to which clusters may still refer. */}}
 {{- $own := .Values.agent.image | default dict -}}
 {{- $all := list .Values.image.repository ($own.repository | default .Values.image.repository) -}}
 {{- $revisions := dict -}}
-{{- if .Capabilities.APIVersions.Has "inventory.open-cluster-management.io/v1alpha1" -}}
+{{- if and (not .Values.gitOps) (.Capabilities.APIVersions.Has "inventory.open-cluster-management.io/v1alpha1") -}}
 {{- $revisions = lookup "inventory.open-cluster-management.io/v1alpha1" "AgentRevision" "" "" | default dict -}}
 {{- end -}}
 {{- range $revisions.items | default list -}}
@@ -63,8 +63,13 @@ AgentRevisions that there are, to which clusters may still refer. */}}
 {{ .Values.installStrategy.placement.namespace | default .Release.Namespace }}
 {{- end }}
 
+{{/* No user, group or fsGroup is named unless the values do: on OpenShift, the namespace has
+them. */}}
 {{- define "cluster-inventory.podSecurity" -}}
 runAsNonRoot: true
+{{- with .Values.podSecurityContext }}
+{{ toYaml . }}
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
@@ -78,10 +83,20 @@ capabilities:
 
 {{/* Whether the manager must read cluster-proxy, but its namespace certainly does
 not exist, so that Helm cannot create a Role in it. Where Helm cannot look at the hub,
-as in "helm template", the namespace is assumed to exist. */}}
+as in "helm template", the namespace is assumed to exist. With gitOps, nobody looks, and the
+values say it. */}}
 {{- define "cluster-inventory.proxyNamespaceMissing" -}}
 {{- $proxy := .Values.access.clusterProxy -}}
-{{- and $proxy.enabled (not (empty (lookup "v1" "Namespace" "" "kube-system"))) (empty (lookup "v1" "Namespace" "" $proxy.namespace)) -}}
+{{- $exists := ternary (toString $proxy.namespaceExists) "auto" (hasKey $proxy "namespaceExists") -}}
+{{- if not $proxy.enabled -}}
+false
+{{- else if ne $exists "auto" -}}
+{{- eq $exists "false" -}}
+{{- else if .Values.gitOps -}}
+{{- fail (printf "gitOps is set, so the chart does not look whether namespace %s exists, in which the manager needs a Role: set access.clusterProxy.namespaceExists to true or false, or access.clusterProxy.enabled to false" $proxy.namespace) -}}
+{{- else -}}
+{{- and (not (empty (lookup "v1" "Namespace" "" "kube-system"))) (empty (lookup "v1" "Namespace" "" $proxy.namespace)) -}}
+{{- end -}}
 {{- end }}
 
 {{/* The spec of the AddOnDeploymentConfig of all clusters, empty if no value asks for
@@ -151,11 +166,70 @@ imagePullSecrets:
 installNamespace: {{ .Values.agent.installNamespace | quote }}
 claimLimit: {{ .Values.agent.claimLimit | int }}
 logLevel: {{ .Values.agent.logLevel | int }}
+{{- $policy := .Values.agent.networkPolicy | default dict }}
+{{- if $policy.enabled }}
+networkPolicy:
+  {{- with $policy.apiServerCIDRs }}
+  apiServerCIDRs:
+  {{- range . }}
+  - {{ . | quote }}
+  {{- end }}
+  {{- end }}
+  apiServerPorts:
+  {{- range $policy.apiServerPorts | default (list 443 6443) }}
+  - {{ . | int }}
+  {{- end }}
+  dnsPorts:
+  {{- range $policy.dnsPorts | default (list 53) }}
+  - {{ . | int }}
+  {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Its name, which no other content has. */}}
 {{- define "cluster-inventory.revisionName" -}}
 cluster-inventory-{{ include "cluster-inventory.revisionSpec" . | sha256sum | trunc 12 }}
+{{- end }}
+
+{{/* The annotations of an AgentRevision, which stays while clusters may have it. Argo CD
+would remove what is not rendered any more. */}}
+{{- define "cluster-inventory.revisionAnnotations" -}}
+helm.sh/resource-policy: keep
+{{- if .Values.gitOps }}
+argocd.argoproj.io/sync-options: Prune=false
+argocd.argoproj.io/compare-options: IgnoreExtraneous
+{{- end }}
+{{- end }}
+
+{{/* The manager's flags that the chart sets, or would with other values, and these values. */}}
+{{- define "cluster-inventory.ownFlags" -}}
+allowed-registry: agent.allowedRegistries
+cleanup-timeout: cleanupTimeout
+cleanup-job-timeout: cleanupJobTimeout
+workers: workers.total
+workers-per-namespace: workers.perNamespace
+upstream-gates: upstreamGates
+upstream-registration-clusterrole: upstreamRegistrationClusterRole
+label-allow: profiles.labelAllow
+max-properties: profiles.maxProperties
+max-property-bytes: profiles.maxPropertyBytes
+decisions: decisions.enabled
+credentials-mode: credentials.mode
+credentials-require-target: credentials.requireTarget
+credentials-upstream-syncer: credentials.upstreamSyncer
+access-cluster-proxy: access.clusterProxy.enabled
+access-cluster-proxy-namespace: access.clusterProxy.namespace
+access-cluster-proxy-configuration: access.clusterProxy.configuration
+access-cluster-proxy-url: access.clusterProxy.url
+access-cluster-proxy-ca-file: access.clusterProxy.caBundle
+leader-elect: ""
+health-probe-bind-address: ""
+metrics-bind-address: ""
+metrics-secure: metrics.secure
+metrics-cert-dir: metrics.certificateSecret
+metrics-by-namespace: metrics.byNamespace
+pprof-bind-address: pprofBindAddress
+v: logLevel
 {{- end }}
 
 {{/* OCM's rollout strategy. */}}

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -123,6 +124,16 @@ func RolledBack(t *testing.T) {
 	if err := Fleet.Rollback(t.Context(), os.Stderr); err != nil {
 		t.Fatalf("rolling back: %v", err)
 	}
+}
+
+// Tested runs the chart's own test, which passes and leaves nothing behind.
+func Tested(t *testing.T) {
+	t.Helper()
+	if err := Fleet.Test(t.Context(), os.Stderr); err != nil {
+		t.Fatalf("testing the chart: %v", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ManagerNS, Name: AddonName + "-test"}}
+	apitest.Within(t, Soon, "the test's Pod is gone", func(ctx context.Context) error { return Gone(ctx, Hub(t), pod) })
 }
 
 // Uninstalled removes the chart.
@@ -514,6 +525,7 @@ func Clean(ctx context.Context, spoke client.Client) error {
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &corev1.PodList{}, &batchv1.JobList{}, &corev1.ConfigMapList{},
 		&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.SecretList{},
+		&networkingv1.NetworkPolicyList{},
 	} {
 		if err := spoke.List(ctx, list, client.InNamespace(AgentNS)); err != nil {
 			return err

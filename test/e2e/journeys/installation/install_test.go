@@ -48,6 +48,7 @@ func TestInstallByPlacement(t *testing.T) {
 	journeys.Bind(t, ns, sandboxFleet.Name)
 	journeys.HasProfile(t, ns, journeys.Cluster1)
 	journeys.NoProfileComes(t, journeys.ManagerNS, journeys.Cluster1)
+	journeys.Tested(t)
 
 	journeys.InSet(t, journeys.Cluster2, sandboxFleet.Name)
 	journeys.Available(t, journeys.Cluster2)

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +26,10 @@ import (
 const rolloutSet = "rollout-fleet"
 
 // A new revision of the agent goes to one cluster, and to the next only when that has
-// succeeded and soaked, also if the next one has a configuration of its own.
+// succeeded and soaked, also if the next one has a configuration of its own. NetworkPolicies
+// that only the old one has go with it.
 func TestAgentsAreUpgradedOneAfterTheOther(t *testing.T) {
-	strategy := oneByOne(t, "installStrategy.rollout.minSuccessTime=20s")
+	strategy := oneByOne(t, "installStrategy.rollout.minSuccessTime=20s", "agent.networkPolicy.enabled=true")
 	own := journeys.Create(t, journeys.Hub(t), &addonv1beta1.AddOnDeploymentConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "own"},
 		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
@@ -39,9 +41,13 @@ func TestAgentsAreUpgradedOneAfterTheOther(t *testing.T) {
 	completed(t, journeys.Cluster1)
 	completed(t, journeys.Cluster2)
 	old := agentDeployment(t, journeys.Cluster2)
+	hasPolicies(t, journeys.Cluster1, 2)
+	hasPolicies(t, journeys.Cluster2, 2)
 
-	journeys.Installed(t, append(strategy, "--set", "agent.logLevel=1")...)
+	journeys.Installed(t, append(strategy, "--set", "agent.logLevel=1", "--set", "agent.networkPolicy.enabled=false")...)
 	runsWith(t, journeys.Cluster1, "-v=1", nil, nil)
+	hasPolicies(t, journeys.Cluster1, 0)
+	hasPolicies(t, journeys.Cluster2, 2)
 	completed(t, journeys.Cluster1)
 	journeys.Available(t, journeys.Cluster1)
 	journeys.Says(t, journeys.Cluster2, "Configured", metav1.ConditionFalse, "ConfigurationsNotConfigured")
@@ -52,6 +58,22 @@ func TestAgentsAreUpgradedOneAfterTheOther(t *testing.T) {
 	runsWith(t, journeys.Cluster2, "-v=1", map[string]string{corev1.LabelOSStable: "linux"}, nil)
 	completed(t, journeys.Cluster2)
 	journeys.Available(t, journeys.Cluster2)
+	hasPolicies(t, journeys.Cluster2, 0)
+}
+
+// hasPolicies waits until a spoke has so many NetworkPolicies of the addon. Nothing enforces
+// them here.
+func hasPolicies(t *testing.T, cluster string, want int) {
+	t.Helper()
+	apitest.Within(t, journeys.Eventually, fmt.Sprintf("%s has %d NetworkPolicies", cluster, want), func(ctx context.Context) error {
+		policies := &networkingv1.NetworkPolicyList{}
+		err := journeys.ClientOf(t, cluster).List(ctx, policies,
+			client.InNamespace(journeys.AgentNS), client.MatchingLabels{journeys.MarkLabel: journeys.MarkValue})
+		if err == nil && len(policies.Items) != want {
+			err = fmt.Errorf("it has %d", len(policies.Items))
+		}
+		return err
+	})
 }
 
 // A revision whose image does not exist stops at the first cluster, which says so. Edits by
