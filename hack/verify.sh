@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks in a copy of the tree that derived files are up to date and go.mod files are
-# tidy, and tests the alerts. It never changes the tree itself.
+# tidy, and tests what the chart renders, and the alerts. It never changes the tree itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,6 +24,7 @@ for dir in . test/fleet test/e2e test/monitoring hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
+hack/verify-chart.sh
 echo "verify: alerts, with Prometheus' engine"
 (cd test/monitoring && go test ./...) || { echo "verify: go test in test/monitoring fails" >&2; exit 1; }
 echo "verify: ok"
