@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copies the chart's CustomResourceDefinitions into the tree TREE, from the module that
-# defines them, at the version that go.mod pins.
+# defines them, at the version that go.mod pins, and writes the chart's README with a table
+# of the values in values.yaml.
 #
 # usage: charts/generate.sh TREE
 set -euo pipefail
@@ -20,3 +21,8 @@ copy() { # of KIND, defined by KEP, in the file CRD
 }
 copy ClusterProfile KEP-4322 multicluster.x-k8s.io_clusterprofiles.yaml
 copy PlacementDecision KEP-5313 multicluster.x-k8s.io_placementdecisions.yaml
+
+# Every value needs a description: a comment that begins with "# -- ", its own or that of
+# what it is part of.
+(cd "$tree" && go tool -modfile="$tree/hack/tools/helm-docs/go.mod" helm-docs --log-level warning \
+	--chart-search-root charts --template-files README.md.gotmpl --sort-values-order file)
