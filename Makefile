@@ -7,7 +7,6 @@ FLEET ?= default
 SPOKES ?= 2
 WITH ?=
 HELM_ARGS ?=
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE ?= quay.io/open-cluster-management/cluster-inventory-addon:$(VERSION)
 
 export FLEET SPOKES WITH HELM_ARGS
@@ -20,7 +19,7 @@ FLEET_CLI := go -C test/fleet run ./cmd/fleet
 
 .PHONY: build
 build: ## Build manager, agent, cp-creds and kubectl-inventory into bin/
-	go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
+	hack/build.sh bin ./cmd/...
 
 .PHONY: image
 image: build ## Build the container image IMAGE (needs docker)

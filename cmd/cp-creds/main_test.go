@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -47,8 +48,8 @@ func TestMain(m *testing.M) {
 
 // build makes the program as "make build" does.
 func build(path string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.Command("../../hack/build.sh", filepath.Dir(path), "./cmd/cp-creds")
+	cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123456789ab", "SOURCE_DATE_EPOCH=1000000000")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, output)
 	}
@@ -75,6 +76,17 @@ func TestProgramIsStaticAndSmall(t *testing.T) {
 	libraries, err := file.ImportedLibraries()
 	if interpreted || err != nil && !errors.Is(err, elf.ErrNoSymbols) || len(libraries) > 0 {
 		t.Errorf("the program is not static: interpreter %t, libraries %v, %v", interpreted, libraries, err)
+	}
+}
+
+// The build tells the program what it is built from; all programs have that from one
+// package.
+func TestProgramKnowsItsVersion(t *testing.T) {
+	got := call(t, program(), nil, "--version")
+	want := fmt.Sprintf("cp-creds version v1.2.3 (commit 0123456789ab of 2001-09-09T01:46:40Z, %s, %s/%s)\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if got != (result{stdout: want}) {
+		t.Errorf("got %+v, want stdout %q", got, want)
 	}
 }
 

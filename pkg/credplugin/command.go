@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	"k8s.io/klog/v2"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
 // Main runs the command line and returns the exit code. A failure is one line on stderr.
@@ -51,6 +53,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	opts.addFlags(cmd.Flags())
+	version.AddFlag(cmd)
 	cmd.AddCommand(newInstallCommand())
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
 // NewCommand returns the manager's command line. Executing it blocks until its
@@ -38,6 +39,7 @@ func NewCommand() *cobra.Command {
 	}
 	opts.addFlags(cmd.Flags())
 	kube.AddLogFlags(cmd.PersistentFlags())
+	version.AddFlag(cmd)
 	cmd.AddCommand(newUninstallCommand(), newCheckCommand())
 	return cmd
 }

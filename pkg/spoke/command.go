@@ -15,6 +15,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/cleanup"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
 // Exit codes of the process.
@@ -63,6 +64,7 @@ func newCommand(validated func()) *cobra.Command {
 		},
 	}
 	kube.AddLogFlags(root.PersistentFlags())
+	version.AddFlag(root)
 	root.AddCommand(runCommand(validated), cleanupCommand(validated))
 	return root
 }

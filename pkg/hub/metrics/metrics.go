@@ -10,6 +10,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
 // prefix begins the names of all metrics of this addon.
@@ -172,7 +173,7 @@ func New(opts Options) *Metrics {
 			Name: prefix + "upstream_mode",
 			Help: "1 for the mode in which one of Open Cluster Management's own writers is, 0 for the others.",
 		}, []string{"writer", "mode"}),
-		build: kube.BuildInfo(prefix+"build_info", "Of which version the manager is; always 1."),
+		build: kube.BuildInfo(prefix+"build_info", "Of which version the manager is; always 1.", version.Get().Labels()),
 	}
 }
 

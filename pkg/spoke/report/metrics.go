@@ -7,6 +7,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
 // What has become of a property, in the metrics.
@@ -35,7 +36,8 @@ func NewMetrics() *Metrics {
 			Name: "cluster_inventory_agent_properties",
 			Help: "ClusterProperties of the cluster by what has become of them.",
 		}, []string{"state"}),
-		build: kube.BuildInfo("cluster_inventory_agent_build_info", "Of which version the agent is; always 1."),
+		build: kube.BuildInfo("cluster_inventory_agent_build_info", "Of which version the agent is; always 1.",
+			version.Get().Labels()),
 	}
 	m.show(nil)
 	return m

@@ -62,11 +62,12 @@ func (p Program) Path(ctx context.Context, root string, report *progress.Report)
 func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 	link := []string{"-s", "-w"}
 	if p.stamp != nil {
-		version, err := GoCommand(ctx, dir, "list", "-m", "-f", "{{.Version}}", p.Module)
+		output, err := GoCommand(ctx, dir, "list", "-m", "-f", "{{.Version}}", p.Module, Kube.Module)
 		if err != nil {
 			return nil, err
 		}
-		link = append(link, p.stamp(strings.TrimSpace(string(version)))...)
+		versions := strings.Fields(string(output)) // both are the same for Kubernetes itself
+		link = append(link, p.stamp(versions[0], versions[len(versions)-1])...)
 	}
 	args := []string{"build", "-trimpath", "-ldflags=" + strings.Join(link, " ")}
 	if p.likeTests {

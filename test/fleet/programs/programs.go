@@ -24,8 +24,9 @@ type Program struct {
 	tags string
 	// likeTests builds without -trimpath, so that packages compiled for tests are reused.
 	likeTests bool
-	env       string                        // names a variable that points at a ready build
-	stamp     func(version string) []string // linker flags
+	env       string // names a variable that points at a ready build
+	// stamp returns linker flags, for the program's own version and that of Kubernetes.
+	stamp func(version, kubernetes string) []string
 }
 
 // The programs of every fleet.
@@ -100,7 +101,7 @@ var (
 
 // stampKubernetes sets the version that the API server reports. Without it that is
 // v0.0.0, which charts refuse and profiles would show.
-func stampKubernetes(version string) []string {
+func stampKubernetes(version, _ string) []string {
 	var flags []string
 	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -114,8 +115,17 @@ func stampKubernetes(version string) []string {
 	return flags
 }
 
-func stampHelm(version string) []string {
-	return []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
+// stampHelm also sets the version of Kubernetes for which Helm renders charts where it does
+// not look at a hub. Without it that is v1.20.0, which the addon's chart refuses.
+func stampHelm(version, kubernetes string) []string {
+	flags := []string{"-X=helm.sh/helm/v3/internal/version.version=" + version}
+	numbers := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
+	for _, pkg := range []string{"pkg/chartutil", "pkg/lint/rules"} {
+		flags = append(flags,
+			"-X=helm.sh/helm/v3/"+pkg+".k8sVersionMajor="+numbers[0],
+			"-X=helm.sh/helm/v3/"+pkg+".k8sVersionMinor="+numbers[1])
+	}
+	return flags
 }
 
 // duration describes how long a build takes on two cores. Packages shared by the programs

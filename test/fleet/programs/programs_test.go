@@ -66,9 +66,20 @@ func TestCountPackagesKeepsOnlyProblems(t *testing.T) {
 }
 
 func TestStampKubernetes(t *testing.T) {
-	got := strings.Join(stampKubernetes("v1.35.4")[:5], " ")
+	got := strings.Join(stampKubernetes("v1.35.4", "")[:5], " ")
 	want := "-X=k8s.io/component-base/version.gitVersion=v1.35.4 -X=k8s.io/component-base/version.gitMajor=1" +
 		" -X=k8s.io/component-base/version.gitMinor=35 -X=k8s.io/component-base/version.gitCommit= -X=k8s.io/component-base/version.gitTreeState=clean"
+	if got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Without the version of Kubernetes, "helm template" would refuse the addon's chart.
+func TestStampHelm(t *testing.T) {
+	got := strings.Join(stampHelm("v3.20.2", "v1.35.4"), " ")
+	want := "-X=helm.sh/helm/v3/internal/version.version=v3.20.2" +
+		" -X=helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X=helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=35" +
+		" -X=helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X=helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=35"
 	if got != want {
 		t.Errorf("got %s", got)
 	}
