@@ -7,7 +7,7 @@ FLEET ?= default
 SPOKES ?= 2
 WITH ?=
 HELM_ARGS ?=
-IMAGE ?= quay.io/open-cluster-management/cluster-inventory-addon:$(VERSION)
+IMAGE ?= quay.io/open-cluster-management/cluster-inventory-addon:$(shell sed -n 's/^appVersion: //p' charts/cluster-inventory/Chart.yaml)
 
 export FLEET SPOKES WITH HELM_ARGS
 export CGO_ENABLED ?= 0
@@ -22,12 +22,24 @@ build: ## Build manager, agent, cp-creds and kubectl-inventory into bin/
 	hack/build.sh bin ./cmd/...
 
 .PHONY: image
-image: build ## Build the container image IMAGE (needs docker)
-	docker build -t $(IMAGE) .
+image: ## Build the image IMAGE for this machine's architecture into bin/image.tar, for docker load or kind
+	hack/image.sh $(IMAGE) bin/image.tar
+
+.PHONY: example-image
+example-image: ## Build the image of an example of a consumer into bin/example.tar (see docs/quickstart.md)
+	hack/image.sh example.com/my-consumer:dev bin/example.tar lister
 
 .PHONY: chart
 chart: ## Package the Helm chart into bin/
 	$(FLEET_CLI) helm -- package $(CURDIR)/charts/cluster-inventory -d $(CURDIR)/bin
+
+.PHONY: release
+release: ## Make image, chart, kubectl plugin and their parts lists in bin/release (PARTS selects some)
+	hack/release.sh
+
+.PHONY: release-check
+release-check: ## Make the release in two folders and compare them (takes minutes; CACHE=shared fewer)
+	hack/release-check.sh
 
 .PHONY: clean
 clean: ## Remove build output from the tree

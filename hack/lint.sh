@@ -13,11 +13,15 @@ echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
 echo "lint: alerts"
 (cd test/monitoring && $tool run --config "$config" ./...)
+echo "lint: the release"
+(cd hack/tools/release && $tool run --config "$config" ./...)
 echo "lint: the programs the fleet is built from"
 # Analysing them would analyse all of Kubernetes. The fleet builds them, which is enough.
 [ -z "$(gofmt -l test/fleet/tools)" ] || { gofmt -d test/fleet/tools; exit 1; }
 echo "lint: the chart"
 go -C test/fleet run ./cmd/fleet helm -- lint --strict "$PWD/charts/cluster-inventory"
+echo "lint: workflows"
+go tool -modfile="$PWD/hack/tools/actionlint/go.mod" actionlint -no-color
 echo "lint: scripts"
 for script in hack/*.sh .ci/run; do
 	bash -n "$script"

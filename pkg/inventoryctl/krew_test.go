@@ -45,13 +45,17 @@ func TestKrewManifest(t *testing.T) {
 	seen := map[string]bool{}
 	for _, platform := range manifest.Spec.Platforms {
 		name := platform.Selector.MatchLabels["os"] + "_" + platform.Selector.MatchLabels["arch"]
-		if seen[name] || platform.Bin != "kubectl-inventory" || len(platform.SHA256) != 64 ||
-			!strings.HasSuffix(platform.URI, "/v1.2.3/kubectl-inventory_v1.2.3_"+name+".tar.gz") {
+		bin, archive := "kubectl-inventory", ".tar.gz"
+		if platform.Selector.MatchLabels["os"] == "windows" {
+			bin, archive = "kubectl-inventory.exe", ".zip"
+		}
+		if seen[name] || platform.Bin != bin || len(platform.SHA256) != 64 ||
+			!strings.HasSuffix(platform.URI, "/v1.2.3/kubectl-inventory_v1.2.3_"+name+archive) {
 			t.Errorf("platform %s: %+v", name, platform)
 		}
 		seen[name] = true
 	}
-	if len(seen) != 4 {
+	if len(seen) != 5 {
 		t.Errorf("platforms: %v", seen)
 	}
 }
