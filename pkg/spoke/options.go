@@ -9,6 +9,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
 // Options is the command line of the running agent.
@@ -47,6 +48,10 @@ type Options struct {
 	// reports regardless of the limit.
 	ReservedClaimSuffixes []string
 
+	// ReservedProperties are patterns of names that ClusterProperties are not published
+	// under (property.Reserved).
+	ReservedProperties []string
+
 	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
 	// the server off.
 	HealthProbeBindAddress string
@@ -76,6 +81,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.ClaimLimit, "claim-limit", o.ClaimLimit, "the klusterlet's limit of custom cluster claims")
 	flags.StringSliceVar(&o.ReservedClaimSuffixes, "reserved-claim-suffixes", o.ReservedClaimSuffixes,
 		"name suffixes of claims the klusterlet reports beyond its limit")
+	flags.StringSliceVar(&o.ReservedProperties, "reserved-properties", o.ReservedProperties,
+		"patterns of names that no ClusterProperty is published under; as in path.Match, * matches any part of a name")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		`host:port of /healthz and /readyz; "0" turns them off`)
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
@@ -102,8 +109,14 @@ func (o *Options) Validate() error {
 	if o.ClaimLimit < 0 {
 		mistakes.Add("claim-limit", "%d is negative", o.ClaimLimit)
 	}
+	if _, err := property.ParseReserved(o.ReservedProperties); err != nil {
+		mistakes.Add("reserved-properties", "%v", err)
+	}
 	return mistakes.Err()
 }
+
+// reserved are the names that are not published. Validate has checked them.
+func (o *Options) reserved() property.Reserved { return o.ReservedProperties }
 
 // CleanupOptions is the command line of the hook.
 type CleanupOptions struct {

@@ -75,7 +75,7 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 		return err
 	}
 	if now.publishes() {
-		if err := publish.Add(mgr, now.api); err != nil {
+		if err := publish.Add(mgr, now.api, s.opts.reserved()); err != nil {
 			return err
 		}
 	}
@@ -158,6 +158,7 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 		API:      now.api,
 		Stopped:  now.removed,
 		Problem:  s.kubeconfigProblem(now),
+		Reserved: s.opts.reserved(),
 		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
 		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
 		AddonUID: types.UID(s.opts.AddonUID),

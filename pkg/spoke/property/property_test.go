@@ -69,23 +69,37 @@ func TestObstacle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		property Property
 		want     Obstacle
+		reserved Reserved
 	}{
-		"value of one byte passes":                      {Property{Value: "x"}, ObstacleNone},
-		"value of 1024 bytes passes":                    {Property{Value: strings.Repeat("x", 1024)}, ObstacleNone},
-		"value of 1025 bytes is too long":               {Property{Value: strings.Repeat("x", 1025)}, ObstacleTooLong},
-		"bytes count, not characters":                   {Property{Value: strings.Repeat("é", 513)}, ObstacleTooLong},
-		"empty value is not published":                  {Property{}, ObstacleEmpty},
-		"broken UTF-8 is not published":                 {Property{Value: "a\xffb"}, ObstacleNotText},
-		"spoke-only is not published":                   {Property{Value: "x", SpokeOnly: true}, ObstacleSpokeOnly},
-		"the wish comes before the fault in the value":  {Property{SpokeOnly: true}, ObstacleSpokeOnly},
-		"text of other scripts passes":                  {Property{Value: "東京"}, ObstacleNone},
-		"control characters are the owner's own matter": {Property{Value: "a\nb"}, ObstacleNone},
+		"value of one byte passes":                      {Property{Value: "x"}, ObstacleNone, nil},
+		"value of 1024 bytes passes":                    {Property{Value: strings.Repeat("x", 1024)}, ObstacleNone, nil},
+		"value of 1025 bytes is too long":               {Property{Value: strings.Repeat("x", 1025)}, ObstacleTooLong, nil},
+		"bytes count, not characters":                   {Property{Value: strings.Repeat("é", 513)}, ObstacleTooLong, nil},
+		"empty value is not published":                  {Property{}, ObstacleEmpty, nil},
+		"broken UTF-8 is not published":                 {Property{Value: "a\xffb"}, ObstacleNotText, nil},
+		"spoke-only is not published":                   {Property{Value: "x", SpokeOnly: true}, ObstacleSpokeOnly, nil},
+		"the wish comes before the fault in the value":  {Property{SpokeOnly: true}, ObstacleSpokeOnly, nil},
+		"text of other scripts passes":                  {Property{Value: "東京"}, ObstacleNone, nil},
+		"control characters are the owner's own matter": {Property{Value: "a\nb"}, ObstacleNone, nil},
+		"a reserved name is not published":              {Property{Name: "a.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"b", "*.ocm.io"}},
+		"a reserved name with several parts":            {Property{Name: "a.b.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"*.ocm.io"}},
+		"the reserved domain itself passes":             {Property{Name: "ocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
+		"a name that only ends alike passes":            {Property{Name: "a.myocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
+		"a reserved name that stays on the spoke":       {Property{Name: "a.ocm.io", SpokeOnly: true}, ObstacleSpokeOnly, Reserved{"*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.property.Obstacle(); got != tc.want {
+			if got := tc.property.Obstacle(tc.reserved); got != tc.want {
 				t.Errorf("Obstacle() = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestPatternsOfReservedNamesAreChecked(t *testing.T) {
+	for pattern, good := range map[string]bool{"*.ocm.io": true, "a[bc]": true, "": false, "a[": false} {
+		if _, err := ParseReserved([]string{"fine", pattern}); (err == nil) != good {
+			t.Errorf("%q: %v", pattern, err)
+		}
 	}
 }
 

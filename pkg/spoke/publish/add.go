@@ -32,8 +32,9 @@ const (
 )
 
 // Add adds the controller to a manager of the spoke that serves ClusterProperty as
-// api says. The manager must be stopped when that changes.
-func Add(mgr manager.Manager, api property.API) error {
+// api says. The manager must be stopped when that changes. Properties with reserved names are
+// not published.
+func Add(mgr manager.Manager, api property.API, reserved property.Reserved) error {
 	controlled := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&clusterv1alpha1.ClusterClaim{}, &handler.EnqueueRequestForObject{})
@@ -50,11 +51,12 @@ func Add(mgr manager.Manager, api property.API) error {
 				firstRetry, lastRetry),
 		}).
 		Complete(&Reconciler{
-			api:    api,
-			cached: mgr.GetCache(),
-			live:   mgr.GetAPIReader(),
-			writer: client.WithFieldOwner(mgr.GetClient(), ControllerName),
-			clock:  clock.RealClock{},
+			api:      api,
+			reserved: reserved,
+			cached:   mgr.GetCache(),
+			live:     mgr.GetAPIReader(),
+			writer:   client.WithFieldOwner(mgr.GetClient(), ControllerName),
+			clock:    clock.RealClock{},
 		})
 }
 

@@ -11,10 +11,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// observed is the property and the claim of one name; either may be nil.
+// observed is the property and the claim of one name, either of which may be nil, and which
+// names are reserved.
 type observed struct {
 	property *property.Property
 	claim    *clusterv1alpha1.ClusterClaim
+	reserved property.Reserved
 }
 
 // foreign reports whether the name is taken by a claim that is not ours.
@@ -25,7 +27,7 @@ func (o observed) foreign() bool {
 // desiredClaim returns the claim that should exist, or nil if none of ours should.
 // It keeps labels, annotations and owner references that others added.
 func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
-	if seen.property == nil || seen.property.Obstacle() != property.ObstacleNone {
+	if seen.property == nil || seen.property.Obstacle(seen.reserved) != property.ObstacleNone {
 		return nil
 	}
 	claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: seen.property.Name}}

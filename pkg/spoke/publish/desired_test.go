@@ -94,6 +94,9 @@ func TestDesiredClaim(t *testing.T) {
 		"value too long: no claim": {
 			seen: observed{property: location(func(p *property.Property) { p.Value = strings.Repeat("x", 1025) }), claim: published(nil)},
 		},
+		"reserved name: no claim": {
+			seen: observed{property: location(nil), claim: published(nil), reserved: property.Reserved{"loc*"}},
+		},
 		"no value: no claim": {
 			seen: observed{property: location(func(p *property.Property) { p.Value = "" }), claim: published(nil)},
 		},

@@ -23,12 +23,13 @@ const writeTimeout = 15 * time.Second
 
 // Reconciler keeps each claim in sync with the property of its name.
 type Reconciler struct {
-	api    property.API
-	cached client.Reader
-	live   client.Reader
-	writer client.Writer
-	clock  clock.PassiveClock
-	brake  kube.Brake[string] // by name
+	api      property.API
+	reserved property.Reserved
+	cached   client.Reader
+	live     client.Reader
+	writer   client.Writer
+	clock    clock.PassiveClock
+	brake    kube.Brake[string] // by name
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -58,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
-	var seen observed
+	seen := observed{reserved: r.reserved}
 	key := client.ObjectKey{Name: name}
 	if r.api.Served() {
 		obj := property.New(r.api.Version)

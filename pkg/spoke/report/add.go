@@ -45,6 +45,9 @@ type Options struct {
 	// Problem is reported before anything else, unless it is empty.
 	Problem string
 
+	// Reserved are the names that are not published.
+	Reserved property.Reserved
+
 	// Limit is the klusterlet's limit of claims.
 	Limit Limit
 
@@ -74,6 +77,7 @@ func Add(mgr manager.Manager, opts Options) error {
 			api:      opts.API,
 			stopped:  opts.Stopped,
 			problem:  opts.Problem,
+			reserved: opts.Reserved,
 			limit:    opts.Limit,
 			addonUID: opts.AddonUID,
 			metrics:  opts.Metrics,

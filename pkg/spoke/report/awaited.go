@@ -19,7 +19,7 @@ type awaited map[string]time.Time
 func (a awaited) count(seen *observed, now time.Time) time.Duration {
 	missing := map[string]bool{}
 	for _, p := range seen.properties {
-		missing[p.Name] = p.Obstacle() == property.ObstacleNone
+		missing[p.Name] = p.Obstacle(seen.reserved) == property.ObstacleNone
 	}
 	for _, c := range seen.claims {
 		delete(missing, c.name)

@@ -71,7 +71,7 @@ func count(seen observed) map[string]int {
 	beyond := predictCut(seen.claims, seen.limit).ours
 	counts := map[string]int{}
 	for _, p := range seen.properties {
-		switch whyNot(p, claims) {
+		switch whyNot(p, seen.reserved, claims) {
 		case "":
 			if _, isCut := slices.BinarySearch(beyond, p.Name); isCut {
 				counts[stateCutOff]++

@@ -25,6 +25,7 @@ type Reconciler struct {
 	api      property.API
 	stopped  bool
 	problem  string
+	reserved property.Reserved
 	limit    Limit
 	addonUID types.UID
 	metrics  *Metrics
@@ -63,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) observe(ctx context.Context) (observed, error) {
-	seen := observed{api: r.api, stopped: r.stopped, problem: r.problem, limit: r.limit}
+	seen := observed{api: r.api, stopped: r.stopped, problem: r.problem, reserved: r.reserved, limit: r.limit}
 	if r.stopped || !r.api.Served() {
 		return seen, nil
 	}

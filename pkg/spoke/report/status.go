@@ -28,6 +28,7 @@ type observed struct {
 	stopped    bool
 	problem    string
 	properties []property.Property
+	reserved   property.Reserved
 	claims     []claim
 	limit      Limit
 }
@@ -77,7 +78,7 @@ func compare(seen observed) outcome {
 	claims := claimsByName(seen.claims)
 	result := outcome{total: len(seen.properties), cut: predictCut(seen.claims, seen.limit)}
 	for _, p := range seen.properties {
-		switch reason := whyNot(p, claims); reason {
+		switch reason := whyNot(p, seen.reserved, claims); reason {
 		case "":
 			result.published++
 		case string(property.ObstacleSpokeOnly):
@@ -102,8 +103,8 @@ func claimsByName(list []claim) map[string]claim {
 // whyNot returns why a property is not published, or "" if it is. A claim with an
 // older value counts as published: it is about to be updated, and the message must
 // not change when a value does.
-func whyNot(p property.Property, claims map[string]claim) string {
-	if obstacle := p.Obstacle(); obstacle != property.ObstacleNone {
+func whyNot(p property.Property, reserved property.Reserved, claims map[string]claim) string {
+	if obstacle := p.Obstacle(reserved); obstacle != property.ObstacleNone {
 		return string(obstacle)
 	}
 	c, made := claims[p.Name]

@@ -69,6 +69,14 @@ func TestDesiredCondition(t *testing.T) {
 				"slow (its ClusterClaim could not be written yet; the agent's log says why), " +
 				"taken (a ClusterClaim of that name was made by someone else).",
 		},
+		"a reserved name is left out": {
+			seen: observed{
+				api: served, limit: many, properties: props("a", "b.example.com"), reserved: property.Reserved{"*.example.com"},
+				claims: ours("a"),
+			},
+			status: "False", reason: "PartiallyPublished",
+			message: "1 of 2 properties published. Left out: b.example.com (its name is reserved).",
+		},
 		"a claim of ours that somebody labelled to stay": {
 			seen: observed{
 				api:        served,
