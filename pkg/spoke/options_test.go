@@ -55,6 +55,10 @@ func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
 				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'); ` +
 				`--metrics-bind-address: "8080" is not host:port: address 8080: missing port in address`,
 		},
+		"a pattern that is none": {
+			args: run("--reserved-properties=*.example.com,a["), code: 2,
+			want: `agent: --reserved-properties: "a[" is not a pattern as of path.Match`,
+		},
 		"hook: every wrong flag is named": {
 			args: []string{"cleanup", "--timeout=-1s"}, code: 2,
 			want: "agent: --addon-uid: is required; --install-namespace: is required; --timeout: -1s is negative",
