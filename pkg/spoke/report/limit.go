@@ -27,6 +27,9 @@ type cut struct {
 
 	// ours and others are the names beyond the limit, sorted.
 	ours, others []string
+
+	// crowding says that claims of ours are reported in place of others.
+	crowding bool
 }
 
 // predictCut mirrors the klusterlet (OCM,
@@ -42,13 +45,16 @@ func predictCut(claims []claim, limit Limit) cut {
 	}
 	slices.SortFunc(custom, func(a, b claim) int { return strings.Compare(a.name, b.name) })
 	beyond := cut{custom: len(custom)}
-	for _, c := range custom[min(limit.Custom, len(custom)):] {
+	reported := min(limit.Custom, len(custom))
+	for _, c := range custom[reported:] {
 		if c.ours {
 			beyond.ours = append(beyond.ours, c.name)
 		} else {
 			beyond.others = append(beyond.others, c.name)
 		}
 	}
+	isOurs := func(c claim) bool { return c.ours }
+	beyond.crowding = len(beyond.others) > 0 && slices.ContainsFunc(custom[:reported], isOurs)
 	return beyond
 }
 

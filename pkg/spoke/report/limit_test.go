@@ -40,7 +40,15 @@ func TestPredictCut(t *testing.T) {
 		},
 		"a claim of others that sorts first pushes ours out": {
 			claims: append(ours("b", "c"), theirs("a", "d")...), limit: Limit{Custom: 2},
-			want: cut{custom: 4, ours: []string{"c"}, others: []string{"d"}},
+			want: cut{custom: 4, ours: []string{"c"}, others: []string{"d"}, crowding: true},
+		},
+		"a claim of ours that sorts first pushes others out": {
+			claims: append(ours("a"), theirs("b", "c")...), limit: Limit{Custom: 2},
+			want: cut{custom: 3, others: []string{"c"}, crowding: true},
+		},
+		"others push each other out": {
+			claims: append(ours("z.id"), theirs("b", "c")...), limit: Limit{Custom: 1, ReservedSuffixes: []string{".id"}},
+			want: cut{custom: 2, others: []string{"c"}},
 		},
 		"reserved names always pass and do not count": {
 			claims: append(theirs("id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io"), ours("z")...),

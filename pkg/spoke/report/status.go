@@ -15,7 +15,8 @@ import (
 // fit are counted.
 const (
 	leftOutBytes   = 350
-	cutOffBytes    = 270
+	cutOffBytes    = 190
+	othersBytes    = 80
 	spokeOnlyBytes = 60
 )
 
@@ -124,7 +125,7 @@ func (o outcome) reason() string {
 	switch {
 	case len(o.leftOut) > 0:
 		return contract.ReasonPartiallyPublished
-	case len(o.cut.ours) > 0:
+	case o.cut.matters():
 		return contract.ReasonClaimLimitExceeded
 	default:
 		return contract.ReasonPublished
@@ -136,7 +137,7 @@ func (o outcome) message(limit Limit) string {
 	if len(o.leftOut) > 0 {
 		sentences = append(sentences, "Left out: "+list(o.leftOut, leftOutBytes)+".")
 	}
-	if len(o.cut.ours) > 0 {
+	if o.cut.matters() {
 		sentences = append(sentences, o.cutOff(limit))
 	}
 	if len(o.spokeOnly) > 0 {
@@ -165,15 +166,21 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// matters reports whether the limit concerns this addon: it cuts off a claim of ours, or one
+// of others in favor of ours.
+func (c cut) matters() bool { return len(c.ours) > 0 || c.crowding }
+
 func (o outcome) cutOff(limit Limit) string {
-	others := ""
-	if n := len(o.cut.others); n > 0 {
-		others = fmt.Sprintf(" (and %s of others)", counted(n, "claim", "claims"))
+	var names []string
+	if len(o.cut.ours) > 0 {
+		names = append(names, list(o.cut.ours, cutOffBytes))
 	}
-	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s%s: "+
+	if len(o.cut.others) > 0 {
+		names = append(names, "of others "+list(o.cut.others, othersBytes))
+	}
+	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s: "+
 		"set the Klusterlet's %s, and this addon's claim limit, to %d or more.",
-		counted(limit.Custom, "custom claim", "custom claims"), list(o.cut.ours, cutOffBytes), others,
-		limitSetting, o.cut.custom)
+		counted(limit.Custom, "custom claim", "custom claims"), strings.Join(names, ", and "), limitSetting, o.cut.custom)
 }
 
 // list joins the entries that fit into maxBytes and counts the others.

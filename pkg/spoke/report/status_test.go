@@ -95,17 +95,23 @@ func TestDesiredCondition(t *testing.T) {
 				claims:     append(ours("c", "b", "a"), theirs("d")...),
 			},
 			status: "False", reason: "ClaimLimitExceeded",
-			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c (and 1 claim of others): " +
+			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c, and of others d: " +
 				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 4 or more.",
 		},
-		"only claims of others beyond the limit: not ours to report": {
+		"only claims of others beyond the limit, in favor of ours": {
 			seen: observed{
 				api:        served,
 				limit:      Limit{Custom: 1},
 				properties: props("a"),
 				claims:     append(ours("a"), theirs("b")...),
 			},
-			status: "True", reason: "Published", message: "1 property published.",
+			status: "False", reason: "ClaimLimitExceeded",
+			message: "1 property published. The klusterlet reports 1 custom claim, which cuts off of others b: " +
+				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 2 or more.",
+		},
+		"only claims of others beyond the limit, in favor of others": {
+			seen:   observed{api: served, limit: Limit{Custom: 1}, claims: theirs("a", "b")},
+			status: "True", reason: "Published", message: "There are no properties.",
 		},
 		"left out weighs more than cut off, both are told": {
 			seen: observed{
@@ -189,7 +195,7 @@ func TestMessageStaysWithinItsBound(t *testing.T) {
 				"20000 of 60000 properties published. Left out: w0",
 				tc.left,
 				"cuts off p" + strings.Repeat("0", tc.digits-5) + "10000, ",
-				"(and 20000 claims of others)",
+				", and of others x",
 				"spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims",
 				"to 40000 or more",
 				"Kept on the spoke by label: ",
