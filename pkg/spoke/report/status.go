@@ -176,7 +176,7 @@ func (o outcome) cutOff(limit Limit) string {
 		names = append(names, list(o.cut.ours, cutOffBytes))
 	}
 	if len(o.cut.others) > 0 {
-		names = append(names, "of others "+list(o.cut.others, othersBytes))
+		names = append(names, "the claims "+list(o.cut.others, othersBytes)+" of others")
 	}
 	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s: "+
 		"set the Klusterlet's %s, and this addon's claim limit, to %d or more.",

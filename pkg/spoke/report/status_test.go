@@ -95,7 +95,7 @@ func TestDesiredCondition(t *testing.T) {
 				claims:     append(ours("c", "b", "a"), theirs("d")...),
 			},
 			status: "False", reason: "ClaimLimitExceeded",
-			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c, and of others d: " +
+			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c, and the claims d of others: " +
 				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 4 or more.",
 		},
 		"only claims of others beyond the limit, in favor of ours": {
@@ -106,7 +106,7 @@ func TestDesiredCondition(t *testing.T) {
 				claims:     append(ours("a"), theirs("b")...),
 			},
 			status: "False", reason: "ClaimLimitExceeded",
-			message: "1 property published. The klusterlet reports 1 custom claim, which cuts off of others b: " +
+			message: "1 property published. The klusterlet reports 1 custom claim, which cuts off the claims b of others: " +
 				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 2 or more.",
 		},
 		"only claims of others beyond the limit, in favor of others": {
@@ -195,7 +195,7 @@ func TestMessageStaysWithinItsBound(t *testing.T) {
 				"20000 of 60000 properties published. Left out: w0",
 				tc.left,
 				"cuts off p" + strings.Repeat("0", tc.digits-5) + "10000, ",
-				", and of others x",
+				", and the claims x",
 				"spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims",
 				"to 40000 or more",
 				"Kept on the spoke by label: ",
