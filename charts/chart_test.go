@@ -546,6 +546,7 @@ func TestSchemaRejects(t *testing.T) {
 		},
 		"a negative limit":      {values: "agent: {claimLimit: -1}", want: "agent/claimLimit"},
 		"a limit in words":      {values: "agent: {claimLimit: many}", want: "agent/claimLimit"},
+		"two names in one":      {values: `agent: {reservedProperties: ["a,b"]}`, want: "agent/reservedProperties"},
 		"a digest that is none": {values: "image: {digest: latest}", want: "image/digest"},
 		"a digest of another sort": {
 			values: `image: {digest: "sha1:00"}`, want: "image/digest",

@@ -37,12 +37,14 @@ func revisionOf(t *testing.T, objects []*unstructured.Unstructured) *unstructure
 func TestAgentRevision(t *testing.T) {
 	objects := hubtest.MustRender(t, `
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
-agent: {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}]}
+agent:
+  {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}], reservedProperties: ["*.a", b]}
 `)
 	revision := revisionOf(t, objects)
 	want := map[string]any{
 		"manifests": manifests.Revision, "image": "example.com/inventory:v9", "imagePullPolicy": "Always",
 		"imagePullSecrets": []any{"one", "two"}, "installNamespace": "agents", "claimLimit": 7.0, "logLevel": 2.0,
+		"reservedProperties": []any{"*.a", "b"},
 	}
 	if diff := cmp.Diff(want, revision.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -76,7 +78,7 @@ func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 	for _, values := range []string{
 		"image: {repository: example.com/inventory}", "image: {tag: v9}", "image: {pullPolicy: Always}",
 		"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}", "agent: {installNamespace: agents}",
-		"agent: {claimLimit: 7}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
+		"agent: {claimLimit: 7}", "agent: {reservedProperties: []}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
 		"agent: {networkPolicy: {enabled: true}}",
 	} {
 		if name(values) == plain {

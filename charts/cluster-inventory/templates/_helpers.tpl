@@ -166,6 +166,12 @@ imagePullSecrets:
 installNamespace: {{ .Values.agent.installNamespace | quote }}
 claimLimit: {{ .Values.agent.claimLimit | int }}
 logLevel: {{ .Values.agent.logLevel | int }}
+{{- with .Values.agent.reservedProperties }}
+reservedProperties:
+{{- range . }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
 {{- $policy := .Values.agent.networkPolicy | default dict }}
 {{- if $policy.enabled }}
 networkPolicy:

@@ -117,6 +117,7 @@ func TestJudgeRevision(t *testing.T) {
 		return map[string]any{
 			"manifests": "1", "image": "example.com/inventory:v1", "imagePullPolicy": "Always",
 			"imagePullSecrets": []any{"a", "b"}, "installNamespace": "agents", "claimLimit": int64(7), "logLevel": int64(2),
+			"reservedProperties": []any{"*.example.com", "x"},
 			"networkPolicy": map[string]any{
 				"apiServerCIDRs": []any{"192.0.2.0/24"}, "apiServerPorts": []any{int64(6443)}, "dnsPorts": []any{int64(53)},
 			},
@@ -124,7 +125,7 @@ func TestJudgeRevision(t *testing.T) {
 	}
 	want := Values{
 		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
-		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2,
+		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, ReservedProperties: []string{"*.example.com", "x"},
 		NetworkPolicy: &NetworkPolicy{
 			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
 		},
@@ -143,6 +144,8 @@ func TestJudgeRevision(t *testing.T) {
 		"no image":                     {"image", "", `spec.image: "" is not an image`},
 		"an image with a space":        {"image", "a b", `spec.image: "a b" is not an image`},
 		"a pull policy that is none":   {"imagePullPolicy", "Sometimes", `spec.imagePullPolicy: "Sometimes" is none of Always, IfNotPresent, Never`},
+		"a pattern that is none":       {"reservedProperties", []any{"a["}, `spec.reservedProperties: "a[" is not a pattern of names`},
+		"two patterns in one":          {"reservedProperties", []any{"a,b"}, `spec.reservedProperties: "a,b" is not a pattern of names`},
 		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
 		"a negative level":             {"logLevel", int64(-1), "spec.logLevel: -1 is negative"},
 		"a network that is none": {

@@ -68,6 +68,9 @@ type Values struct {
 	AgentResources   *corev1.ResourceRequirements
 	CleanupResources *corev1.ResourceRequirements
 
+	// ReservedProperties are patterns of names that no ClusterProperty is published under.
+	ReservedProperties []string
+
 	// Proxy says how the agent reaches the hub.
 	Proxy Proxy
 
@@ -235,9 +238,11 @@ func (v Values) fillAgent(agent *appsv1.Deployment) error {
 
 func (v Values) fillAgentPod(agent *appsv1.Deployment) {
 	pod := &agent.Spec.Template.Spec
-	v.fillPod(pod, v.AgentResources,
-		"--cluster-name="+v.ClusterName,
-		fmt.Sprintf("--claim-limit=%d", v.ClaimLimit))
+	args := []string{"--cluster-name=" + v.ClusterName, fmt.Sprintf("--claim-limit=%d", v.ClaimLimit)}
+	if len(v.ReservedProperties) > 0 { // agents of earlier versions do not know the flag
+		args = append(args, "--reserved-properties="+strings.Join(v.ReservedProperties, ","))
+	}
+	v.fillPod(pod, v.AgentResources, args...)
 	if v.Hosted {
 		hostPod(pod, "--hosted")
 	}

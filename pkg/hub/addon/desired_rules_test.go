@@ -36,6 +36,7 @@ func TestContentTellsAgentsApart(t *testing.T) {
 		"pull secrets":  func(v *Values) { v.PullSecrets = []string{"another"} },
 		"namespace":     func(v *Values) { v.InstallNamespace = "another" },
 		"claim limit":   func(v *Values) { v.ClaimLimit++ },
+		"reserved name": func(v *Values) { v.ReservedProperties = []string{"x"} },
 		"log level":     func(v *Values) { v.LogLevel++ },
 		"node selector": func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} },
 		"proxy":         func(v *Values) { v.Proxy.HTTPS = "http://proxy" },

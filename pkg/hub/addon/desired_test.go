@@ -243,6 +243,7 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		// The Deployment, whose Pods stay, keeps them for a Job that is made without a configuration.
 		"Job's resources": {change: func(v *Values) { v.CleanupResources = &corev1.ResourceRequirements{} }, want: pods},
 		"claim limit":     {change: func(v *Values) { v.ClaimLimit = 8 }, want: agent},
+		"reserved names":  {change: func(v *Values) { v.ReservedProperties = []string{"*.example.com", "x"} }, want: agent},
 		"cluster":         {change: func(v *Values) { v.ClusterName = "c2" }, want: agent},
 	}
 	before := rendered(t, values())

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type revisionSpec struct {
 	InstallNamespace string   `json:"installNamespace"`
 	ClaimLimit       int      `json:"claimLimit"`
 	LogLevel         int      `json:"logLevel"`
+
+	ReservedProperties []string `json:"reservedProperties"`
 
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy"`
 }
@@ -69,6 +72,11 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	if decoded.LogLevel < 0 {
 		wrong.add("spec.logLevel", "%d is negative", decoded.LogLevel)
 	}
+	for _, pattern := range decoded.ReservedProperties {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsAny(pattern, ",\" \t\r\n") {
+			wrong.add("spec.reservedProperties", "%q is not a pattern of names", pattern)
+		}
+	}
 	judgeNetworkPolicy(decoded.NetworkPolicy, &wrong)
 	if len(wrong) > 0 {
 		return Values{}, wrong
@@ -82,5 +90,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		ClaimLimit:       decoded.ClaimLimit,
 		LogLevel:         decoded.LogLevel,
 		NetworkPolicy:    decoded.NetworkPolicy,
+
+		ReservedProperties: decoded.ReservedProperties,
 	}, nil
 }

@@ -15,8 +15,8 @@ import (
 // fit are counted.
 const (
 	leftOutBytes   = 350
-	cutOffBytes    = 190
-	othersBytes    = 80
+	cutOffBytes    = 270
+	othersBytes    = 40 // and what cutOffBytes leaves
 	spokeOnlyBytes = 60
 )
 
@@ -172,11 +172,14 @@ func (c cut) matters() bool { return len(c.ours) > 0 || c.crowding }
 
 func (o outcome) cutOff(limit Limit) string {
 	var names []string
+	left := cutOffBytes + othersBytes
 	if len(o.cut.ours) > 0 {
-		names = append(names, list(o.cut.ours, cutOffBytes))
+		ours := list(o.cut.ours, cutOffBytes)
+		left -= len(ours)
+		names = append(names, ours)
 	}
 	if len(o.cut.others) > 0 {
-		names = append(names, "the claims "+list(o.cut.others, othersBytes)+" of others")
+		names = append(names, "the claims "+list(o.cut.others, left)+" of others")
 	}
 	return fmt.Sprintf("The klusterlet reports %s, which cuts off %s: "+
 		"set the Klusterlet's %s, and this addon's claim limit, to %d or more.",

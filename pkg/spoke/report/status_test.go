@@ -195,7 +195,7 @@ func TestMessageStaysWithinItsBound(t *testing.T) {
 				"20000 of 60000 properties published. Left out: w0",
 				tc.left,
 				"cuts off p" + strings.Repeat("0", tc.digits-5) + "10000, ",
-				", and the claims x",
+				", and the claims ",
 				"spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims",
 				"to 40000 or more",
 				"Kept on the spoke by label: ",
