@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +31,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // honestWork is a ManifestWork as the manager writes it, with one manifest of each kind
@@ -584,6 +587,39 @@ func testTheManagerMaySendConsumersOnlyToClusterProxy(t *testing.T) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v1.36.0"}}}`))
 		checkAttempt(t, p.manager.Status().Patch(t.Context(), profile.DeepCopy(), patch), "")
 	})
+}
+
+// Tenants read the events of their namespaces.
+func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
+	p := install(t)
+	team := p.namespace("team", binding())
+	about := func(kind string) *eventsv1.Event {
+		regarding := corev1.ObjectReference{
+			APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: kind, Namespace: team, Name: "c1",
+		}
+		return kube.NewEvent(regarding, corev1.EventTypeWarning, "InvalidSource", "Copy",
+			"Account reader is not copied: its token has expired.", "hub.credentials", "hub.credentials", time.Now())
+	}
+	const onlyReported = "only about what it reports on"
+	token := "eyJ" + strings.Repeat("a", 40)
+	p.eventuallyRefused(about("Secret"), onlyReported)
+	for name, attempt := range map[string]struct {
+		change  func(*eventsv1.Event)
+		message string
+	}{
+		"its own":                 {func(*eventsv1.Event) {}, ""},
+		"about a Pod":             {func(e *eventsv1.Event) { e.Regarding.Kind = "Pod" }, onlyReported},
+		"about nothing":           {func(e *eventsv1.Event) { e.Regarding.Kind = "" }, onlyReported},
+		"in somebody else's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
+		"in another namespace":    {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
+		"with a token":            {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			event := about("ClusterProfile")
+			attempt.change(event)
+			checkAttempt(t, p.manager.Create(t.Context(), event, client.DryRunAll), attempt.message)
+		})
+	}
 }
 
 // What an administrator wants of an addon is in its spec.

@@ -93,6 +93,7 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may write no Secret but copies", testTheManagerMayWriteOnlyCopies)
 	t.Run("the manager may send consumers only to cluster-proxy", testTheManagerMaySendConsumersOnlyToClusterProxy)
 	t.Run("the manager may write only its own decisions", testTheManagerMayWriteOnlyItsDecisions)
+	t.Run("the manager may create events only about what it reports on", testTheManagerMayCreateOnlyItsEvents)
 	t.Run("the manager may change no addon's spec", testTheManagerMayChangeNoSpecOfAnAddon)
 	t.Run("the manager may approve only its agents' certificates", testTheManagerMayApproveOnlyAgents)
 	t.Run("nobody may squat or hold the manager's grants", testNobodyMaySquatGrants)

@@ -220,8 +220,8 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		"an unknown cluster": {world.env(t, "cluster2"), []string{flag}, 5, []string{
 			"there is no Secret " + world.namespace + "/cluster2-argocd (namespace of the kubeconfig's context)", "ManagedServiceAccount cluster2/argocd",
 			"authentication.open-cluster-management.io/sync-to-clusterprofile=true",
-			"name " + world.namespace + " in its annotation inventory.open-cluster-management.io/sync-to-namespaces",
-			"condition CredentialsSynced of the ManagedClusterAddOn cluster2/cluster-inventory",
+			"names " + world.namespace + " in its annotation inventory.open-cluster-management.io/sync-to-namespaces",
+			"the events of the ClusterProfile " + world.namespace + "/cluster2", "kubectl events -n " + world.namespace,
 		}},
 		"an unknown account": {
 			world.env(t, clusterName), []string{"--managed-serviceaccount=kueue"}, 5, []string{"cluster1-kueue"},

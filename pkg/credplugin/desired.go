@@ -124,7 +124,7 @@ func credentialFrom(secret *corev1.Secret, wanted account, now time.Time, maxCac
 	token := strings.TrimSpace(string(secret.Data[contract.CredentialTokenKey]))
 	if problem := malformed(token); problem != "" {
 		return credential{}, failf(ExitUnusable, "Secret %s: its key %q %s; %s",
-			where, contract.CredentialTokenKey, problem, lookAt(wanted))
+			where, contract.CredentialTokenKey, problem, lookAt(secret.Namespace, wanted))
 	}
 	claims := claimsOf(token)
 	if problem := foreignToken(claims.Subject, wanted); problem != "" {
@@ -133,7 +133,7 @@ func credentialFrom(secret *corev1.Secret, wanted account, now time.Time, maxCac
 	expiry := expiryOf(claims, secret.Annotations[contract.AnnotationExpires])
 	if !expiry.IsZero() && !now.Before(expiry) {
 		return credential{}, failf(ExitExpired, "the token in Secret %s expired at %s and no newer one arrived; %s",
-			where, expiry.UTC().Format(time.RFC3339), lookAt(wanted))
+			where, expiry.UTC().Format(time.RFC3339), lookAt(secret.Namespace, wanted))
 	}
 	return credential{token: token, expires: askAgain(expiry, now, maxCache)}, nil
 }
@@ -235,19 +235,21 @@ func askAgain(expiry, now time.Time, maxCache time.Duration) time.Time {
 	return expiry
 }
 
-// lookAt says where to find out why there is no valid copy.
-func lookAt(wanted account) string {
-	return "see the condition " + contract.ConditionCredentialsSynced + " of the ManagedClusterAddOn " +
-		wanted.cluster + "/" + contract.AddonName + " on the hub"
+// lookAt says where the consumer finds out why there is no valid copy: events of its own
+// namespace, which is all that it may be allowed to read.
+func lookAt(namespace string, wanted account) string {
+	return "the events of the ClusterProfile " + namespace + "/" + wanted.cluster +
+		" or of the namespace's ManagedClusterSetBindings say why (kubectl events -n " + namespace + ")"
 }
 
 // missing is the failure if there is no copy.
 func missing(wanted account, in namespace) *Failure {
 	return failf(ExitNoSecret,
 		"there is no Secret %s/%s (namespace %s): no token of the ManagedServiceAccount %s was copied there. "+
-			"On the hub, give that account the label %s=true and name %s in its annotation %s; %s",
+			"The hub's administrator gives that account the label %s=true and names %s in its annotation %s; "+
+			"if that was done, %s",
 		in.name, wanted.secret(), in.source, wanted,
-		contract.LabelSyncToProfile, in.name, contract.AnnotationSyncToNamespaces, lookAt(wanted))
+		contract.LabelSyncToProfile, in.name, contract.AnnotationSyncToNamespaces, lookAt(in.name, wanted))
 }
 
 // namespace is the namespace of the copy.

@@ -173,7 +173,8 @@ func TestCredentialFromRefuses(t *testing.T) {
 	}{
 		"no token": {
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a-b-c"}}, ExitUnusable,
-			`its key "token" is missing or empty; see the condition CredentialsSynced of the ManagedClusterAddOn a-b/cluster-inventory`,
+			`its key "token" is missing or empty; the events of the ClusterProfile team/a-b or of the namespace's ` +
+				`ManagedClusterSetBindings say why (kubectl events -n team)`,
 		},
 		"an empty token":            {copyOf(" \n", nil), ExitUnusable, "missing or empty"},
 		"two lines":                 {copyOf("canary\r\nX-Other: 1", nil), ExitUnusable, "no token has"},
@@ -205,6 +206,9 @@ func TestCredentialFromRefuses(t *testing.T) {
 			got, err := credentialFrom(test.secret, account{cluster: "a-b", name: "c"}, now, time.Minute)
 			if code := codeAndText(t, err, test.want); code != test.code {
 				t.Errorf("code = %d, want %d", code, test.code)
+			}
+			if strings.Contains(err.Error(), "cluster-inventory") {
+				t.Errorf("%q sends a consumer to a namespace that it may not read", err)
 			}
 			if got != (credential{}) || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "eyJ") {
 				t.Errorf("got %v and %q, want nothing of the token", got, err)

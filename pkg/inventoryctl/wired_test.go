@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/golden"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // hubServer has one story's objects, so that all of what is printed is known.
@@ -125,7 +126,25 @@ func story(t *testing.T) *hub {
 	h.MustCreate(foreign)
 	account := h.Account("east", "reporter", "team-a")
 	h.ReportToken(account, "reporter", then.Add(45*time.Minute))
+	refused := func(at time.Time) string {
+		return "Account reporter is not copied: its token has expired at " + at.Format(time.RFC3339) + "."
+	}
+	h.event("ClusterProfile", "team-a", "east", "InvalidSource", 42*time.Minute, refused(then.Add(-43*time.Minute)))
+	h.event("ClusterProfile", "team-a", "east", "InvalidSource", 5*time.Minute, refused(then.Add(-6*time.Minute)))
+	h.event("ManagedClusterSetBinding", "team-a", "prod", "ProfilesWithheld", 7*time.Minute, "west cannot be published: exceeded quota")
+	h.event("ManagedClusterSetBinding", "team-b", "prod", "ProfilesWithheld", 3*time.Minute, "east is not chosen by a Placement")
 	return h
+}
+
+// event is one that the manager created.
+func (h *hub) event(kind, namespace, name, reason string, age time.Duration, note string) {
+	h.T.Helper()
+	regarding := corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name}
+	controller := "hub.credentials"
+	if kind == "ManagedClusterSetBinding" {
+		controller = "hub.inventory"
+	}
+	h.MustCreate(kube.NewEvent(regarding, corev1.EventTypeWarning, reason, "Test", note, controller, controller, then.Add(-age)))
 }
 
 func (h *hub) set(name string) {
@@ -166,6 +185,7 @@ func (h *hub) tenant(namespace string) *rest.Config {
 					Resources: []string{"managedclustersetbindings", "placements", "placementdecisions"},
 					Verbs:     []string{"get", "list"},
 				},
+				{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "list"}},
 			},
 		},
 		&rbacv1.RoleBinding{
@@ -176,6 +196,7 @@ func (h *hub) tenant(namespace string) *rest.Config {
 	cfg := hubServer.User(h.T, name)
 	for _, resource := range []struct{ group, name string }{
 		{"multicluster.x-k8s.io", "clusterprofiles"}, {"cluster.open-cluster-management.io", "placements"},
+		{"events.k8s.io", "events"},
 	} {
 		h.EventuallyAllowed(cfg, true, authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "list", Group: resource.group, Resource: resource.name,
@@ -271,6 +292,7 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 		{[]string{"explain", "east", "-n", "wide"}, map[string]int{
 			"clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,
 			"managedclustersetbindings": 1, "placements": 1, "clustermanagementaddons": 1, "managedserviceaccounts": 1,
+			"events": 2,
 		}},
 	} {
 		got := admin.run(append(test.args, fmt.Sprintf("--chunk-size=%d", size))...)

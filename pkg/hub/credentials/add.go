@@ -40,6 +40,9 @@ const (
 	// GrantsControllerName removes RoleBindings that are not needed any more.
 	GrantsControllerName = "hub.credentials-rights"
 
+	// ReportControllerName creates the events that say which tokens are not copied.
+	ReportControllerName = "hub.credentials-report"
+
 	// DefinitionsControllerName follows the CRD of ManagedServiceAccounts.
 	DefinitionsControllerName = "hub.credentials-definitions"
 
@@ -133,6 +136,7 @@ type Options struct {
 	Clock clock.PassiveClock
 
 	operationWait time.Duration // zero means operationWait
+	reportDelay   time.Duration // zero means reportDelay
 }
 
 // Credentials is the controllers and what they share.
@@ -151,6 +155,7 @@ type Credentials struct {
 	operations *operations
 	grants     *grants.Grants
 	problems   *accountProblems
+	refusals   *refusals
 
 	accountTrigger, grantTrigger *kube.Trigger
 
@@ -187,7 +192,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	if _, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
-	for _, add := range []func() error{c.addStart, c.addAccounts, c.addGrants} {
+	for _, add := range []func() error{c.addStart, c.addAccounts, c.addGrants, c.addReport} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -212,6 +217,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
+		refusals:       newRefusals(cmp.Or(opts.reportDelay, reportDelay)),
 		accountTrigger: &kube.Trigger{},
 		grantTrigger:   &kube.Trigger{},
 		added:          ctx,
@@ -422,6 +428,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		failures:      c.failures,
 		grants:        c.grants,
 		problems:      c.problems,
+		refusals:      c.refusals,
 		metrics:       c.opts.Metrics,
 		clock:         c.opts.Clock,
 		retry:         c.accountTrigger.EnqueueAfter,

@@ -49,6 +49,9 @@
 //   - hub.credentials: one account and all its copies. Withdrawals go first, then
 //     accounts that have copies, then first copies. What is done in one target
 //     namespace waits for no other (operations.go).
+//   - hub.credentials-report: events on the consumers' own ClusterProfiles and set bindings
+//     that say which tokens are not copied there and why (package notices). A namespace
+//     is told of clusters that it sees, and of no others.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //   - hub.credentials-definitions: looks at all accounts when their CRD goes or comes.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
@@ -65,6 +68,7 @@
 //	authentication.open-cluster-management.io  managedserviceaccounts  list, watch
 //	multicluster.x-k8s.io               clusterprofiles          list, watch
 //	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
+//	events.k8s.io                       events                   create
 //	rbac.authorization.k8s.io           clusterroles             bind         (the two)
 //	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch; delete (of the two names)
 //

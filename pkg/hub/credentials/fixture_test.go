@@ -80,6 +80,7 @@ func managerRights() []client.Object {
 			rule("authentication.open-cluster-management.io", "managedserviceaccounts", "list", "watch"),
 			rule("multicluster.x-k8s.io", "clusterprofiles", "list", "watch"),
 			rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch"),
+			rule("events.k8s.io", "events", "create"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
 			rule("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch", "create", "patch"),
@@ -193,6 +194,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
+		reportDelay:    time.Hour, // but for tests about events
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
 		w.MustCreate(managerRights()...)

@@ -47,6 +47,7 @@ type Reconciler struct {
 	failures   *failures
 	grants     *grants.Grants
 	problems   *accountProblems
+	refusals   *refusals
 	metrics    *metrics.Metrics // nil: nobody counts
 	clock      clock.PassiveClock
 	failing    kube.Lasting[types.NamespacedName] // by account
@@ -420,7 +421,7 @@ func isTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// report remembers the account's problems for the condition. While something is
+// report remembers the account's problems for the condition, and for consumers. While something is
 // undecided, those known before are still the best there is to say, unless that is so
 // because an error lasts.
 func (r *Reconciler) report(o observed, p plan, all effect) {
@@ -433,7 +434,9 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 	case all.undecided && !lasting, !o.known && !o.draining:
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.problems.forget(o.key)
+		r.refusals.set(o.key, nil)
 	default:
 		r.problems.set(o.key, all.problems)
+		r.refusals.set(o.key, refusedIn(o, all.problems))
 	}
 }

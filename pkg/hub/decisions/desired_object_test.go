@@ -171,16 +171,16 @@ func TestWhoMadeIt(t *testing.T) {
 	if isOurs(theirs) {
 		t.Error("one with the mark and another name is ours")
 	}
-	said := foreignNotice("p", []*inventoryv1alpha1.PlacementDecision{upstreams, theirs})
+	said, _ := foreignNotice("p", []*inventoryv1alpha1.PlacementDecision{upstreams, theirs})
 	const want = "This addon did not make, and leaves alone, PlacementDecisions with the label " +
 		"multicluster.x-k8s.io/decision-key=p or the name of one of its own: mine. " +
 		"Open Cluster Management (feature gate SIGPlacementDecision) publishes PlacementDecisions with the same label " +
 		"multicluster.x-k8s.io/decision-key: p-decision-1. " +
 		"Readers tell this addon's by the label app.kubernetes.io/managed-by=cluster-inventory-addon."
-	if said.text != want {
-		t.Errorf("said %q", said.text)
+	if said.Text != want {
+		t.Errorf("said %q", said.Text)
 	}
-	if foreignNotice("p", nil) != (notice{}) {
+	if _, ok := foreignNotice("p", nil); ok {
 		t.Error("something is said of nothing")
 	}
 }

@@ -18,11 +18,15 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
+	// eventAction is what the controller did or refrained from.
+	eventAction = "PublishDecisions"
+
 	// permanentEvery is how often a write is tried again that the API server finds
 	// invalid: a change of an admission policy is no event.
 	permanentEvery = 10 * time.Minute
@@ -40,7 +44,7 @@ type Reconciler struct {
 	writer      client.Client
 	clock       clock.PassiveClock
 
-	reporter     *reporter
+	events       *notices.Reporter
 	brake        kube.Brake[types.NamespacedName] // by slice
 	expectations *kube.Expectations
 	failing      kube.Lasting[types.NamespacedName] // by Placement
@@ -63,7 +67,7 @@ func newReconciler(reader client.Reader, writer client.Client, definitions *kube
 		reader:       reader,
 		writer:       writer,
 		clock:        opts.Clock,
-		reporter:     newReporter(writer, opts.Clock),
+		events:       notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction),
 		expectations: kube.NewExpectations(),
 		unseen:       map[types.NamespacedName]*unseen{},
 	}
@@ -407,17 +411,17 @@ func (r *Reconciler) report(
 	if err == nil {
 		r.failing.Over(placement)
 	}
-	var notices []notice
+	var current []notices.Notice
 	fight := &kube.ContestedError{}
 	switch {
 	case choice.Placement == nil, apierrors.IsConflict(err):
 	case errors.As(err, &fight):
-		notices = append(notices, contestedNotice(err))
+		current = append(current, contestedNotice(placement.Name, err))
 	case kube.IsRefusal(err), err != nil && r.failing.Failed(placement, r.clock.Now()):
-		notices = append(notices, refusedNotice(err))
+		current = append(current, refusedNotice(placement.Name, err))
 	}
-	if said := foreignNotice(placement.Name, o.foreign); said != (notice{}) && choice.Answer == selection.Yes {
-		notices = append(notices, said)
+	if said, ok := foreignNotice(placement.Name, o.foreign); ok && choice.Placement != nil && choice.Answer == selection.Yes {
+		current = append(current, said)
 	}
-	return r.reporter.report(ctx, choice.Placement, placement, notices)
+	return r.events.Report(ctx, placement, current)
 }

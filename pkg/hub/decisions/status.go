@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -17,12 +20,6 @@ const (
 	// maxErrorBytes bounds how much of an API server's refusal an event repeats.
 	maxErrorBytes = 300
 )
-
-// notice is what an event on a Placement says; empty if there is nothing to say.
-type notice struct {
-	reason string
-	text   string
-}
 
 // Reasons of events on a Placement.
 const (
@@ -38,8 +35,8 @@ const (
 )
 
 // foreignNotice says which PlacementDecisions of somebody else readers may take for those
-// of a Placement, or stand where these would.
-func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecision) notice {
+// of a Placement, or stand where these would. ok is false if there are none.
+func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecision) (said notices.Notice, ok bool) {
 	var upstreams, others []string
 	for _, decision := range foreign {
 		if isUpstreams(decision) {
@@ -60,21 +57,28 @@ func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecis
 			inventoryv1alpha1.DecisionKeyLabel, kube.ListNames(kube.SortedNames(upstreams), maxNames)))
 	}
 	if len(parts) == 0 {
-		return notice{}
+		return notices.Notice{}, false
 	}
 	parts = append(parts, fmt.Sprintf("Readers tell this addon's by the label %s=%s.",
 		contract.LabelManagedBy, contract.ManagedBy))
-	return notice{reason: reasonForeign, text: strings.Join(parts, " ")}
+	return warning(placement, reasonForeign, strings.Join(parts, " ")), true
 }
 
 // refusedNotice says that the API server does not accept a PlacementDecision.
-func refusedNotice(err error) notice {
+func refusedNotice(placement string, err error) notices.Notice {
 	text := "PlacementDecisions of SIG-Multicluster cannot be written: " + kube.Shorten(err.Error(), maxErrorBytes)
-	return notice{reason: reasonRefused, text: text}
+	return warning(placement, reasonRefused, text)
 }
 
 // contestedNotice says that somebody else keeps changing a slice.
-func contestedNotice(err error) notice {
-	return notice{reason: reasonContested, text: fmt.Sprintf("A PlacementDecision of SIG-Multicluster is not right: %s; "+
-		"find out who it is, for instance by its metadata.managedFields.", kube.Shorten(err.Error(), maxErrorBytes))}
+func contestedNotice(placement string, err error) notices.Notice {
+	return warning(placement, reasonContested, fmt.Sprintf("A PlacementDecision of SIG-Multicluster is not right: %s; "+
+		"find out who it is, for instance by its metadata.managedFields.", kube.Shorten(err.Error(), maxErrorBytes)))
+}
+
+func warning(placement, reason, text string) notices.Notice {
+	return notices.Notice{
+		Subject: notices.Subject{Kind: notices.Placement, Name: placement},
+		Reason:  reason, Type: corev1.EventTypeWarning, Text: text,
+	}
 }

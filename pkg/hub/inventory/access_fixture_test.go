@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -280,6 +281,22 @@ func (w *accessWorld) allInPlace(c *clusterv1.ManagedCluster) {
 func (w *accessWorld) unavailable(c *clusterv1.ManagedCluster, why string) {
 	w.T.Helper()
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "AccessUnavailable", why)
+}
+
+// told waits until the consumers of the namespace are told, too, by an event on the profile.
+func (w *accessWorld) told(c *clusterv1.ManagedCluster, why string) {
+	w.T.Helper()
+	w.Eventually("an event on the profile of "+c.Name, func() string {
+		events := &eventsv1.EventList{}
+		w.MustList(events, client.InNamespace(w.ns))
+		var got []string
+		for _, event := range events.Items {
+			if event.Regarding.Kind == "ClusterProfile" && event.Regarding.Name == c.Name {
+				got = append(got, event.Reason+" "+event.Note)
+			}
+		}
+		return cmp.Diff([]string{"AccessUnavailable " + why}, got)
+	})
 }
 
 // reached waits until a cluster's profile has exactly these access providers.

@@ -8,36 +8,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// subject is an object of a namespace that an event is about.
-type subject struct {
-	kind subjectKind
-	name string
-}
+// reasonWithheld is the reason of the events that say which profiles are missing.
+const reasonWithheld = "ProfilesWithheld"
 
-type subjectKind int
-
-const (
-	aboutBinding subjectKind = iota
-	aboutPlacement
-	aboutProfile
-)
-
-// notice is what an event says about its subject.
-type notice struct {
-	eventType string // corev1.EventTypeNormal when everything is as requested
-	text      string
-}
-
-// desiredNotices returns, for the objects of one namespace, which clusters' profiles
-// are missing or not ours, and why.
-func desiredNotices(byCluster map[string]outcome) map[subject]notice {
-	clusters := map[subject]map[string][]string{} // by reason
-	warnings := map[subject]bool{}
+// desiredNotices returns, for the objects of one namespace, which clusters' profiles are
+// missing, not ours, or without an access provider, and why.
+func desiredNotices(byCluster map[string]outcome) []notices.Notice {
+	var lacks []notices.Lack
+	clusters := map[notices.Subject]map[string][]string{} // by reason
+	warnings := map[notices.Subject]bool{}
+	tooMany := hasTooMany(byCluster)
 	for cluster, out := range byCluster {
-		for _, about := range subjects(cluster, out) {
+		if out.kind == inPlace && len(out.access) > 0 {
+			lacks = append(lacks, notices.Lack{
+				Cluster: cluster, Reason: contract.ReasonAccessUnavailable, Why: strings.Join(out.access, " "),
+				HasProfile: true, Bindings: out.bindings,
+			})
+		}
+		for _, about := range subjects(cluster, out, tooMany) {
 			if clusters[about] == nil {
 				clusters[about] = map[string][]string{}
 			}
@@ -45,7 +38,7 @@ func desiredNotices(byCluster map[string]outcome) map[subject]notice {
 			warnings[about] = warnings[about] || out.kind != withheld
 		}
 	}
-	notices := make(map[subject]notice, len(clusters))
+	list := notices.Desired(lacks)
 	for about, byReason := range clusters {
 		var parts []string
 		for _, why := range slices.Sorted(maps.Keys(byReason)) {
@@ -55,26 +48,42 @@ func desiredNotices(byCluster map[string]outcome) map[subject]notice {
 		if warnings[about] {
 			eventType = corev1.EventTypeWarning
 		}
-		notices[about] = notice{eventType: eventType, text: strings.Join(parts, "; ")}
-	}
-	return notices
-}
-
-// subjects are the objects that somebody who misses a pair's profile would look at.
-// Profiles in place need no event.
-func subjects(cluster string, out outcome) []subject {
-	var list []subject
-	switch out.kind {
-	case inPlace:
-	case leftAlone, contested:
-		list = append(list, subject{aboutProfile, cluster})
-	default:
-		for _, name := range out.bindings {
-			list = append(list, subject{aboutBinding, name})
-		}
-		for _, name := range out.placements {
-			list = append(list, subject{aboutPlacement, name})
-		}
+		list = append(list, notices.Notice{
+			Subject: about, Reason: reasonWithheld, Type: eventType,
+			Text: kube.Shorten(strings.Join(parts, "; "), kube.MaxEventNoteBytes),
+		})
 	}
 	return list
+}
+
+// subjects are the objects that somebody who misses a pair's profile would look at. Profiles
+// in place need no word about that.
+func subjects(cluster string, out outcome, tooMany bool) []notices.Subject {
+	if out.kind == inPlace {
+		return nil
+	}
+	if isAboutProfile(out) && !tooMany {
+		return []notices.Subject{{Kind: notices.Profile, Name: cluster}}
+	}
+	list := make([]notices.Subject, 0, len(out.bindings)+len(out.placements))
+	for _, name := range out.bindings {
+		list = append(list, notices.Subject{Kind: notices.Binding, Name: name})
+	}
+	for _, name := range out.placements {
+		list = append(list, notices.Subject{Kind: notices.Placement, Name: name})
+	}
+	return list
+}
+
+func isAboutProfile(out outcome) bool { return out.kind == leftAlone || out.kind == contested }
+
+// hasTooMany reports whether the set bindings tell of what concerns profiles that are there.
+func hasTooMany(byCluster map[string]outcome) bool {
+	count := 0
+	for _, out := range byCluster {
+		if isAboutProfile(out) {
+			count++
+		}
+	}
+	return count > notices.MaxProfiles
 }

@@ -23,8 +23,8 @@
 //     it needs are served, and writes at most access providers while the guard says that
 //     upstream writes the profiles.
 //   - hub.inventory-report: events on set bindings and Placements that name the
-//     clusters whose profile is withheld and say why, at most one in half a minute
-//     about each object.
+//     clusters whose profile is withheld and say why, and events on profiles that lack
+//     an access provider (package notices).
 //   - hub.inventory-definitions: looks at all pairs when the CRD of something they are
 //     computed from goes or comes.
 //   - hub.inventory-start: starts the first.

@@ -326,7 +326,7 @@ func (r *Reconciler) record(
 	switch {
 	case isContested:
 		r.outcomes.set(pair, outcome{
-			kind: contested, properties: problems, access: o.access.Problems,
+			kind: contested, properties: problems, access: o.access.Problems, bindings: selected.Bindings,
 			why: fmt.Sprintf("has a ClusterProfile that somebody else keeps changing, so it is put right every %s at most; "+
 				"find out who it is, for instance by its metadata.managedFields", kube.RepairEvery),
 		})

@@ -77,7 +77,7 @@ type outcome struct {
 	access []string
 
 	// bindings and placements are the objects of the namespace that somebody who
-	// misses the profile would look at.
+	// misses the profile, or an access provider, would look at.
 	bindings   []string
 	placements []string
 }
@@ -100,6 +100,9 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 			strings.Join(o.Profile.Finalizers, ", ")
 	case s.Answer == selection.Yes:
 		out = outcome{kind: inPlace, properties: properties, access: o.access.Problems}
+		if len(out.access) > 0 {
+			out.bindings = s.Bindings
+		}
 	case s.Answer == selection.Unknown && o.Profile == nil && !s.Member:
 		out.kind = doubtful
 	case s.Answer == selection.Unknown:

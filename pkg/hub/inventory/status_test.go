@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -41,7 +42,7 @@ func TestOutcomeOf(t *testing.T) {
 		},
 		"published, without the way in it should have": {
 			o: situation(have(ours, true), noWay), s: selection.Result{Answer: selection.Yes, Bindings: s},
-			want: outcome{kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}},
+			want: outcome{kind: inPlace, properties: []string{"p"}, access: []string{"No way in."}, bindings: s},
 		},
 		"withheld: a way in is not missed": {
 			o: situation(noWay), s: selection.Result{Answer: selection.No, Why: "w", Bindings: s},
@@ -194,55 +195,74 @@ func TestProfilesSynced(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	b := []string{"b"}
-	many := map[string]outcome{}
+	many, fights := map[string]outcome{}, map[string]outcome{}
 	for i := range 12 {
 		many[fmt.Sprintf("c%02d", i)] = outcome{why: "is out", bindings: b}
+		fights[fmt.Sprintf("c%02d", i)] = outcome{kind: contested, why: "is contested", bindings: b}
+	}
+	const names = "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"
+	on := func(kind notices.Kind, name, reason, eventType, text string) notices.Notice {
+		return notices.Notice{Subject: notices.Subject{Kind: kind, Name: name}, Reason: reason, Type: eventType, Text: text}
 	}
 	tests := map[string]struct {
 		outcomes map[string]outcome
-		want     map[subject]notice
+		want     []notices.Notice
 	}{
-		"in place: no word":           {outcomes: map[string]outcome{"c": {kind: inPlace}}},
+		"in place: no word":           {outcomes: map[string]outcome{"c": {kind: inPlace, bindings: b}}},
 		"withheld and nobody's asked": {outcomes: map[string]outcome{"c": {why: "is out"}}},
 		"withheld, as was asked for: normal, by reason": {
 			outcomes: map[string]outcome{"c2": {why: "is out", bindings: b}, "c1": {why: "is out", bindings: b}, "c3": {why: "is new", bindings: b}},
-			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c3 is new; c1, c2 is out"}},
+			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Normal", "c3 is new; c1, c2 is out")},
 		},
 		"many: some named": {
 			outcomes: many,
-			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeNormal, "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more is out"}},
+			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Normal", names+" is out")},
 		},
 		"undecided: a warning, on the Placement too": {
 			outcomes: map[string]outcome{"c": {kind: undecided, why: "is unknown", bindings: b, placements: []string{"p"}}},
-			want: map[subject]notice{
-				{aboutBinding, "b"}:   {corev1.EventTypeWarning, "c is unknown"},
-				{aboutPlacement, "p"}: {corev1.EventTypeWarning, "c is unknown"},
+			want: []notices.Notice{
+				on(notices.Binding, "b", "ProfilesWithheld", "Warning", "c is unknown"),
+				on(notices.Placement, "p", "ProfilesWithheld", "Warning", "c is unknown"),
 			},
 		},
 		"doubtful: a warning": {
 			outcomes: map[string]outcome{"c": {kind: doubtful, why: "cannot be selected", bindings: b}},
-			want:     map[subject]notice{{aboutBinding, "b"}: {corev1.EventTypeWarning, "c cannot be selected"}},
+			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Warning", "c cannot be selected")},
 		},
 		"foreign and failed: a warning": {
 			outcomes: map[string]outcome{"c": {kind: foreign, why: "has theirs", bindings: b}, "d": {kind: failed, why: "was refused", bindings: []string{"e"}}},
-			want: map[subject]notice{
-				{aboutBinding, "b"}: {corev1.EventTypeWarning, "c has theirs"},
-				{aboutBinding, "e"}: {corev1.EventTypeWarning, "d was refused"},
+			want: []notices.Notice{
+				on(notices.Binding, "b", "ProfilesWithheld", "Warning", "c has theirs"),
+				on(notices.Binding, "e", "ProfilesWithheld", "Warning", "d was refused"),
 			},
 		},
 		"left alone: on the profile itself": {
 			outcomes: map[string]outcome{"c": {kind: leftAlone, why: "has another", bindings: b}},
-			want:     map[subject]notice{{aboutProfile, "c"}: {corev1.EventTypeWarning, "c has another"}},
+			want:     []notices.Notice{on(notices.Profile, "c", "ProfilesWithheld", "Warning", "c has another")},
+		},
+		"many contested: on the binding": {
+			outcomes: fights,
+			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Warning", names+" is contested")},
+		},
+		"in place without an access provider: on the profile, apart from what is withheld": {
+			outcomes: map[string]outcome{
+				"d": {kind: inPlace, access: []string{"No proxy.", "No direct way."}, bindings: b},
+				"e": {why: "is out", bindings: b},
+			},
+			want: []notices.Notice{
+				on(notices.Binding, "b", "ProfilesWithheld", "Normal", "e is out"),
+				on(notices.Profile, "d", "AccessUnavailable", "Warning", "No proxy. No direct way."),
+			},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want := test.want
-			if want == nil {
-				want = map[subject]notice{}
-			}
-			if diff := cmp.Diff(want, desiredNotices(test.outcomes), cmp.AllowUnexported(subject{}, notice{})); diff != "" {
-				t.Errorf("notes (-want +got):\n%s", diff)
+			inOrder := cmpopts.SortSlices(func(a, b notices.Notice) bool {
+				return a.Subject.Kind < b.Subject.Kind ||
+					a.Subject.Kind == b.Subject.Kind && a.Subject.Name < b.Subject.Name
+			})
+			if diff := cmp.Diff(test.want, desiredNotices(test.outcomes), inOrder); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -36,6 +37,10 @@ type PairFacts struct {
 	// Accounts are those whose tokens may be copied.
 	Accounts       []*authv1beta1.ManagedServiceAccount
 	HiddenAccounts bool
+
+	// HiddenEvents is true when events may not be read.
+	HiddenEvents bool
+	events       map[eventKey]*eventsv1.Event
 }
 
 // IsVisible reports whether anything of the pair may be read.
@@ -49,6 +54,7 @@ const (
 	stepProfile = "profile"
 	stepAccess  = "access provider"
 	stepToken   = "token"
+	stepEvents  = "events"
 )
 
 // ExplainPair says, step by step, why a cluster is published in a namespace, or why not.
@@ -59,6 +65,10 @@ func ExplainPair(p PairFacts, now time.Time) Explanation {
 		e.Steps = append(e.Steps, p.ruleStep(step))
 	}
 	e.Steps = append(e.Steps, p.profileStep(result), p.accessStep(), p.tokenStep(result, now))
+	if p.HiddenEvents {
+		e.Steps = append(e.Steps, notVisible(stepEvents, "Events, by which the manager says what the namespace lacks"))
+	}
+	e.Events = p.newest(now)
 	return e
 }
 

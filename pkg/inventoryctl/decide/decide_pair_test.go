@@ -156,6 +156,9 @@ func TestExplainPair(t *testing.T) {
 		"the account names no namespace": {
 			p: published(func(p *PairFacts) { p.Accounts[0] = account("a", "") }), steps: "ddddcddc",
 		},
+		"events may not be read": {
+			p: published(func(p *PairFacts) { p.HiddenEvents = true }), steps: "ddddcdddv",
+		},
 		"a tenant sees its profile": {p: published(tenant), steps: "vvdvvddv"},
 		"a tenant sees no profile, and nothing of why": {
 			p: published(tenant, without), steps: "vvdvvmvv", wrong: "profile", text: "there is no ClusterProfile",

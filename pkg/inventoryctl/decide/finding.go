@@ -48,6 +48,10 @@ type Explanation struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Property  string    `json:"property,omitempty"`
 	Steps     []Finding `json:"steps"`
+
+	// Events are the newest of each reason by which the manager told the namespace's consumers
+	// what they lack of the cluster.
+	Events []Event `json:"events,omitempty"`
 }
 
 func done(name, text string) Finding { return Finding{Name: name, State: Done, Text: text} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	eventsv1 "k8s.io/api/events/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -49,6 +52,7 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 			return err
 		},
 		func() error { return h.readAccounts(ctx, &facts) },
+		func() error { return h.readEvents(ctx, &facts) },
 	} {
 		if err := step(); err != nil {
 			return facts, err
@@ -115,6 +119,22 @@ func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err er
 		func(a *authv1beta1.ManagedServiceAccount) { facts.Accounts = append(facts.Accounts, a) },
 		client.InNamespace(facts.Cluster), client.MatchingLabels{contract.LabelSyncToProfile: "true"})
 	return served(err)
+}
+
+// readEvents reads the events in the namespace by which the manager tells its consumers what
+// they lack of the cluster.
+func (h *Hub) readEvents(ctx context.Context, facts *decide.PairFacts) error {
+	newPage := func() *eventsv1.EventList { return &eventsv1.EventList{} }
+	items := func(l *eventsv1.EventList) []eventsv1.Event { return l.Items }
+	for _, controller := range []string{inventory.ControllerName, credentials.ControllerName} {
+		hidden, err := each(ctx, h, "Events", newPage, items, facts.AddEvent,
+			client.InNamespace(facts.Namespace), client.MatchingFields{"reportingController": controller})
+		facts.HiddenEvents = hidden
+		if err != nil || hidden {
+			return err
+		}
+	}
+	return nil
 }
 
 // Property reads what concerns one property of a cluster: the cluster, its addon, and its

@@ -49,8 +49,26 @@ func Explanation(out io.Writer, e decide.Explanation, p Palette) {
 		fmt.Fprintf(out, "Cluster %s in namespace %s:\n\n", e.Cluster, e.Namespace)
 	}
 	findings(out, e.Steps, p)
+	events(out, e)
 	if wrong := decide.FirstWrong(e.Steps); wrong != nil && wrong.Fix != "" {
 		fmt.Fprintf(out, "\nTo go on with %s:\n\n  %s\n", wrong.Name, kube.Shorten(wrong.Fix, maxFindingBytes))
+	}
+}
+
+// events prints what the manager has told the consumers of a namespace.
+func events(out io.Writer, e decide.Explanation) {
+	if len(e.Events) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nEvents in namespace %s, the newest of each reason:\n\n", e.Namespace)
+	ages, reasons := 0, 0
+	for _, event := range e.Events {
+		ages, reasons = max(ages, len(event.Age)), max(reasons, len(kube.Shorten(event.Reason, maxCellBytes)))
+	}
+	for _, event := range e.Events {
+		fmt.Fprintf(out, "%-*s   %-7s   %-*s   %s: %s\n", ages, event.Age, event.Type,
+			reasons, kube.Shorten(event.Reason, maxCellBytes), kube.Shorten(event.Object, maxCellBytes),
+			kube.Shorten(event.Text, maxFindingBytes))
 	}
 }
 

@@ -75,6 +75,10 @@ func TestExplanation(t *testing.T) {
 		{Name: "profile", State: decide.Missing, Text: "a \x1b[2Jmessage", Fix: "kubectl describe it"},
 		{Name: "token", State: decide.Missing, Text: "and more", Fix: "never shown"},
 	}}
+	e.Events = []decide.Event{
+		{Age: "5m", Type: "Warning", Reason: "InvalidSource", Object: "ClusterProfile east", Text: "its token \x1b[2Jhas expired"},
+		{Age: "42m", Type: "Normal", Reason: "ProfilesWithheld", Object: "ManagedClusterSetBinding prod", Text: "west is out"},
+	}
 	var plain, colored, property bytes.Buffer
 	Explanation(&plain, e, NewPalette(false))
 	golden.Check(t, "explanation", plain.String())

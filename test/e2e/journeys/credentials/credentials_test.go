@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -198,7 +201,8 @@ func TestForgedProfileGetsNoToken(t *testing.T) {
 	})
 }
 
-// A Secret of the copy's name that somebody else made is left as it is, and named.
+// A Secret of the copy's name that somebody else made is left as it is, and named: to the
+// hub admin in a condition, and to the tenant in an event of its own namespace.
 func TestForeignSecretIsLeftAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -209,6 +213,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	journeys.Create(t, journeys.Hub(t), foreign)
 	account(t, journeys.Cluster1, "foreign", ns)
 	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse, "ForeignSecret", ns, foreign.Name)
+	tenantIsTold(t, ns, journeys.Cluster1, "ForeignSecret", foreign.Name)
 	journeys.Stays(t, journeys.Quiet, "the foreign Secret", func(ctx context.Context) error {
 		now, err := secretOf(ctx, t, ns, foreign.Name)
 		if err == nil && (now.ResourceVersion != foreign.ResourceVersion || string(now.Data["token"]) != "somebody's own") {
@@ -218,6 +223,43 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	})
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), foreign))
 	hasCopy(t, ns, journeys.Cluster1, "foreign")
+}
+
+// tenantIsTold waits until somebody who may read the events of one namespace, and nothing
+// else, finds one on the cluster's profile that says why a token is missing.
+func tenantIsTold(t *testing.T, namespace, cluster, reason, text string) {
+	t.Helper()
+	const name = "journey-tenant"
+	journeys.Create(t, journeys.Hub(t), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"list"}}},
+	})
+	journeys.Create(t, journeys.Hub(t), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+	})
+	cfg, err := journeys.Fleet.Hub()
+	apitest.Must(t, err)
+	cfg.Impersonate.UserName = name
+	tenant, err := client.New(cfg, client.Options{})
+	apitest.Must(t, err)
+	apitest.Within(t, journeys.Soon, "the tenant is told", func(ctx context.Context) error {
+		events := &eventsv1.EventList{}
+		if err := tenant.List(ctx, events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Regarding.Kind == "ClusterProfile" && event.Regarding.Name == cluster && event.Reason == reason &&
+				strings.Contains(event.Note, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("not among %d events", len(events.Items))
+	})
+	if err := tenant.List(t.Context(), &eventsv1.EventList{}, client.InNamespace(cluster)); !apierrors.IsForbidden(err) {
+		t.Errorf("the tenant lists events of the cluster's namespace: %v", err)
+	}
 }
 
 // Draining takes every copy and every right away, after which credentials can be

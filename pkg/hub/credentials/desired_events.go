@@ -1,0 +1,57 @@
+package credentials
+
+import (
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+// refusedIn returns what the consumers of each namespace that sees the cluster are told of an
+// account's problems. Other namespaces must not even learn that there is such a cluster.
+func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
+	refused := map[string][]notices.Lack{}
+	for _, t := range o.targets {
+		if !t.wanted || t.selection.Answer != selection.Yes {
+			continue
+		}
+		for _, p := range problems {
+			if why := told(o.key.Name, p, t); why != "" {
+				refused[t.namespace] = append(refused[t.namespace], notices.Lack{
+					Cluster: o.key.Namespace, Reason: p.reason, Why: why,
+					HasProfile: t.profile.owner.UID != "", Bindings: t.selection.Bindings,
+				})
+			}
+		}
+	}
+	return refused
+}
+
+// told is what the consumers of a namespace are told of a problem; "" is nothing. They learn
+// nothing about objects outside their namespace but the account and its token.
+func told(account string, p problem, t observedTarget) string {
+	isEverywhere := p.namespace == ""
+	if !isEverywhere && p.namespace != t.namespace {
+		return ""
+	}
+	reason, text := p.reason, p.text
+	switch reason {
+	case contract.ReasonUpstreamSyncerOn:
+		if text == "" {
+			return "" // upstream's syncer makes the copies
+		}
+	case contract.ReasonNoTarget, contract.ReasonSelectionUnknown:
+		return "" // the namespace is not named, or package inventory tells it
+	case contract.ReasonTargetNotEntitled:
+		if t.profile.why == "" {
+			return "" // package inventory tells why there is no profile
+		}
+	case contract.ReasonNameCollision:
+		text = "another account's copy has the same name, or would have it; the hub's administrator has to rename " +
+			"one of the two accounts"
+	case contract.ReasonCopyFailed, contract.ReasonContested:
+		if isEverywhere {
+			reason, text = contract.ReasonCopyFailed, "the manager cannot read the token on the hub; it keeps trying"
+		}
+	}
+	return sentence(reason, account, nil, text)
+}

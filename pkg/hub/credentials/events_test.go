@@ -1,0 +1,256 @@
+package credentials
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
+
+func TestWhomARefusalIsTold(t *testing.T) {
+	sees := func(namespace string) observedTarget {
+		return observedTarget{
+			namespace: namespace, wanted: true, profile: observedProfile{owner: target.Owner{UID: "u"}},
+			selection: selection.Result{Answer: selection.Yes, Bindings: []string{"set"}},
+		}
+	}
+	blind, doubtful, unnamed, foreign := sees("blind"), sees("doubtful"), sees("unnamed"), sees("foreign")
+	blind.selection.Answer, doubtful.selection.Answer, unnamed.wanted = selection.No, selection.Unknown, false
+	foreign.profile = observedProfile{why: `has a ClusterProfile of cluster manager "x" in its place`}
+	o := observed{
+		key:     types.NamespacedName{Namespace: "c", Name: "reader"},
+		targets: []observedTarget{sees("a"), sees("b"), blind, doubtful, unnamed, foreign},
+	}
+	lack := func(reason, why string) notices.Lack {
+		return notices.Lack{Cluster: "c", Reason: reason, Why: why, HasProfile: true, Bindings: []string{"set"}}
+	}
+	without := func(l notices.Lack) notices.Lack {
+		l.HasProfile = false
+		return l
+	}
+	for name, test := range map[string]struct {
+		problems []problem
+		want     map[string][]notices.Lack
+	}{
+		"nothing is wrong": {},
+		"everywhere: whoever sees the cluster and is named": {
+			problems: []problem{{reason: "InvalidSource", text: "its token has expired"}},
+			want: map[string][]notices.Lack{
+				"a":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
+				"b":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
+				"foreign": {without(lack("InvalidSource", "Account reader is not copied: its token has expired."))},
+			},
+		},
+		"in one namespace: that one alone": {
+			problems: []problem{{"ForeignSecret", "b", "Secret c-reader is in the way"}},
+			want: map[string][]notices.Lack{
+				"b": {lack("ForeignSecret", "Account reader is not copied: Secret c-reader is in the way.")},
+			},
+		},
+		"somebody else's profile is in its place": {
+			problems: []problem{{"TargetNotEntitled", "foreign", "the cluster has a ClusterProfile of another"}},
+			want: map[string][]notices.Lack{
+				"foreign": {without(lack("TargetNotEntitled", "Account reader is not copied: the cluster has a ClusterProfile of another."))},
+			},
+		},
+		"other accounts and clusters are not named": {
+			problems: []problem{{"NameCollision", "a", "the Secret c-reader there is the copy of account x of cluster hidden"}},
+			want: map[string][]notices.Lack{"a": {lack("NameCollision", "Account reader is not copied: another account's copy has "+
+				"the same name, or would have it; the hub's administrator has to rename one of the two accounts.")}},
+		},
+		"the cluster's namespace on the hub is not shown": {
+			problems: []problem{
+				{"CopyFailed", "", `secrets "reader" is forbidden: User "manager" cannot get it in the namespace "c"`},
+				{"Contested", "", "somebody else keeps changing RoleBinding c/token-source"},
+			},
+			want: func() map[string][]notices.Lack {
+				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on the hub; it keeps trying."
+				both := []notices.Lack{lack("CopyFailed", why), lack("Contested", why)}
+				return map[string][]notices.Lack{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
+			}(),
+		},
+		"what is not theirs to know, or told by others": {
+			problems: []problem{
+				{"TargetNotEntitled", "blind", "the cluster is not bound"}, {"TargetNotEntitled", "a", "no profile yet"},
+				{"TargetNotEntitled", "2 more namespaces", "only the first count"}, {"SelectionUnknown", "doubtful", "?"},
+				{reason: "NoTarget"}, {reason: "UpstreamSyncerOn"},
+				{"ForeignSecret", "blind", "in the way"}, {"ForeignSecret", "unnamed", "in the way"},
+			},
+		},
+		"nobody knows who writes": {
+			problems: []problem{{reason: "UpstreamSyncerOn", text: "No copies are written."}},
+			want: map[string][]notices.Lack{
+				"a": {lack("UpstreamSyncerOn", "No copies are written.")}, "b": {lack("UpstreamSyncerOn", "No copies are written.")},
+				"foreign": {without(lack("UpstreamSyncerOn", "No copies are written."))},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, refusedIn(o, test.problems), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every token of a large fleet is refused to one namespace, the manager starts anew, and then
+// all are copied.
+func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
+	const clusters = 10_000
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set", UID: "u"}}
+	hub := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(binding).Build()
+	now := testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))
+	refused := newRefusals(0)
+	account := func(i int) types.NamespacedName {
+		return types.NamespacedName{Namespace: fmt.Sprintf("c%05d", i), Name: "reader"}
+	}
+	for i := range clusters {
+		why := fmt.Sprintf("Account reader is not copied: its token has expired at %d.", i)
+		refused.set(account(i), map[string][]notices.Lack{"team": {{
+			Cluster: account(i).Namespace, Reason: "InvalidSource", Why: why, HasProfile: true, Bindings: []string{"set"},
+		}}})
+	}
+	reports := func(when string, events int) {
+		t.Helper()
+		r := &Reporter{refused, notices.NewReporter(hub, hub, now, ControllerName, eventAction)}
+		_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
+		apitest.Must(t, err)
+		list := &eventsv1.EventList{}
+		apitest.Must(t, hub.List(t.Context(), list))
+		if len(list.Items) != events {
+			t.Fatalf("%s: %d events, want %d", when, len(list.Items), events)
+		}
+		for _, event := range list.Items {
+			if len(event.Note) > 1024 || event.Regarding.Name != "set" {
+				t.Errorf("%d bytes about %s: %s", len(event.Note), event.Regarding.Name, event.Note)
+			}
+		}
+	}
+	reports("at first", 1)
+	now.SetTime(now.Now().Add(time.Minute))
+	reports("after a restart", 1)
+	for i := range clusters {
+		refused.set(account(i), nil)
+	}
+	reports("when all are copied", 1)
+	if len(refused.accounts)+len(refused.namespaces) > 0 {
+		t.Error("what is over leaves memory")
+	}
+}
+
+// tenant may read the events of its namespace.
+func (w *world) tenant(namespace string) client.Client {
+	w.T.Helper()
+	name := "tenant-of-" + namespace
+	w.MustCreate(
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "list"},
+			}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		})
+	cfg := w.srv.User(w.T, name)
+	w.EventuallyAllowed(cfg, true, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: "list", Group: "events.k8s.io", Resource: "events",
+	})
+	return apitest.NewClient(w.T, cfg, ocmtest.Scheme())
+}
+
+// A Secret in the way in one of three namespaces that an account names: the tenant there is
+// told, once; the one whose namespace has the copy is told nothing, and so is the one whose
+// namespace does not see the cluster. Nobody sees what others are told.
+func TestTenantsAreToldInTheirOwnNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.opts.reportDelay = time.Second
+	c, refused, served, blind := w.cluster(w.Name("c")), w.team(), w.team(), w.team()
+	for _, team := range []string{refused, served} {
+		w.publish(team, c)
+		w.rule.say(team, c, selection.Result{Answer: selection.Yes, Bindings: []string{"set"}})
+	}
+	inTheWay := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: refused, Name: c + "-reader"}}
+	w.MustCreate(inTheWay)
+	w.start()
+	account := w.Account(c, "reader", refused, served, blind)
+	token := w.Rotate(account)
+	w.holds(served, c, "reader", token)
+
+	tenants := map[string]client.Client{}
+	for _, team := range []string{refused, served, blind} {
+		tenants[team] = w.tenant(team)
+	}
+	told := func(namespace string) []string {
+		events := &eventsv1.EventList{}
+		apitest.Must(t, tenants[namespace].List(t.Context(), events, client.InNamespace(namespace)))
+		var list []string
+		for _, event := range events.Items {
+			list = append(list, fmt.Sprintf("%s %s on %s %s by %s: %s", event.Type, event.Reason, event.Regarding.Kind,
+				event.Regarding.Name, event.ReportingController, event.Note))
+		}
+		return list
+	}
+	once := func(when string) {
+		t.Helper()
+		start := "Warning ForeignSecret on ClusterProfile " + c + " by hub.credentials: Account reader is not copied: "
+		got := told(refused)
+		if len(got) != 1 || !strings.HasPrefix(got[0], start) || !strings.Contains(got[0], inTheWay.Name) {
+			t.Errorf("%s the tenant is told %q", when, got)
+		}
+	}
+	reported := func() {
+		t.Helper()
+		w.Eventually("an event is sent", func() string {
+			if len(w.wire.Writes("events")) == 0 {
+				return "none yet"
+			}
+			return ""
+		})
+		w.settle()
+	}
+	reported()
+	once("at first")
+	for _, other := range []string{served, blind} {
+		if got := told(other); len(got) > 0 {
+			t.Errorf("namespace %s is told %q", other, got)
+		}
+		err := tenants[refused].List(t.Context(), &eventsv1.EventList{}, client.InNamespace(other))
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the tenant of %s reads events of %s: %v", refused, other, err)
+		}
+	}
+	sent := w.wire.Writes("events")
+	if len(sent) != 1 || strings.Contains(sent[0].Body, token) || strings.Contains(sent[0].Body, blind) {
+		t.Errorf("events sent: %v", sent)
+	}
+
+	// The next leader has nothing to add: the API server has that event already.
+	w.wire.Reset()
+	w.start()
+	reported()
+	once("after a restart")
+}

@@ -1,0 +1,271 @@
+package notices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+func TestOnWhatALackIsReported(t *testing.T) {
+	lack := func(cluster, reason, why string) Lack {
+		return Lack{Cluster: cluster, Reason: reason, Why: why, HasProfile: true, Bindings: []string{"t", "s"}}
+	}
+	without := func(l Lack) Lack {
+		l.HasProfile = false
+		return l
+	}
+	many := func(n int, reason string) (list []Lack) {
+		for i := range n {
+			list = append(list, lack(fmt.Sprintf("c%02d", i), reason, "One."))
+		}
+		return list
+	}
+	var own []Notice
+	for i := range 10 {
+		own = append(own, Notice{Subject{Profile, fmt.Sprintf("c%02d", i)}, "R", "Warning", "One."})
+	}
+	nobody := without(lack("a", "R", "One."))
+	nobody.Bindings = nil
+	for name, test := range map[string]struct {
+		lacks []Lack
+		want  []Notice
+	}{
+		"nothing is wrong": {},
+		"the profile has it": {
+			lacks: []Lack{lack("a", "R", "One.")},
+			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}},
+		},
+		"without a profile, one of the set bindings": {
+			lacks: []Lack{without(lack("a", "R", "One.")), without(lack("b", "R", "One.")), without(lack("c", "R", "Another."))},
+			want:  []Notice{{Subject{Binding, "s"}, "R", "Warning", "c: Another. a, b: One."}},
+		},
+		"nobody sees the cluster": {lacks: []Lack{nobody}},
+		"two accounts of one cluster, and one twice": {
+			lacks: []Lack{lack("a", "R", "Two."), lack("a", "R", "One."), lack("a", "R", "One.")},
+			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One. Two."}},
+		},
+		"two reasons": {
+			lacks: []Lack{lack("a", "S", "Two."), lack("a", "R", "One.")},
+			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}, {Subject{Profile, "a"}, "S", "Warning", "Two."}},
+		},
+		"as many as have their own": {lacks: many(10, "R"), want: own},
+		"too many, and one for another reason": {
+			lacks: append(many(11, "R"), lack("a", "S", "Two.")),
+			want: []Notice{
+				{Subject{Binding, "s"}, "R", "Warning", "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 1 more: One."},
+				{Subject{Profile, "a"}, "S", "Warning", "Two."},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Desired(test.lacks)); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+
+	t.Run("no text is longer than an event's", func(t *testing.T) {
+		var lacks []Lack
+		for i := range 100 {
+			lacks = append(lacks, without(lack(fmt.Sprintf("c%02d", i), "R", strings.Repeat("é", 50)+fmt.Sprint(i))))
+		}
+		got := Desired(append(lacks, lack("a", "S", strings.Repeat("é", 2000))))
+		for _, notice := range got {
+			if len(notice.Text) > 1024 || !strings.HasSuffix(notice.Text, "...") {
+				t.Errorf("a text of %d bytes: %s", len(notice.Text), notice.Text)
+			}
+		}
+		if len(got) != 2 {
+			t.Errorf("%d notices", len(got))
+		}
+	})
+}
+
+// hub is one that keeps events, and its clock.
+type hub struct {
+	client.Client
+	t    *testing.T
+	time *testingclock.FakePassiveClock
+	fail error // of writes
+}
+
+func newHub(t *testing.T, objs ...client.Object) *hub {
+	t.Helper()
+	h := &hub{t: t, time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))}
+	h.Client = fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(objs...).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if h.fail != nil {
+					return h.fail
+				}
+				return c.Create(ctx, obj, opts...)
+			},
+		}).Build()
+	return h
+}
+
+func (h *hub) later(d time.Duration) { h.time.SetTime(h.time.Now().Add(d)) }
+
+func (h *hub) reporter() *Reporter { return NewReporter(h, h, h.time, "hub.test", "Test") }
+
+// events are the notes of the events there are.
+func (h *hub) events() []string {
+	h.t.Helper()
+	list := &eventsv1.EventList{}
+	apitest.Must(h.t, h.List(h.t.Context(), list))
+	notes := make([]string, 0, len(list.Items))
+	for _, event := range list.Items {
+		notes = append(notes, event.Regarding.Kind+" "+event.Regarding.Name+": "+event.Note)
+	}
+	return notes
+}
+
+// reports has a scope reported, and checks how many events there are then in all, and when it
+// is to be reported again.
+func (h *hub) reports(r *Reporter, namespace string, events int, again time.Duration, current ...Notice) {
+	h.t.Helper()
+	got, err := r.Report(h.t.Context(), types.NamespacedName{Namespace: namespace}, current)
+	apitest.Must(h.t, err)
+	if notes := h.events(); len(notes) != events {
+		h.t.Fatalf("there are %d events, want %d: %q", len(notes), events, notes)
+	}
+	if got != again {
+		h.t.Fatalf("again after %s, want %s", got, again)
+	}
+}
+
+func team(namespace string) []client.Object {
+	at := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}
+	}
+	profile := ocmtest.OurProfile(namespace, "c")
+	profile.UID = types.UID(namespace + "profile")
+	return []client.Object{
+		profile, &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: at("s")}, &clusterv1beta1.Placement{ObjectMeta: at("p")},
+	}
+}
+
+func TestAnEventIsCreatedWhenThereIsNews(t *testing.T) {
+	h := newHub(t, team("team")...)
+	r := h.reporter()
+	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}
+	news := about
+	news.Text = "two"
+
+	h.reports(r, "team", 0, 0)
+	h.reports(r, "team", 1, Period, about)
+	h.reports(r, "team", 1, Period, about)
+	h.later(10 * time.Second)
+	h.reports(r, "team", 1, Interval-10*time.Second, news)
+	h.later(20 * time.Second)
+	h.reports(r, "team", 2, Period, news)
+	h.later(Period)
+	h.reports(r, "team", 3, Period, news) // it still holds
+
+	// Over, and soon there again: that is news, though the last event says it already.
+	h.reports(r, "team", 3, Period)
+	h.reports(r, "team", 3, Interval, news)
+	h.later(Interval)
+	h.reports(r, "team", 4, Period, news)
+	h.reports(r, "team", 4, Period)
+	h.later(Period)
+	h.reports(r, "team", 4, 0)
+	if len(r.scopes) > 0 {
+		t.Errorf("what is over leaves %v", r.scopes)
+	}
+
+	// What is about other objects, or has another reason, waits for nothing.
+	h.reports(r, "team", 5, Period, about)
+	all := []Notice{
+		about, {about.Subject, "S", "Warning", "one"},
+		{Subject{Binding, "s"}, "R", "Normal", "three"}, {Subject{Placement, "p"}, "R", "Normal", "three"},
+	}
+	h.reports(r, "team", 8, Period, all...)
+	h.reports(r, "team", 8, Period, append(all, Notice{Subject{Profile, "gone"}, "R", "Warning", "x"})...)
+}
+
+func TestAFailedEventIsTriedAgain(t *testing.T) {
+	h := newHub(t, team("team")...)
+	r := h.reporter()
+	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}
+	h.fail = errors.New("no")
+	if _, err := r.Report(t.Context(), types.NamespacedName{Namespace: "team"}, []Notice{about}); !errors.Is(err, h.fail) {
+		t.Errorf("the error is %v", err)
+	}
+	h.fail = nil
+	h.reports(r, "team", 1, Period, about)
+}
+
+// Whoever leads next finds the events that are there, and adds none.
+func TestARestartCreatesNoEvent(t *testing.T) {
+	h := newHub(t, team("team")...)
+	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}
+	h.reports(h.reporter(), "team", 1, Period, about)
+	h.later(time.Minute)
+	next := h.reporter()
+	again, err := next.Report(t.Context(), types.NamespacedName{Namespace: "team"}, []Notice{about})
+	apitest.Must(t, err)
+	if events := h.events(); len(events) != 1 || again <= 0 || again >= Period {
+		t.Fatalf("events %q, again after %s: want the one of before, and it repeated before it is forgotten", events, again)
+	}
+	h.later(again)
+	h.reports(next, "team", 2, Period, about)
+	news := about
+	news.Text = "two"
+	h.reports(h.reporter(), "team", 3, Period, news)
+}
+
+// A hub where everything is wrong: namespaces get their events one after the other, and each
+// no more than it takes.
+func TestAStartIsNoBurst(t *testing.T) {
+	const namespaces, clusters = 100, 10_000
+	var objs []client.Object
+	for i := range namespaces {
+		objs = append(objs, team(fmt.Sprintf("team-%d", i))...)
+	}
+	h := newHub(t, objs...)
+	var lacks []Lack
+	for i := range clusters {
+		lacks = append(lacks, Lack{
+			Cluster: fmt.Sprintf("c%05d", i), Reason: "R", Why: "One.", HasProfile: true, Bindings: []string{"s"},
+		})
+	}
+	current := Desired(lacks)
+	r := h.reporter()
+	pass := func() {
+		for i := range namespaces {
+			_, err := r.Report(t.Context(), types.NamespacedName{Namespace: fmt.Sprintf("team-%d", i)}, current)
+			apitest.Must(t, err)
+		}
+	}
+	pass()
+	if events := h.events(); len(events) != scopesAtOnce {
+		t.Fatalf("%d events at once", len(events))
+	}
+	pass()
+	if events := h.events(); len(events) != scopesAtOnce {
+		t.Fatalf("%d events at once, when asked again", len(events))
+	}
+	h.later(time.Second + (namespaces-scopesAtOnce)*time.Second/scopesPerSecond)
+	pass()
+	if events := h.events(); len(events) != namespaces {
+		t.Fatalf("%d events for %d namespaces", len(events), namespaces)
+	}
+}

@@ -1,0 +1,189 @@
+package notices
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+const (
+	// Interval is the least time between two events about one object for one reason.
+	Interval = 30 * time.Second
+
+	// Period is how long until an event is repeated if what it says still holds. An API server
+	// forgets events after an hour, unless --event-ttl says otherwise.
+	Period = 50 * time.Minute
+
+	// scopesPerSecond bounds in how many scopes a Reporter creates events, after scopesAtOnce.
+	scopesPerSecond = 5
+	scopesAtOnce    = 20
+)
+
+// Reporter creates the events that notices ask for. It is safe for concurrent use, as long as
+// reports of one scope do not overlap.
+type Reporter struct {
+	reader     client.Reader // caches
+	writer     client.Client
+	clock      clock.PassiveClock
+	controller string
+	action     string
+	limiter    *rate.Limiter
+
+	mu     sync.Mutex
+	scopes map[types.NamespacedName]scope
+}
+
+// scope is what a Reporter remembers of a scope.
+type scope struct {
+	said map[topic]said
+
+	// turn is when events may be created; zero if none are due.
+	turn time.Time
+}
+
+// NewReporter returns a Reporter whose events name the controller, and the action that it took
+// or refrained from.
+func NewReporter(
+	reader client.Reader, writer client.Client, clock clock.PassiveClock, controller, action string,
+) *Reporter {
+	return &Reporter{
+		reader: reader, writer: writer, clock: clock, controller: controller, action: action,
+		limiter: rate.NewLimiter(scopesPerSecond, scopesAtOnce),
+		scopes:  map[types.NamespacedName]scope{},
+	}
+}
+
+// Report creates the events that are due in a scope: whatever the caller reports on as a whole,
+// in its namespace. current is all that there is to say, no two of one subject and reason. It
+// returns when to report again though nothing changes; zero means never.
+func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
+	now := r.clock.Now()
+	before := r.recall(of)
+	d := decide(before.said, current, now)
+	if len(d.due) == 0 {
+		r.remember(of, scope{said: d.said})
+		return d.again, nil
+	}
+	if before.turn.IsZero() {
+		before.turn = now.Add(r.limiter.ReserveN(now, 1).DelayFrom(now))
+	}
+	if wait := before.turn.Sub(now); wait > 0 {
+		r.remember(of, scope{said: d.said, turn: before.turn})
+		return kube.Sooner(d.again, wait), nil
+	}
+	for _, next := range d.due {
+		last, err := r.emit(ctx, of.Namespace, next)
+		if err != nil {
+			r.remember(of, scope{said: d.said})
+			return 0, err
+		}
+		d.said[next.notice.topic()] = last
+		d.again = kube.Sooner(d.again, last.repeat.Sub(now))
+	}
+	r.remember(of, scope{said: d.said})
+	return d.again, nil
+}
+
+func (r *Reporter) recall(of types.NamespacedName) scope {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.scopes[of]
+}
+
+func (r *Reporter) remember(of types.NamespacedName, s scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(s.said) == 0 && s.turn.IsZero() {
+		delete(r.scopes, of)
+		return
+	}
+	r.scopes[of] = s
+}
+
+// emit creates the event of a notice. Nothing is said about an object that is gone. A stable
+// event that is there already says the same.
+func (r *Reporter) emit(ctx context.Context, namespace string, next due) (said, error) {
+	now, notice := r.clock.Now(), next.notice
+	last := said{notice: notice, at: now, repeat: now.Add(Period)}
+	regarding, err := r.reference(ctx, namespace, notice.Subject)
+	if err != nil || regarding == nil {
+		return last, err
+	}
+	event := kube.NewEvent(
+		*regarding, notice.Type, notice.Reason, r.action, notice.Text, r.controller, r.controller, now)
+	number, end := periodOf(event, now)
+	if next.stable {
+		event.Name, event.GenerateName = stableName(event, number), ""
+	}
+	err = kube.CreateEvent(ctx, r.writer, event)
+	if next.stable && apierrors.IsAlreadyExists(err) {
+		last.repeat = end
+		return last, nil
+	}
+	return last, err
+}
+
+// periodOf returns the number of the period in which a time lies, and when that ends. Periods
+// begin at another time for each object and reason, so that events are not repeated all at once.
+func periodOf(event *eventsv1.Event, now time.Time) (number int64, end time.Time) {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprintf(hash, "%s/%s/%s", event.Regarding.UID, event.ReportingController, event.Reason)
+	offset := int64(hash.Sum32()) * int64(time.Millisecond) % int64(Period)
+	number = (now.UnixNano() + offset) / int64(Period)
+	return number, time.Unix(0, (number+1)*int64(Period)-offset)
+}
+
+// stableName is the same for all events that say the same in one period.
+func stableName(event *eventsv1.Event, period int64) string {
+	hash := sha256.New()
+	_, _ = fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%d\n%s", event.Regarding.UID, event.ReportingController, event.Type,
+		event.Reason, period, event.Note)
+	return strings.TrimRight(event.GenerateName, "-.") + "." + hex.EncodeToString(hash.Sum(nil)[:8])
+}
+
+// reference returns what an event is about, or nil if it is gone.
+func (r *Reporter) reference(ctx context.Context, namespace string, about Subject) (*corev1.ObjectReference, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: about.Name}
+	reference := corev1.ObjectReference{Namespace: namespace, Name: about.Name}
+	var obj client.Object
+	switch about.Kind {
+	case Placement:
+		obj = &clusterv1beta1.Placement{}
+		reference.APIVersion, reference.Kind = clusterv1beta1.GroupVersion.String(), "Placement"
+	case Profile:
+		obj = &inventoryv1alpha1.ClusterProfile{}
+		reference.APIVersion, reference.Kind = inventoryv1alpha1.GroupVersion.String(), "ClusterProfile"
+	default:
+		obj = &clusterv1beta2.ManagedClusterSetBinding{}
+		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"
+	}
+	found, err := kube.Get(ctx, r.reader, key, obj)
+	if uncached := new(cache.ErrResourceNotCached); errors.As(err, &uncached) || err == nil && found == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	reference.UID = found.GetUID()
+	return &reference, nil
+}
