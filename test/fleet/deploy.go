@@ -22,7 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// binaries are what the image holds, as the Dockerfile has it.
+// binaries are what the image holds, as hack/tools/release has it.
 var binaries = []string{"manager", "agent", "cp-creds"}
 
 // Where the addon is installed.
@@ -44,16 +44,34 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 		return err
 	}
 	defer unlock()
-	if f.imageTag == "" {
-		report.Line("building manager and agent from %s", f.Root)
-		if f.imageTag, err = f.buildImage(ctx); err != nil {
-			return err
-		}
+	if err := f.ensureImage(ctx, report); err != nil {
+		return err
 	}
 	if err := f.applyCRDs(ctx, out); err != nil {
 		return err
 	}
 	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
+}
+
+// BuildImage builds what Deploy installs, for somebody who installs the chart by other means.
+// Pods get it under any tag that DeployAt has not made.
+func (f *Fleet) BuildImage(ctx context.Context, out io.Writer) error {
+	unlock, err := files.Lock(ctx, f.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f.ensureImage(ctx, progress.New(out))
+}
+
+// ensureImage builds the image, once in the life of f.
+func (f *Fleet) ensureImage(ctx context.Context, report *progress.Report) (err error) {
+	if f.imageTag != "" {
+		return nil
+	}
+	report.Line("building manager and agent from %s", f.Root)
+	f.imageTag, err = f.buildImage(ctx)
+	return err
 }
 
 // DeployAt is Deploy of the chart, the manager and the agent as they stood at a commit,

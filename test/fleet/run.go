@@ -21,15 +21,20 @@ func Assets(ctx context.Context, out io.Writer) (string, error) {
 
 // Helm runs the pinned Helm with the caller's terminal.
 func Helm(ctx context.Context, progressTo io.Writer, args ...string) error {
-	root, err := repositoryRoot()
-	if err != nil {
-		return err
-	}
-	helm, err := programs.Helm.Path(ctx, root, progress.New(progressTo))
+	helm, err := HelmPath(ctx, progressTo)
 	if err != nil {
 		return err
 	}
 	return runHere(exec.CommandContext(ctx, helm, args...))
+}
+
+// HelmPath is the path of the pinned Helm.
+func HelmPath(ctx context.Context, progressTo io.Writer) (string, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	return programs.Helm.Path(ctx, root, progress.New(progressTo))
 }
 
 // Kubectl is the path of the pinned kubectl.

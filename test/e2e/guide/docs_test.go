@@ -29,6 +29,26 @@ func TestDocumentedJourneysExist(t *testing.T) {
 	}
 }
 
+// Readers of the docs get the image that the chart installs.
+func TestDocsNameTheChartsVersion(t *testing.T) {
+	found := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindStringSubmatch(read(t, "../../../charts/cluster-inventory/Chart.yaml"))
+	if found == nil {
+		t.Fatal("the chart has no appVersion")
+	}
+	image := regexp.MustCompile(`open-cluster-management/cluster-inventory-addon:(v[0-9][\w.-]*)`)
+	for _, file := range []string{"consumers.md", "quickstart.md", "quickstart/login.yaml"} {
+		tags := image.FindAllStringSubmatch(read(t, "../../../docs/"+file), -1)
+		if len(tags) == 0 {
+			t.Errorf("docs/%s names no image", file)
+		}
+		for _, tag := range tags {
+			if tag[1] != found[1] {
+				t.Errorf("docs/%s names %s, and the chart is of %s", file, tag[0], found[1])
+			}
+		}
+	}
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -51,12 +51,27 @@ func Read(f *fleet.Fleet, file, section string) ([]Step, error) {
 	return Steps(string(content), section)
 }
 
+// Shell is where a reader types commands.
+type Shell struct {
+	// Bin is searched for programs first.
+	Bin string
+	// Kubeconfig is the reader's.
+	Kubeconfig string
+	// Dir is where the reader is; empty is where the test is.
+	Dir string
+}
+
 // Type runs a command line as the hub's admin and returns what it says.
 func Type(ctx context.Context, f *fleet.Fleet, line, input string) (string, error) {
+	return Shell{Bin: filepath.Dir(f.Kubectl()), Kubeconfig: f.Kubeconfig(fleet.HubName)}.Type(ctx, line, input)
+}
+
+// Type runs a command line and returns what it says.
+func (s Shell) Type(ctx context.Context, line, input string) (string, error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "bash", "-euc", "PATH=$FLEET_BIN:$PATH\n"+line)
-	cmd.Env = append(os.Environ(), "FLEET_BIN="+filepath.Dir(f.Kubectl()), "KUBECONFIG="+f.Kubeconfig(fleet.HubName))
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &said
+	cmd.Env = append(os.Environ(), "FLEET_BIN="+s.Bin, "KUBECONFIG="+s.Kubeconfig)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = s.Dir, strings.NewReader(input), &said
 	output, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", line, err, said.String())
