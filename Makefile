@@ -91,6 +91,10 @@ bench-agent: ## Measure how much memory an agent with N properties needs
 bench-scale: ## Measure what N simulated clusters cost, beside a raw writer and OCM's own (N=1000,3000 shows growth)
 	hack/bench.sh scale
 
+.PHONY: dashboard-picture
+dashboard-picture: ## Draw the dashboard from ten minutes of a fleet of its own (docs/metrics/dashboard.svg)
+	hack/dashboard-picture.sh
+
 ##@ Lint and verify
 
 .PHONY: lint

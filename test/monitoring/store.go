@@ -15,8 +15,9 @@ import (
 
 // Store holds samples in memory. It is a storage.Queryable.
 type Store struct {
-	series map[string]*series
-	engine *promql.Engine
+	series  map[string]*series
+	scraped map[string]map[string]labels.Labels // the last scrape, by instance and series
+	engine  *promql.Engine
 }
 
 type series struct {
@@ -27,7 +28,7 @@ type series struct {
 
 // NewStore returns an empty one.
 func NewStore() *Store {
-	return &Store{series: map[string]*series{}, engine: promql.NewEngine(promql.EngineOpts{
+	return &Store{series: map[string]*series{}, scraped: map[string]map[string]labels.Labels{}, engine: promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1e7, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
 	})}
 }
