@@ -26,6 +26,10 @@ for dir in . test/fleet test/e2e test/monitoring hack/tools/*/; do
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
 hack/verify-chart.sh
+echo "verify: the README shows the demo"
+diff <(go -C test/e2e run ./cmd/demo -titles) \
+	<(awk '/^<!-- What make demo prints/, /^<\/details>/' README.md | grep -E '^[0-9]+\. ') ||
+	{ echo "verify: the demo has other steps: run hack/readme-demo.sh" >&2; exit 1; }
 echo "verify: alerts, with Prometheus' engine"
 (cd test/monitoring && go test ./...) || { echo "verify: go test in test/monitoring fails" >&2; exit 1; }
 echo "verify: what makes a release"

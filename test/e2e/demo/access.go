@@ -41,7 +41,6 @@ const (
 
 // invite gives the consumer an account on cluster1 and the rights it needs.
 func (d *Demo) invite(ctx context.Context) error {
-	d.title("A way in: the consumer gets an account on cluster1, and its token a way to the consumer")
 	if err := consumers.BuildImage(ctx, d.fleet, d.out); err != nil {
 		return err
 	}
@@ -109,7 +108,6 @@ func (d *Demo) invite(ctx context.Context) error {
 
 // connect logs in, before and after the token is rotated.
 func (d *Demo) connect(ctx context.Context) error {
-	d.title("The consumer lists the namespaces of cluster1, with nothing but the profile and its own provider file")
 	if err := d.login(ctx, true); err != nil {
 		return err
 	}
@@ -150,7 +148,6 @@ func (d *Demo) connect(ctx context.Context) error {
 
 // withdraw withdraws the copy.
 func (d *Demo) withdraw(ctx context.Context) error {
-	d.title("The right to the token is withdrawn: the copy is gone, and the next login fails")
 	start := time.Now()
 	unlabelled := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, syncLabel)
 	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, unlabelled)); err != nil {

@@ -36,51 +36,87 @@ const (
 
 // Demo is one run of the demo.
 type Demo struct {
+	name   string
 	fleet  *fleet.Fleet
 	hub    client.WithWatch
 	spokes map[string]client.WithWatch
 	out    io.Writer
 	act    int
 	logins int
+	// alone is why pods cannot have networks of their own here, which connecting needs.
+	alone error
 }
+
+// step is a part of the demo.
+type step struct {
+	title string
+	show  func(*Demo, context.Context) error
+	// connects is whether a consumer must be able to connect to the spokes.
+	connects bool
+}
+
+func steps() []step {
+	return []step{
+		{title: "A hub and two spokes: real control planes, real Open Cluster Management", show: (*Demo).start},
+		{title: "The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace, show: (*Demo).target},
+		{title: "The addon, installed by a Placement over that set", show: (*Demo).install},
+		{title: "Spoke owners describe their clusters with ClusterProperties", show: (*Demo).publish},
+		{title: "An edit on a spoke is on the hub at once", show: (*Demo).edit},
+		{title: "A mistake costs nobody else anything, and is named where its owner looks", show: (*Demo).mistake},
+		{title: "A cluster that leaves the set leaves the inventory, and comes back with it", show: (*Demo).leave},
+		{title: "A new revision of the agent goes to one cluster, and to the next once that has succeeded", show: (*Demo).upgrade},
+		{title: "Access: the consumer gets an account on cluster1, whose token is copied to it", show: (*Demo).invite, connects: true},
+		{title: "The consumer lists the namespaces of cluster1, with nothing but the profile and its own provider file", show: (*Demo).connect, connects: true},
+		{title: "The right to the token is withdrawn: the copy is gone, and the next login fails", show: (*Demo).withdraw, connects: true},
+		{title: "Look around", show: (*Demo).farewell},
+	}
+}
+
+// Titles are the headings of everything that is shown, as they are printed.
+func Titles() []string {
+	var titles []string
+	for i, s := range steps() {
+		titles = append(titles, heading(i+1, s.title))
+	}
+	return titles
+}
+
+func heading(number int, title string) string { return fmt.Sprintf("%d. %s", number, title) }
 
 // Run shows everything, on the fleet of that name, and leaves it running.
 func Run(ctx context.Context, name string, out io.Writer) error {
-	d := &Demo{out: out, spokes: map[string]client.WithWatch{}}
-	d.title("A hub and two spokes: real control planes, real Open Cluster Management")
-	alone := node.CheckOwnNetworks()
-	f, err := fleet.Up(ctx, fleet.Options{Name: name, Access: alone == nil}, out)
-	if err != nil {
-		return err
-	}
-	d.fleet = f
-	if d.hub, err = f.Client(fleet.HubName); err != nil {
-		return err
-	}
-	for _, spoke := range f.Spokes() {
-		if d.spokes[spoke], err = f.Client(spoke); err != nil {
+	d := &Demo{name: name, out: out, spokes: map[string]client.WithWatch{}, alone: node.CheckOwnNetworks()}
+	for _, s := range steps() {
+		if s.connects && d.alone != nil {
+			continue
+		}
+		d.act++
+		fmt.Fprintf(d.out, "\n%s\n\n", heading(d.act, s.title))
+		if err := s.show(d, ctx); err != nil {
 			return err
 		}
 	}
-	acts := []func(context.Context) error{d.target, d.install, d.publish, d.edit, d.mistake, d.leave, d.upgrade}
-	if alone == nil {
-		acts = append(acts, d.invite, d.connect, d.withdraw)
+	return nil
+}
+
+// start starts the fleet.
+func (d *Demo) start(ctx context.Context) (err error) {
+	if d.fleet, err = fleet.Up(ctx, fleet.Options{Name: d.name, Access: d.alone == nil}, d.out); err != nil {
+		return err
 	}
-	for _, act := range acts {
-		if err := act(ctx); err != nil {
+	if d.hub, err = d.fleet.Client(fleet.HubName); err != nil {
+		return err
+	}
+	for _, spoke := range d.fleet.Spokes() {
+		if d.spokes[spoke], err = d.fleet.Client(spoke); err != nil {
 			return err
 		}
 	}
-	if alone != nil {
-		d.say("The second half, in which a consumer connects to cluster1, is left out: %v.", alone)
-	}
-	d.farewell()
 	return nil
 }
 
 // target creates the set and the consumer's namespace bound to it.
 func (d *Demo) target(ctx context.Context) error {
-	d.title("The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace)
 	for _, object := range []client.Object{
 		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
 			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
@@ -111,7 +147,6 @@ func (d *Demo) move(ctx context.Context, cluster, set string) error {
 
 // install installs the chart with the Placements strategy.
 func (d *Demo) install(ctx context.Context) error {
-	d.title("The addon, installed by a Placement over that set")
 	if err := d.deploy(ctx); err != nil {
 		return err
 	}
@@ -140,7 +175,6 @@ func (d *Demo) deploy(ctx context.Context, more ...string) error {
 
 // publish sets the first properties and shows the profiles.
 func (d *Demo) publish(ctx context.Context) error {
-	d.title("Spoke owners describe their clusters with ClusterProperties")
 	first := map[string]map[string]string{
 		"cluster1": {"region.example.com": "eu-north", "gpu.example.com": "none"},
 		"cluster2": {"region.example.com": "us-west", "gpu.example.com": "h100"},
@@ -157,7 +191,6 @@ func (d *Demo) publish(ctx context.Context) error {
 
 // edit changes a property a few times and shows how long the hub took to show it.
 func (d *Demo) edit(ctx context.Context) error {
-	d.title("An edit on a spoke is on the hub at once")
 	if err := d.pause(ctx); err != nil {
 		return err
 	}
@@ -172,7 +205,6 @@ func (d *Demo) edit(ctx context.Context) error {
 
 // mistake publishes a value that no API on the way would accept.
 func (d *Demo) mistake(ctx context.Context) error {
-	d.title("A mistake costs nobody else anything, and is named where its owner looks")
 	if err := d.set(ctx, "cluster1", "notes.example.com", strings.Repeat("too long ", 200)); err != nil {
 		return err
 	}
@@ -198,7 +230,6 @@ func (d *Demo) mistake(ctx context.Context) error {
 
 // leave takes a cluster out of the set and puts it back.
 func (d *Demo) leave(ctx context.Context) error {
-	d.title("A cluster that leaves the set leaves the inventory, and comes back with it")
 	if err := d.move(ctx, "cluster2", "default"); err != nil {
 		return err
 	}
@@ -226,7 +257,6 @@ func (d *Demo) leave(ctx context.Context) error {
 
 // upgrade creates another revision of the agent, which goes to one cluster after the other.
 func (d *Demo) upgrade(ctx context.Context) error {
-	d.title("A new revision of the agent goes to one cluster, and to the next once that has succeeded")
 	const level, before = 2, 0
 	for _, cluster := range d.fleet.Spokes() {
 		if err := d.until(ctx, "the agent of "+cluster, func(ctx context.Context) error {
@@ -319,17 +349,14 @@ func (d *Demo) pause(ctx context.Context) error {
 	}
 }
 
-func (d *Demo) title(text string) {
-	d.act++
-	fmt.Fprintf(d.out, "\n%d. %s\n\n", d.act, text)
-}
-
 func (d *Demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "   "+format+"\n", args...)
 }
 
-func (d *Demo) farewell() {
-	d.title("Look around")
+func (d *Demo) farewell(context.Context) error {
+	if d.alone != nil {
+		d.say("A consumer that connects to cluster1 was not shown: %v.", d.alone)
+	}
 	d.say("export KUBECONFIG=%s", d.fleet.Kubeconfig(fleet.HubName))
 	d.say("%s get clusterprofiles -n %s -o yaml", d.fleet.Kubectl(), namespace)
 	d.say("%s get managedclusteraddons -A", d.fleet.Kubectl())
@@ -337,4 +364,5 @@ func (d *Demo) farewell() {
 	d.say("")
 	d.say("logs: %s", d.fleet.LogDir())
 	d.say("another version of the code: make deploy    the chart away: make undeploy    everything away: make fleet-down")
+	return nil
 }

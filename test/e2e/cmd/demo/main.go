@@ -7,13 +7,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/demo"
 )
 
 func main() {
 	name := flag.String("fleet", "default", "name of the fleet")
+	titles := flag.Bool("titles", false, "print the headings only, and start nothing")
 	flag.Parse()
+	if *titles {
+		fmt.Println(strings.Join(demo.Titles(), "\n"))
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := demo.Run(ctx, *name, os.Stdout)
 	stop()
