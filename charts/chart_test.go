@@ -623,6 +623,7 @@ func TestSchemaRejects(t *testing.T) {
 		"an argument of the chart's, v":        {values: "extraArgs: [--v=3]", want: "sets --v itself, from the value logLevel"},
 		"an argument without a value":          {values: "extraArgs: [--leader-elect]", want: "sets --leader-elect itself"},
 		"the user root":                        {values: "podSecurityContext: {runAsUser: 0}", want: "podSecurityContext/runAsUser"},
+		"the user root, of agents":             {values: "agent: {podSecurityContext: {runAsUser: 0}}", want: "agent/podSecurityContext/runAsUser"},
 		"root after all":                       {values: "podSecurityContext: {runAsNonRoot: false}", want: "runAsNonRoot"},
 		"GitOps, perhaps":                      {values: "gitOps: auto", want: "gitOps"},
 		"replicas in words":                    {values: "replicas: two", want: "replicas"},

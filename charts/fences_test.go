@@ -299,6 +299,17 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		"another account":  {change: pod("default", "serviceAccountName"), message: "as restricted pods"},
 		"another kernel":   {pod("5", "priority"), "as restricted pods"},
 		"its own resolver": {pod(`{nameservers: [192.0.2.1]}`, "dnsConfig"), "as restricted pods"},
+		"a user of its own": {
+			pod(`{runAsNonRoot: true, runAsUser: 5, fsGroup: 6, seccompProfile: {type: RuntimeDefault}}`, "securityContext"), "",
+		},
+		"the user root": {
+			pod(`{runAsNonRoot: true, runAsUser: 0, seccompProfile: {type: RuntimeDefault}}`, "securityContext"),
+			"as restricted pods",
+		},
+		"more groups": {
+			pod(`{runAsNonRoot: true, supplementalGroups: [0], seccompProfile: {type: RuntimeDefault}}`, "securityContext"),
+			"as restricted pods",
+		},
 		"no seccomp profile": {
 			pod(`{runAsNonRoot: true, seccompProfile: {type: Unconfined}}`, "securityContext"), "as restricted pods",
 		},

@@ -67,6 +67,20 @@ agent:
 	}
 }
 
+// TestUsersOfAgents: numbers as large as OpenShift's stay numbers.
+func TestUsersOfAgents(t *testing.T) {
+	const large = 1000650000
+	for values, want := range map[string]any{
+		"": nil,
+		"agent: {podSecurityContext: {runAsUser: 1000650000, fsGroup: 0}}": map[string]any{"runAsUser": float64(large), "fsGroup": 0.0},
+	} {
+		spec := revisionOf(t, hubtest.MustRender(t, values)).Object["spec"].(map[string]any)
+		if diff := cmp.Diff(want, spec["podSecurityContext"]); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", values, diff)
+		}
+	}
+}
+
 // TestAgentRevisionsAreNamedByTheirContent: a change of the agents' settings creates
 // another one, and no other change does.
 func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
@@ -79,7 +93,7 @@ func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 		"image: {repository: example.com/inventory}", "image: {tag: v9}", "image: {pullPolicy: Always}",
 		"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}", "agent: {installNamespace: agents}",
 		"agent: {claimLimit: 7}", "agent: {reservedProperties: []}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
-		"agent: {networkPolicy: {enabled: true}}",
+		"agent: {networkPolicy: {enabled: true}}", "agent: {podSecurityContext: {runAsUser: 5}}",
 	} {
 		if name(values) == plain {
 			t.Errorf("%s makes no other revision", values)

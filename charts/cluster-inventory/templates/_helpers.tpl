@@ -172,6 +172,12 @@ reservedProperties:
 - {{ . | quote }}
 {{- end }}
 {{- end }}
+{{- with .Values.agent.podSecurityContext }}
+podSecurityContext:
+{{- range $field, $id := . }}
+  {{ $field }}: {{ $id | int64 }}
+{{- end }}
+{{- end }}
 {{- $policy := .Values.agent.networkPolicy | default dict }}
 {{- if $policy.enabled }}
 networkPolicy:

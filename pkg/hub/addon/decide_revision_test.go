@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -121,6 +122,7 @@ func TestJudgeRevision(t *testing.T) {
 			"networkPolicy": map[string]any{
 				"apiServerCIDRs": []any{"192.0.2.0/24"}, "apiServerPorts": []any{int64(6443)}, "dnsPorts": []any{int64(53)},
 			},
+			"podSecurityContext": map[string]any{"runAsUser": int64(5), "runAsGroup": int64(6), "fsGroup": int64(0)},
 		}
 	}
 	want := Values{
@@ -129,6 +131,7 @@ func TestJudgeRevision(t *testing.T) {
 		NetworkPolicy: &NetworkPolicy{
 			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
 		},
+		Users: PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](0)},
 	}
 	got, wrong := judgeRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
@@ -148,6 +151,12 @@ func TestJudgeRevision(t *testing.T) {
 		"two patterns in one":          {"reservedProperties", []any{"a,b"}, `spec.reservedProperties: "a,b" is not a pattern of names`},
 		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
 		"a negative level":             {"logLevel", int64(-1), "spec.logLevel: -1 is negative"},
+		"root": {
+			"podSecurityContext", map[string]any{"runAsUser": int64(0)}, "spec.podSecurityContext.runAsUser: 0 is root, or no user",
+		},
+		"a group that is none": {
+			"podSecurityContext", map[string]any{"fsGroup": int64(-1)}, "spec.podSecurityContext.fsGroup: -1 is negative",
+		},
 		"a network that is none": {
 			"networkPolicy", map[string]any{
 				"apiServerCIDRs": []any{"all"}, "apiServerPorts": []any{int64(1)}, "dnsPorts": []any{int64(1)},

@@ -76,6 +76,17 @@ type Values struct {
 
 	// NetworkPolicy is nil if there are to be no NetworkPolicies.
 	NetworkPolicy *NetworkPolicy
+
+	// Users are those of the pods.
+	Users PodUsers
+}
+
+// PodUsers are the user and groups of a pod. Those that are nil are the image's, or what the
+// cluster assigns.
+type PodUsers struct {
+	RunAsUser  *int64 `json:"runAsUser"`
+	RunAsGroup *int64 `json:"runAsGroup"`
+	FSGroup    *int64 `json:"fsGroup"`
 }
 
 // with returns the values with a configuration's changes.
@@ -256,6 +267,8 @@ func (v Values) fillSubjects(subjects []rbacv1.Subject) {
 
 func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequirements, args ...string) {
 	pod.NodeSelector, pod.Tolerations = v.NodeSelector, v.Tolerations
+	security := pod.SecurityContext
+	security.RunAsUser, security.RunAsGroup, security.FSGroup = v.Users.RunAsUser, v.Users.RunAsGroup, v.Users.FSGroup
 	c := &pod.Containers[0]
 	for _, secret := range v.PullSecrets {
 		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})

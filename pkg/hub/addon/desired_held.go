@@ -209,6 +209,9 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 			CABundle: variable(container, contract.VariableProxyCA),
 		},
 	}
+	if security := pod.SecurityContext; security != nil {
+		values.Users = PodUsers{security.RunAsUser, security.RunAsGroup, security.FSGroup}
+	}
 	for _, secret := range pod.ImagePullSecrets {
 		values.PullSecrets = append(values.PullSecrets, secret.Name)
 	}

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
@@ -165,6 +166,27 @@ func TestRenderKeepsPodsRestricted(t *testing.T) {
 	}
 }
 
+func TestRenderGivesPodsTheirUsers(t *testing.T) {
+	v := values()
+	v.Users = PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](7)}
+	objects := rendered(t, v)
+	agent := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent")
+	cleanup := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup")
+	for name, pod := range map[string]corev1.PodSpec{
+		"agent": agent.Spec.Template.Spec, "cleanup": cleanup.Spec.Template.Spec,
+	} {
+		manifesttest.CheckRestricted(t, pod)
+		got := PodUsers{pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup}
+		if diff := cmp.Diff(v.Users, got); diff != "" {
+			t.Errorf("users of the %s (-want +got):\n%s", name, diff)
+		}
+	}
+	held, err := valuesOf(agent)
+	if diff := cmp.Diff(v.Users, held.Users); diff != "" || err != nil {
+		t.Errorf("users of a Job that is made later, %v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 	rule := func(group, resource, name string, verbs ...string) rbacv1.PolicyRule {
 		r := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
@@ -237,6 +259,7 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		"pull secrets":       {change: func(v *Values) { v.PullSecrets = []string{"a"} }, want: pods},
 		"node selector":      {change: func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} }, want: pods},
 		"tolerations":        {change: func(v *Values) { v.Tolerations = []corev1.Toleration{{Key: "a"}} }, want: pods},
+		"user":               {change: func(v *Values) { v.Users.RunAsUser = ptr.To[int64](5) }, want: pods},
 		"proxy":              {change: func(v *Values) { v.Proxy.HTTPS = "http://proxy" }, want: pods},
 		"CA of the proxy":    {change: func(v *Values) { v.Proxy.CABundle = "a CA" }, want: pods},
 		"agent's resources":  {change: func(v *Values) { v.AgentResources = &corev1.ResourceRequirements{} }, want: agent},

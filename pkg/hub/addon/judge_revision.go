@@ -25,7 +25,8 @@ type revisionSpec struct {
 
 	ReservedProperties []string `json:"reservedProperties"`
 
-	NetworkPolicy *NetworkPolicy `json:"networkPolicy"`
+	NetworkPolicy      *NetworkPolicy `json:"networkPolicy"`
+	PodSecurityContext PodUsers       `json:"podSecurityContext"`
 }
 
 func manifestRevisions() []string { return []string{manifests.Previous, manifests.Revision} }
@@ -78,6 +79,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		}
 	}
 	judgeNetworkPolicy(decoded.NetworkPolicy, &wrong)
+	judgeUsers(decoded.PodSecurityContext, &wrong)
 	if len(wrong) > 0 {
 		return Values{}, wrong
 	}
@@ -90,7 +92,21 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		ClaimLimit:       decoded.ClaimLimit,
 		LogLevel:         decoded.LogLevel,
 		NetworkPolicy:    decoded.NetworkPolicy,
+		Users:            decoded.PodSecurityContext,
 
 		ReservedProperties: decoded.ReservedProperties,
 	}, nil
+}
+
+func judgeUsers(given PodUsers, wrong *mistakes) {
+	const field = "spec.podSecurityContext"
+	if user := given.RunAsUser; user != nil && *user < 1 {
+		wrong.add(field+".runAsUser", "%d is root, or no user", *user)
+	}
+	if group := given.RunAsGroup; group != nil && *group < 0 {
+		wrong.add(field+".runAsGroup", "%d is negative", *group)
+	}
+	if group := given.FSGroup; group != nil && *group < 0 {
+		wrong.add(field+".fsGroup", "%d is negative", *group)
+	}
 }
