@@ -65,7 +65,7 @@ func TestConsumerLogsInThroughProfile(t *testing.T) {
 	}
 }
 
-func TestAnswerSaysWhenToAskAgain(t *testing.T) {
+func TestCredentialSaysWhenToAskAgain(t *testing.T) {
 	world := newWorld(t)
 	token := world.token(t)
 	world.copyToken(token, nil)
@@ -144,7 +144,7 @@ func TestRunningConsumerLosesWithdrawnCopy(t *testing.T) {
 
 // No request fails when a token is rotated: the client asks again before the spoke
 // rejects the old one.
-func TestRunningConsumerTakesUpRotatedToken(t *testing.T) {
+func TestRunningConsumerPicksUpRotatedToken(t *testing.T) {
 	world := newWorld(t)
 	world.copyToken(world.token(t), nil)
 	t.Setenv("KUBECONFIG", world.kubeconfig(t, world.user, world.namespace))

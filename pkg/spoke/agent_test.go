@@ -70,7 +70,7 @@ func TestPropertyIsPublishedEditedAndDeleted(t *testing.T) {
 	w.wrote("a deletion is one delete and one report", "DELETE clusterclaims", "PATCH managedclusteraddons/status")
 }
 
-func TestWhatKeepsAPropertyBackIsReportedAndUndone(t *testing.T) {
+func TestObstaclesAreReportedAndResolved(t *testing.T) {
 	w := newWorld(t, allVersions)
 	theirs := &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "taken", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
@@ -306,7 +306,7 @@ func TestAddonOfAnotherUIDIsNotReportedOn(t *testing.T) {
 	w.hub.Stays(quiet, "no report", func() string { return cmp.Diff("none", w.condition()) })
 }
 
-func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
+func TestUnreachableHubDelaysOnlyTheReport(t *testing.T) {
 	w := newWorld(t, allVersions)
 	good, err := os.ReadFile(w.opts.HubKubeconfig)
 	apitest.Must(t, err)
@@ -331,9 +331,9 @@ func TestUnreachableHubHoldsUpOnlyTheReport(t *testing.T) {
 }
 
 // The klusterlet renews the certificate, somebody alters the Secret, the klusterlet
-// registers the agent by token, and its ServiceAccount is made anew: the agent reports all
-// the time, without a restart.
-func TestReportsCrossEveryChangeOfTheHubsKubeconfig(t *testing.T) {
+// registers the agent by token, and its ServiceAccount is recreated: the agent keeps
+// reporting, without a restart.
+func TestReportsSurviveEveryChangeOfTheHubsKubeconfig(t *testing.T) {
 	w := newWorld(t, allVersions)
 	cluster := w.opts.ClusterName
 	asUser := func() *rest.Config { return hubServer.User(t, agentByCertificate(cluster)) }
@@ -366,11 +366,11 @@ func TestReportsCrossEveryChangeOfTheHubsKubeconfig(t *testing.T) {
 func unusableSecret(w *world, problem string) string {
 	return "False HubKubeconfigInvalid The Secret " + w.opts.InstallNamespace +
 		"/cluster-inventory-hub-kubeconfig on the cluster cannot be used: " + problem +
-		". The agent works with the previous one; delete the Secret, and the klusterlet creates it anew."
+		". The agent continues with the previous one; delete the Secret to have the klusterlet recreate it."
 }
 
-// The agent is restarted while its Secret cannot be used: it publishes, sends nothing to any
-// hub, and is alive but not ready. It reports as soon as the Secret is right, without
+// The agent is restarted while its Secret cannot be used: it publishes, sends nothing to
+// any hub, and is alive but not ready. It reports as soon as the Secret is correct, without
 // another restart.
 func TestAnAgentStartsWhileItsSecretCannotBeUsed(t *testing.T) {
 	w := newWorld(t, allVersions)
@@ -500,7 +500,7 @@ func (w *world) serveOnly(version string) {
 
 // A version that vanishes before it was ever read must neither delay the session for
 // the next one nor keep the agent from stopping.
-func TestSessionEndsThoughItsCachesWereNeverFilled(t *testing.T) {
+func TestSessionEndsAlthoughItsCachesNeverSynced(t *testing.T) {
 	w := newWorld(t, "")
 	cfg, err := kube.Config(w.opts.Kubeconfig)
 	apitest.Must(t, err)

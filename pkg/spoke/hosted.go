@@ -28,26 +28,27 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
 )
 
-// looksPerProbe is how many times the kubeconfig is read until the managed cluster is asked
-// again whether it works.
+// looksPerProbe is how many times the kubeconfig is read for each request that checks
+// whether it still works.
 const looksPerProbe = 6
 
-// probeTimeout limits one request to the managed cluster that finds out whether it can be
-// worked on.
+// probeTimeout limits one request that checks whether the kubeconfig works.
 const probeTimeout = 10 * time.Second
 
-// endPatience is how long publishing may take to end. The manager's own limit for that does
-// not count while it waits for a cache that does not fill: it cannot be stopped then, and
-// keeps a CPU busy (controller-runtime, pkg/manager, runnableGroup.Start).
+// endPatience is how long publishing may take to end. The manager's own limit does not
+// apply while it waits for a cache that never syncs: then it cannot be stopped, and keeps a
+// CPU busy (controller-runtime, pkg/manager, runnableGroup.Start).
 const endPatience = 40 * time.Second
 
 // errEndless ends the process, because publishing cannot be ended otherwise.
 var errEndless = errors.New("cannot stop publishing with a kubeconfig of the managed cluster that no longer works")
 
 // runHosted publishes from a cluster that the agent does not run on, as long as it has a
-// kubeconfig for it that works. The administrator provides it, and may replace it.
+// working kubeconfig for it. The administrator provides the kubeconfig, and may replace it.
 func runHosted(ctx context.Context, hub *clusterAccess, opts Options, pause time.Duration) error {
-	managed := &managedAccess{clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts), pause: pause}
+	managed := &managedAccess{
+		clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts), pause: pause,
+	}
 	for ctx.Err() == nil {
 		cfg, err := awaitManaged(ctx, managed, hub, opts)
 		if cfg == nil || err != nil {
@@ -92,8 +93,7 @@ func while(
 	}
 }
 
-// follow returns when ctx ends, the kubeconfig is another one, or it does not work at two
-// looks in a row.
+// follow returns when ctx ends, the kubeconfig has changed, or it fails twice in a row.
 func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 	logger := log.FromContext(ctx)
 	lacking := 0
@@ -106,7 +106,7 @@ func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 		now, lack := managed.read()
 		switch {
 		case lack == "" && now != cfg:
-			logger.Info("Starting again with another kubeconfig of the managed cluster")
+			logger.Info("The kubeconfig of the managed cluster has changed: restarting")
 			return
 		case lack == "" && (lacking > 0 || look%looksPerProbe == 0):
 			lack = managed.probe(ctx)
@@ -120,8 +120,8 @@ func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 	}
 }
 
-// awaitManaged waits for a kubeconfig of the managed cluster that works, and reports on the
-// hub what it lacks. It returns nil when ctx ends.
+// awaitManaged waits for a working kubeconfig of the managed cluster, and reports its
+// problems on the hub. It returns nil when ctx ends.
 func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAccess, opts Options) (*rest.Config, error) {
 	stop, err := serveUnready(ctx, opts.HealthProbeBindAddress)
 	if err != nil {
@@ -142,7 +142,7 @@ func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAcces
 			before = lack
 		}
 		if err := reportManaged(ctx, hub, opts, lack); err != nil && ctx.Err() == nil {
-			logger.Error(err, "Cannot report that on the hub")
+			logger.Error(err, "Cannot report the problem of the kubeconfig on the hub")
 		}
 		select {
 		case <-ctx.Done():
@@ -152,13 +152,13 @@ func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAcces
 	}
 }
 
-// managedAccess is the access to the managed cluster, and finds out whether it works.
+// managedAccess is the access to the managed cluster, and checks whether it works.
 type managedAccess struct {
 	clusterAccess
 	needed []authorizationv1.ResourceAttributes
-	pause  time.Duration // between two looks
+	pause  time.Duration // between two reads
 
-	// reviews is the client for that, of the configuration reviewed.
+	// reviews is the client for these checks, made from the configuration reviewed.
 	reviewed *rest.Config
 	reviews  authorizationclient.AuthorizationV1Interface
 }
@@ -182,7 +182,8 @@ func (m *managedAccess) read() (*rest.Config, string) {
 	}
 }
 
-// probe asks the managed cluster whether it can be worked on, and returns why not, or "".
+// probe checks whether the managed cluster grants what the agent needs, and returns why
+// not, or "".
 func (m *managedAccess) probe(ctx context.Context) string {
 	for _, needed := range m.needed {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -194,7 +195,7 @@ func (m *managedAccess) probe(ctx context.Context) string {
 		case apierrors.IsUnauthorized(err):
 			return "the managed cluster refuses its credentials"
 		case err != nil:
-			log.FromContext(ctx).Info("The managed cluster does not answer", "reason", err.Error())
+			log.FromContext(ctx).Info("The managed cluster does not respond", "reason", err.Error())
 			return "the managed cluster cannot be reached with it; the agent's log says why"
 		case !review.Status.Allowed:
 			return fmt.Sprintf("its user may not %s %s", needed.Verb, needed.Resource)
@@ -203,8 +204,8 @@ func (m *managedAccess) probe(ctx context.Context) string {
 	return ""
 }
 
-// neededOnManaged are the rights without which the agent does not work on the managed
-// cluster. A cache does not fill without list and watch.
+// neededOnManaged are the rights that the agent requires on the managed cluster. Without
+// list and watch, a cache does not sync.
 func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
 	var all []authorizationv1.ResourceAttributes
 	add := func(of authorizationv1.ResourceAttributes, verbs ...string) {
@@ -225,7 +226,7 @@ func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
 	return all
 }
 
-// reportManaged writes the condition that says what is wrong with the kubeconfig.
+// reportManaged writes the condition that says why the kubeconfig cannot be used.
 func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack string) error {
 	cfg, err := hub.current()
 	if cfg == nil {
@@ -255,8 +256,8 @@ func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack s
 	return client.WithFieldOwner(c, report.ControllerName).Status().Patch(ctx, addon, patch)
 }
 
-// serveUnready answers the probes while there is no manager that does: the process is
-// alive, and not ready.
+// serveUnready serves the probes while no manager does: the process is alive, but not
+// ready.
 func serveUnready(ctx context.Context, address string) (stop func(), err error) {
 	if address == "0" {
 		return func() {}, nil
@@ -279,6 +280,6 @@ func serveUnready(ctx context.Context, address string) (stop func(), err error) 
 	}()
 	return func() {
 		_ = server.Close()
-		<-served // and the address is free
+		<-served // now the address is free
 	}, nil
 }

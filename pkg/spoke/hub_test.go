@@ -40,7 +40,7 @@ func serve(t *testing.T, name string, handler http.Handler) (address string, ca 
 	return "https://localhost:" + port, issuer.PEM()
 }
 
-// tunnel is a proxy that connects to whatever it is asked for.
+// tunnel is a proxy that connects to every requested address.
 func tunnel(w http.ResponseWriter, r *http.Request) {
 	far, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
 	if err != nil || r.Method != http.MethodConnect {
@@ -57,7 +57,7 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	go func() { _, _ = io.Copy(near, far); _ = near.Close() }()
 }
 
-// The hub is behind a proxy that is reached by https, each with a CA of its own.
+// The hub is behind an https proxy, each with a CA of its own.
 func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 	hub, hubCA := serve(t, "hub", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hub")) }))
 	proxy, proxyCA := serve(t, "proxy", http.HandlerFunc(tunnel))
@@ -101,8 +101,8 @@ func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 	}
 }
 
-// Where the kubeconfig has no CA, the system's count, and must go on to do so.
-func TestACAOfAProxyReplacesNoOther(t *testing.T) {
+// A kubeconfig without a CA relies on the system's, and must continue to do so.
+func TestProxyCAReplacesNoOther(t *testing.T) {
 	cfg := &rest.Config{}
 	trust(cfg, "a CA")
 	if len(cfg.CAData) > 0 {
@@ -167,9 +167,9 @@ func secretByToken(t *testing.T, cfg *rest.Config, token string) map[string]stri
 	return map[string]string{"kubeconfig": byFiles(t, cfg, &clientcmdapi.AuthInfo{TokenFile: "token"}), "token": token}
 }
 
-func TestTheKubeconfigIsFollowedWithTheFilesThatItNames(t *testing.T) {
+func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 	issuer := certtest.NewCA(t, "hub", time.Now().Add(time.Hour))
-	// What is not as it should be must not make the agent take its pod's own cluster.
+	// No mistake in the kubeconfig may make the agent use its pod's own cluster.
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "1")
 	pair := func() *rest.Config {

@@ -18,17 +18,17 @@ type Options struct {
 	// account of the pod the agent runs in.
 	Kubeconfig string
 
-	// Hosted: the agent runs on another cluster than the spoke, and waits for its
-	// kubeconfig, which the administrator provides.
+	// Hosted makes the agent run on another cluster than the spoke, and wait for the
+	// spoke's kubeconfig, which the administrator provides.
 	Hosted bool
 
 	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
 	// writes to a Secret. It may be replaced while the agent runs.
 	HubKubeconfig string
 
-	// ProxyCABundle are CA certificates, in PEM, for the proxy through which the hub is
-	// reached, if that is reached by https. The proxy itself is that of the kubeconfig or
-	// else of the environment (HTTPS_PROXY, NO_PROXY).
+	// ProxyCABundle are CA certificates, in PEM, for the proxy between the agent and the
+	// hub, if it is an https proxy. The proxy itself is that of the kubeconfig or else of
+	// the environment (HTTPS_PROXY, NO_PROXY).
 	ProxyCABundle string
 
 	// ClusterName is the name of the ManagedCluster, and of its namespace on the
@@ -72,13 +72,13 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"path of the spoke's kubeconfig (default: the pod's service account)")
 	flags.BoolVar(&o.Hosted, "hosted", o.Hosted,
-		"run on another cluster than the spoke: wait for --kubeconfig, and report on the hub what is wrong with it")
+		"run on another cluster than the spoke: wait for --kubeconfig, and report on the hub why it cannot be used")
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "path of the hub's kubeconfig")
 	flags.StringVar(&o.ClusterName, "cluster-name", o.ClusterName, "name of the ManagedCluster (required)")
 	flags.StringVar(&o.AddonUID, "addon-uid", o.AddonUID, "UID of the ManagedClusterAddOn (required)")
 	flags.StringVar(&o.InstallNamespace, "install-namespace", o.InstallNamespace,
 		"namespace the agent runs in (required)")
-	flags.IntVar(&o.ClaimLimit, "claim-limit", o.ClaimLimit, "the klusterlet's limit of custom cluster claims")
+	flags.IntVar(&o.ClaimLimit, "claim-limit", o.ClaimLimit, "how many custom cluster claims the klusterlet reports")
 	flags.StringSliceVar(&o.ReservedClaimSuffixes, "reserved-claim-suffixes", o.ReservedClaimSuffixes,
 		"name suffixes of claims the klusterlet reports beyond its limit")
 	flags.StringSliceVar(&o.ReservedProperties, "reserved-properties", o.ReservedProperties,
@@ -160,6 +160,6 @@ func (o *CleanupOptions) Validate() error {
 func checkNamespace(mistakes *kube.Mistakes, flag, name string) {
 	mistakes.Required(flag, name)
 	if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
-		mistakes.Add(flag, "%q is not a name of a namespace: %s", name, problems[0])
+		mistakes.Add(flag, "%q is not a namespace name: %s", name, problems[0])
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
-func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
+func TestFailureIsOneLine(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
 	apitest.Must(t, os.WriteFile(good, apitest.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, ""), 0o600))
@@ -51,7 +51,7 @@ func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
 		"every wrong flag is named": {
 			args: []string{"run", "--cluster-name=C", "--addon-uid=u", "--install-namespace=n", "--claim-limit=-1", "--metrics-bind-address=8080"}, code: 2,
 			want: `agent: --claim-limit: -1 is negative; ` +
-				`--cluster-name: "C" is not a name of a namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
+				`--cluster-name: "C" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
 				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'); ` +
 				`--metrics-bind-address: "8080" is not host:port: address 8080: missing port in address`,
 		},
@@ -88,7 +88,7 @@ func TestMainSaysInOneLineWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDefaultsNeedOnlyWhoTheAgentIs(t *testing.T) {
+func TestDefaultsNeedOnlyTheAgentsIdentity(t *testing.T) {
 	opts := newOptions()
 	opts.ClusterName, opts.AddonUID, opts.InstallNamespace = "c", "u", "n"
 	opts.complete()

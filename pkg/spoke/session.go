@@ -30,12 +30,12 @@ import (
 type situation struct {
 	api property.API
 
-	// hub is the configuration for the hub; a different pointer means that it has
-	// changed. It is nil until there was a kubeconfig that can be used.
+	// hub is the configuration for the hub; a different pointer means that it has changed.
+	// It is nil until there is a usable kubeconfig.
 	hub *rest.Config
 
-	// hubProblem says why that is a previous configuration or none, or nothing if it is
-	// up to date.
+	// hubProblem says why hub is a previous configuration or nil; it is empty if hub is
+	// current.
 	hubProblem string
 
 	// removed says that the addon is being removed, so nothing is published.
@@ -67,8 +67,8 @@ type session struct {
 	metrics *report.Metrics
 }
 
-// Run publishes and reports until ctx ends. When it returns, no write is under
-// way. It calls ready once the caches of the spoke have synced.
+// Run publishes and reports until ctx ends. When it returns, no write is in progress. It
+// calls ready once the caches of the spoke have synced.
 func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 	mgr, err := s.newManager(ctx)
 	if err != nil {
@@ -167,13 +167,13 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 	})
 }
 
-// kubeconfigProblem says what is wrong with the Secret that has the hub's kubeconfig.
+// kubeconfigProblem says what is wrong with the Secret that holds the hub's kubeconfig.
 func (s *session) kubeconfigProblem(now situation) string {
 	if now.hubProblem == "" {
 		return ""
 	}
-	return fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent works with the previous one; "+
-		"delete the Secret, and the klusterlet creates it anew.",
+	return fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent continues with the previous one; "+
+		"delete the Secret to have the klusterlet recreate it.",
 		s.opts.InstallNamespace, contract.HubKubeconfigSecret, now.hubProblem)
 }
 

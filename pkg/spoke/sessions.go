@@ -61,8 +61,8 @@ type sessions struct {
 	crdChanged chan struct{}
 	ready      atomic.Bool
 
-	// hubKnown says that there is a configuration for the hub, hubProblem what was logged
-	// last about its kubeconfig.
+	// hubKnown says that there is a configuration for the hub, hubProblem which problem of
+	// its kubeconfig was logged last.
 	hubKnown   atomic.Bool
 	hubProblem string
 }
@@ -71,7 +71,7 @@ var (
 	_ manager.Runnable = &sessions{}
 
 	errNotReady = errors.New("the caches of the spoke have not synced")
-	errNoHub    = errors.New("there was no kubeconfig of the hub that can be used, so nothing is reported there")
+	errNoHub    = errors.New("there has been no usable kubeconfig of the hub yet, so nothing is reported there")
 )
 
 func newSessions(observers observers, run runFunc, informers cache.Informers) *sessions {
@@ -132,8 +132,8 @@ func (s *sessions) follow(ctx context.Context) {
 	}
 }
 
-// observe returns the situation. What cannot be observed is taken from the
-// previous one.
+// observe returns the situation. Parts that cannot be observed are taken from the previous
+// one.
 func (s *sessions) observe(ctx context.Context, now situation) situation {
 	logger := log.FromContext(ctx)
 	hub, hubProblem := s.observeHub(ctx)
@@ -153,8 +153,8 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 	return situation{api: api, hub: hub, hubProblem: hubProblem}
 }
 
-// observeHub returns the configuration for the hub, the previous one if there is a problem,
-// which it logs when it is a new one.
+// observeHub returns the configuration for the hub, or the previous one if there is a
+// problem, and logs each new problem.
 func (s *sessions) observeHub(ctx context.Context) (*rest.Config, string) {
 	hub, err := s.observers.hub()
 	hubProblem := problem(err)
@@ -208,8 +208,8 @@ func (s *sessions) watchCRD(ctx context.Context) error {
 	return err
 }
 
-// StopPublishing ends publishing for good. It returns once publishing has ended
-// and no write is under way.
+// StopPublishing ends publishing for good. It returns once publishing has ended and no
+// write is in progress.
 func (s *sessions) StopPublishing(ctx context.Context) error {
 	s.requestStop()
 	select {
@@ -224,8 +224,8 @@ func (s *sessions) requestStop() {
 	s.stopOnce.Do(func() { close(s.stop) })
 }
 
-// Ready is a readiness check: the caches of the spoke have synced. A session that
-// reads nothing from the spoke is ready at once.
+// Ready is a readiness check: the caches of the spoke have synced. A session that reads
+// nothing from the spoke is ready at once.
 func (s *sessions) Ready(*http.Request) error {
 	if !s.ready.Load() {
 		return errNotReady
@@ -233,8 +233,8 @@ func (s *sessions) Ready(*http.Request) error {
 	return nil
 }
 
-// Reporting is a readiness check: there is a hub to report to, whether or not it can be
-// reached. The agent cannot say so on the hub, but its readiness is known there.
+// Reporting is a readiness check: there is a hub to report to, reachable or not. The agent
+// cannot report otherwise, but its readiness is visible on the hub.
 func (s *sessions) Reporting(*http.Request) error {
 	if !s.hubKnown.Load() {
 		return errNoHub

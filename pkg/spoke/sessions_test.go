@@ -19,8 +19,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// stage is a sessions in a situation that the test sets, whose sessions only log
-// that they ran. It runs in a synctest bubble, where time passes at once.
+// stage is a sessions in a situation that the test sets, whose sessions only log that they
+// ran. It runs in a synctest bubble, where time passes at once.
 type stage struct {
 	t   *testing.T
 	all *sessions
@@ -159,7 +159,7 @@ func TestSessionsFollowTheSituationOneAtATime(t *testing.T) {
 }
 
 // A kubeconfig that cannot be used is reported with the previous one, once.
-func TestSessionsKnowThatTheKubeconfigCannotBeUsed(t *testing.T) {
+func TestSessionsReportAnUnusableKubeconfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
 		s.start()
@@ -176,9 +176,9 @@ func TestSessionsKnowThatTheKubeconfigCannotBeUsed(t *testing.T) {
 	})
 }
 
-// An agent that starts while the Secret cannot be used publishes, and says that it cannot
-// report.
-func TestSessionsBeginWithoutAHub(t *testing.T) {
+// An agent that starts while the Secret cannot be used publishes, and reports that it
+// cannot report.
+func TestSessionsStartWithoutAHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, situation{api: property.API{Version: "v1beta1"}})
 		s.hubErr = unusable{"its token is empty", errLook}
@@ -209,7 +209,7 @@ func TestSessionsBeginWithoutAHub(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongWithTheKubeconfigIsLoggedWhenItChanges(t *testing.T) {
+func TestKubeconfigProblemIsLoggedWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
 		s.start()
@@ -320,7 +320,7 @@ func TestStoppingDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestSessionThatFailsStartsAgain(t *testing.T) {
+func TestFailedSessionIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
 		s.runErr = errLook

@@ -158,7 +158,7 @@ func TestAgentDoesNotAcknowledgeBeforeItHasStopped(t *testing.T) {
 	}
 }
 
-func TestHookDeletesWhatIsMarkedAndCanBeRepeated(t *testing.T) {
+func TestHookDeletesMarkedClaimsAndCanBeRepeated(t *testing.T) {
 	b := newBench(t)
 	b.mark(map[string]string{"addonUID": "u0", "stopped": "u0"})
 	b.claim("a", marked())
@@ -290,7 +290,7 @@ func TestHookGivesUpInTimeAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestHookDeletesWhatALateAgentMade(t *testing.T) {
+func TestHookDeletesALateAgentsClaims(t *testing.T) {
 	b := newBench(t)
 	looks := 0
 	b.wire.Fail(func(call apitest.Call) apitest.Fault {
@@ -310,7 +310,7 @@ func TestHookDeletesWhatALateAgentMade(t *testing.T) {
 	}
 }
 
-func TestHookEndsWellWithoutMarker(t *testing.T) {
+func TestHookSucceedsWithoutMarker(t *testing.T) {
 	b := newBench(t)
 	b.claim("a", marked())
 	apitest.Must(b.admin.T, b.hook.Run(t.Context()))
@@ -319,7 +319,7 @@ func TestHookEndsWellWithoutMarker(t *testing.T) {
 	}
 }
 
-func TestHookEndsWellWithoutClusterClaimAPI(t *testing.T) {
+func TestHookSucceedsWithoutClusterClaimAPI(t *testing.T) {
 	w := server.World(t, ocmtest.Scheme())
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "clusterclaims.cluster.open-cluster-management.io"},

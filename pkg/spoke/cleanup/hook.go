@@ -29,9 +29,8 @@ type Hook struct {
 	// Addon is the UID of the ManagedClusterAddOn that is being removed.
 	Addon types.UID
 
-	// AgentTimeout limits the wait for the running agent's acknowledgement. After
-	// it, no agent is running or none can be reached, and the claims are deleted
-	// anyway.
+	// AgentTimeout limits the wait for the running agent's acknowledgement. After it, no
+	// agent is running or reachable, and the claims are deleted anyway.
 	AgentTimeout time.Duration
 
 	// Timeout limits each of at most two attempts to delete the claims.
@@ -67,13 +66,13 @@ func (h *Hook) Run(ctx context.Context) error {
 	return h.deleteClaims(ctx)
 }
 
-// stopAgent tells the agent to stop and reports whether it acknowledged in time.
-// If not, there is probably no agent; one that runs after all recreates its claims,
-// which makes the hook fail.
+// stopAgent tells the agent to stop and reports whether it acknowledged in time. If not,
+// there is probably no agent; one that runs nevertheless recreates its claims, which makes
+// the hook fail.
 func (h *Hook) stopAgent(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
 	if err := h.retry(ctx, h.AgentTimeout, h.request); err != nil {
-		logger.Info("Continuing: no agent acknowledged that it stopped",
+		logger.Info("Continuing although no agent acknowledged that it stopped",
 			"timeout", h.AgentTimeout, "reason", err.Error())
 		return false
 	}
@@ -128,7 +127,7 @@ func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterCl
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ClusterClaim %s: %w", claim.Name, err)
 	}
-	log.FromContext(ctx).V(1).Info("ClusterClaim deleted", "claim", claim.Name)
+	log.FromContext(ctx).V(1).Info("Deleted ClusterClaim", "claim", claim.Name)
 	return nil
 }
 
@@ -144,7 +143,7 @@ func (h *Hook) retry(ctx context.Context, timeout time.Duration, attempt func(co
 		if err == nil {
 			return nil
 		}
-		// The error of a canceled attempt says less than the one before.
+		// The error of a canceled attempt is less useful than the one before.
 		if last == nil || limited.Err() == nil {
 			last = err
 		}

@@ -32,7 +32,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if err := r.stop(ctx); err != nil {
-		return reconcile.Result{}, fmt.Errorf("stopping to publish: %w", err)
+		return reconcile.Result{}, fmt.Errorf("stopping publishing: %w", err)
 	}
 	if acknowledged(marker, r.addon) {
 		return reconcile.Result{}, nil

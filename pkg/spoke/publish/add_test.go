@@ -28,7 +28,7 @@ func TestPropertyChanged(t *testing.T) {
 		want  bool
 	}{
 		"edited value passes": {propertyObject("", "us", nil), true},
-		"made anew passes":    {propertyObject("u2", "eu", nil), true},
+		"recreated passes":    {propertyObject("u2", "eu", nil), true},
 		"become spoke-only passes": {
 			propertyObject("", "eu", map[string]string{"open-cluster-management.io/spoke-only": ""}), true,
 		},

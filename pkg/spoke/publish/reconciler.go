@@ -96,8 +96,8 @@ func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.C
 	})
 }
 
-// prune deletes a claim of ours whose property is gone or must not be published.
-// The optimistic lock protects a claim that somebody took over meanwhile.
+// prune deletes a claim of ours whose property is gone or must not be published. The
+// optimistic lock protects a claim that somebody has taken over meanwhile.
 func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 	claim := seen.claim
 	if seen.property == nil {
@@ -118,12 +118,12 @@ type change struct {
 	what   string
 	repair kube.Repair
 	claim  *clusterv1alpha1.ClusterClaim
-	before string // the version that is changed; empty if there is no claim
+	before string // the version to change; empty if there is no claim
 }
 
-// write does not start a write after ctx has ended, and does not cancel one that
-// has started: a canceled request may still take effect. Nor does it start one of a claim
-// that somebody else keeps changing, for a while.
+// write does not start a write after ctx has ended, and does not cancel one that has
+// started: a canceled request may still take effect. It also pauses before repairing a
+// claim that another client keeps changing.
 func (r *Reconciler) write(ctx context.Context, w change, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -144,6 +144,6 @@ func (r *Reconciler) write(ctx context.Context, w change, do func(context.Contex
 		after = ""
 	}
 	r.brake.Wrote(w.claim.Name, w.repair, w.before, after, r.clock.Now())
-	log.FromContext(ctx).V(2).Info("ClusterClaim "+w.what, "claim", w.claim.Name)
+	log.FromContext(ctx).V(2).Info("Wrote ClusterClaim", "claim", w.claim.Name, "outcome", w.what)
 	return nil
 }

@@ -43,8 +43,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	apitest.Must(t, clusterv1alpha1.Install(scheme))
-	// As in the agent, kinds are not looked up in discovery: what is not served
-	// answers 404.
+	// As in the agent, kinds are not looked up in discovery: a kind that is not served
+	// responds with 404.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersion(clusterv1alpha1.GroupVersion).WithKind("ClusterClaim"), meta.RESTScopeRoot)
 	for _, version := range []string{"v1beta1", "v9"} {
@@ -135,7 +135,7 @@ var situations = map[string]struct {
 		wantWrites: []string{"PATCH clusterclaims"},
 		want:       map[string]string{"location": "us"},
 	},
-	"property made anew: its owner reference changed": {
+	"property recreated: its owner reference changed": {
 		arrange: func(b *bench) {
 			b.property("eu")
 			b.converge()
@@ -242,7 +242,7 @@ func (l lagging) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return l.Reader.Get(ctx, key, obj, opts...)
 }
 
-func TestClaimOfAPropertyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
+func TestClaimStaysWhileTheCacheLacksItsProperty(t *testing.T) {
 	b := newBench(t)
 	b.property("eu")
 	b.converge()
@@ -307,7 +307,7 @@ func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestWriteIsFinishedButNotBegunAfterTheEnd(t *testing.T) {
+func TestWriteIsFinishedButNotStartedAfterTheEnd(t *testing.T) {
 	r := &Reconciler{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	changed := change{what: "changed", claim: &clusterv1alpha1.ClusterClaim{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -328,9 +328,9 @@ func TestWriteIsFinishedButNotBegunAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A claim that somebody else keeps changing is put right at a bounded rate; what its property
-// says comes at once.
-func TestAClaimThatIsFoughtOverWaits(t *testing.T) {
+// A claim that another client keeps changing is repaired at a bounded rate; a change of its
+// property is published at once.
+func TestContestedClaimWaits(t *testing.T) {
 	b := newBench(t)
 	b.property("a")
 	b.mustReconcile()

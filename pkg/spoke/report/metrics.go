@@ -10,7 +10,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
-// What has become of a property, in the metrics.
+// The states of a property in the metrics.
 const (
 	statePublished = "Published"
 	stateCutOff    = "CutOff"
@@ -20,8 +20,8 @@ const (
 
 func states() []string { return []string{statePublished, stateCutOff, stateSpokeOnly, stateLeftOut} }
 
-// Metrics are the agent's own, as of its last report; docs/metrics.md has the table of
-// them. It is a prometheus.Collector. A nil one counts nothing.
+// Metrics are the agent's own, as of its last report; docs/metrics.md has their table. It
+// is a prometheus.Collector. A nil one counts nothing.
 type Metrics struct {
 	properties *prometheus.GaugeVec
 	build      prometheus.Collector
@@ -29,12 +29,12 @@ type Metrics struct {
 
 var _ prometheus.Collector = &Metrics{}
 
-// NewMetrics returns metrics of nothing yet.
+// NewMetrics returns metrics that have counted nothing yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		properties: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "cluster_inventory_agent_properties",
-			Help: "ClusterProperties of the cluster by what has become of them.",
+			Help: "ClusterProperties of the cluster, by state.",
 		}, []string{"state"}),
 		build: kube.BuildInfo("cluster_inventory_agent_build_info", "Of which version the agent is; always 1.",
 			version.Get().Labels()),
@@ -55,7 +55,7 @@ func (m *Metrics) Collect(into chan<- prometheus.Metric) {
 	m.build.Collect(into)
 }
 
-// show shows how many properties are in each state.
+// show sets how many properties are in each state.
 func (m *Metrics) show(counts map[string]int) {
 	if m == nil {
 		return
@@ -65,7 +65,7 @@ func (m *Metrics) show(counts map[string]int) {
 	}
 }
 
-// count says what has become of the properties.
+// count returns how many properties are in each state.
 func count(seen observed) map[string]int {
 	claims := claimsByName(seen.claims)
 	beyond := predictCut(seen.claims, seen.limit).ours

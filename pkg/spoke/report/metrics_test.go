@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-func TestPropertiesAreCountedByWhatHasBecomeOfThem(t *testing.T) {
+func TestPropertiesAreCountedByState(t *testing.T) {
 	m := NewMetrics()
 	seen := observed{
 		api:   property.API{Version: "v1beta1"},

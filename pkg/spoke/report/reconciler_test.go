@@ -118,7 +118,7 @@ func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {
 	}
 }
 
-func TestReportCountsWhatIsThere(t *testing.T) {
+func TestReportCountsClaims(t *testing.T) {
 	b := newBench(t)
 	objects := []client.Object{
 		spoketest.Property("v1alpha1", "a", "v", nil),
@@ -143,8 +143,8 @@ func TestReportCountsWhatIsThere(t *testing.T) {
 	}
 }
 
-// New properties whose claims are about to follow do not change the condition; one
-// whose claim never comes does.
+// New properties whose claims are about to follow do not change the condition; a property
+// whose claim never follows does.
 func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	b := newBench(t)
 	b.mustReconcile()
@@ -177,7 +177,7 @@ func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 	}
 }
 
-func TestFailedReportIsAnErrorAndComesLater(t *testing.T) {
+func TestFailedReportIsAnErrorAndIsRetried(t *testing.T) {
 	for name, fault := range map[string]apitest.Fault{
 		"conflict":           {Status: http.StatusConflict, Reason: "Conflict"},
 		"not allowed":        {Status: http.StatusForbidden, Reason: "Forbidden"},
@@ -198,7 +198,7 @@ func TestFailedReportIsAnErrorAndComesLater(t *testing.T) {
 	}
 }
 
-func TestAddonThatIsNotOursIsLeftAlone(t *testing.T) {
+func TestForeignAddonIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	b.reconciler.addonUID = types.UID("another")
 	b.mustReconcile()

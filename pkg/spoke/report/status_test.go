@@ -166,7 +166,7 @@ func TestDesiredCondition(t *testing.T) {
 	}
 }
 
-func TestMessageStaysWithinItsBound(t *testing.T) {
+func TestMessageIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		digits int
 		left   string
