@@ -643,7 +643,7 @@ func TestSchemaRejects(t *testing.T) {
 	}
 }
 
-func TestOldHubIsTold(t *testing.T) {
+func TestOldHubIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		versions []string
 		want     string
@@ -757,9 +757,9 @@ func TestExtraArguments(t *testing.T) {
 	}
 }
 
-// TestUninstallHookBringsItsOwnRights: Helm deletes hooks separately, so everything
+// TestUninstallHookHasItsOwnRights: Helm deletes hooks separately, so everything
 // the Job needs must be a hook, too, and exist before it.
-func TestUninstallHookBringsItsOwnRights(t *testing.T) {
+func TestUninstallHookHasItsOwnRights(t *testing.T) {
 	for _, object := range hubtest.MustRender(t, "") {
 		isHook := object.GetAnnotations()["helm.sh/hook"] == "pre-delete"
 		if belongs := strings.HasSuffix(object.GetName(), "uninstall"); belongs != isHook {

@@ -17,8 +17,8 @@ import (
 )
 
 // testConfigurationOfAgents gives all clusters a configuration, one of them another one,
-// and that one a mistake. The test plays OCM's addon manager, which tells each cluster
-// which configuration counts.
+// and that one a mistake. The test plays OCM's addon manager, which chooses each cluster's
+// configuration.
 func testConfigurationOfAgents(t *testing.T) {
 	s := newShell(t)
 	s.condition(s.join(metav1.ConditionTrue), "ProfilesSynced", metav1.ConditionTrue)
@@ -81,7 +81,7 @@ func testConfigurationOfAgents(t *testing.T) {
 	s.condition(with, "ConfigurationApplied", metav1.ConditionFalse)
 	condition := apimeta.FindStatusCondition(with.Status.Conditions, "ConfigurationApplied")
 	want := fmt.Sprintf("AddOnDeploymentConfig %s/%s: spec.customizedVariables[loglevel]: is unknown; "+
-		"claimLimit and logLevel are known", own.Namespace, own.Name)
+		"use claimLimit or logLevel", own.Namespace, own.Name)
 	if condition.Reason != "InvalidConfiguration" || condition.Message != want {
 		t.Errorf("the condition says %s: %s", condition.Reason, condition.Message)
 	}
@@ -115,7 +115,7 @@ var agentRevisions = addonv1beta1.ConfigGroupResource{
 	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
 }
 
-// desired is what a cluster refers to that is to have a configuration.
+// desired returns the reference of a cluster that should have a configuration.
 func desired(config addonv1beta1.ConfigReferent, hash string) addonv1beta1.ConfigReference {
 	return addonv1beta1.ConfigReference{
 		ConfigGroupResource: deploymentConfigs,
@@ -123,7 +123,7 @@ func desired(config addonv1beta1.ConfigReferent, hash string) addonv1beta1.Confi
 	}
 }
 
-// refer plays OCM: the addon is to have these configurations. It does so once the manager
+// refer plays OCM: the addon should have these configurations. It does so once the manager
 // has done its first write, so that neither meets a conflict.
 func (s *shell) refer(a *addonv1beta1.ManagedClusterAddOn, configs ...addonv1beta1.ConfigReference) {
 	s.T.Helper()
@@ -134,7 +134,7 @@ func (s *shell) refer(a *addonv1beta1.ManagedClusterAddOn, configs ...addonv1bet
 	apitest.EditStatus(s, a, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.ConfigReferences = configs })
 }
 
-// runsIn waits until the agent is to run in a zone, or anywhere.
+// runsIn waits until the agent is configured to run in a zone, or anywhere.
 func (s *shell) runsIn(a *addonv1beta1.ManagedClusterAddOn, zone string) {
 	s.T.Helper()
 	s.Eventually("the agent runs in zone "+zone, func() string {
@@ -163,11 +163,11 @@ func (s *shell) runsIn(a *addonv1beta1.ManagedClusterAddOn, zone string) {
 	})
 }
 
-// passing is what differs when something is written again.
+// passing lists the fields that differ between repeated writes.
 var passing = regexp.MustCompile(`"resourceVersion":"[0-9]+"|"[0-9-]+T[0-9:]+Z"`)
 
-// addonWrites lists what the manager wrote to an addon. Whatever met a conflict, and was
-// written again, counts once.
+// addonWrites lists the manager's writes to an addon. A write that was repeated after a
+// conflict counts once.
 func (s *shell) addonWrites(a *addonv1beta1.ManagedClusterAddOn) []string {
 	s.T.Helper()
 	var writes []string

@@ -22,8 +22,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
-// TestRightsForMetrics: the manager may ask who reads its metrics, and no more; where
-// they are served in plain text, there is nobody to ask about.
+// TestRightsForMetrics: the manager may review the readers of its metrics, and no more; if
+// they are served in plain text, there are no reviews.
 func TestRightsForMetrics(t *testing.T) {
 	objects := hubtest.MustRender(t, "metrics: {readers: [{namespace: monitoring, name: prometheus}]}")
 	rules := func(name string) []rbacv1.PolicyRule {
@@ -54,7 +54,7 @@ func TestRightsForMetrics(t *testing.T) {
 }
 
 // TestOldValues: "helm upgrade --reuse-values" keeps values that an earlier chart had, and
-// adds none. What is not said is secure.
+// adds none. A missing value means secure.
 func TestOldValues(t *testing.T) {
 	objects := hubtest.MustRender(t, "metrics: null")
 	deployment := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
@@ -104,9 +104,9 @@ func TestCertificateOfMetrics(t *testing.T) {
 	}
 }
 
-// TestWhatMonitorsFindsTheManager: the ServiceMonitor selects the Service, and that the
+// TestMonitorsSelectTheManager: the ServiceMonitor selects the Service, and the Service the
 // managers' pods and their port.
-func TestWhatMonitorsFindsTheManager(t *testing.T) {
+func TestMonitorsSelectTheManager(t *testing.T) {
 	objects := hubtest.MustRender(t, `
 metrics:
   service: {enabled: false}
@@ -185,9 +185,8 @@ func monitoring(t *testing.T, file string) []byte {
 	return content
 }
 
-// TestRulesAndDashboardAreThoseOfTheFiles: what is tested in the files is what the chart
-// installs.
-func TestRulesAndDashboardAreThoseOfTheFiles(t *testing.T) {
+// TestRulesAndDashboardComeFromTheFiles: the chart installs the tested files.
+func TestRulesAndDashboardComeFromTheFiles(t *testing.T) {
 	objects := hubtest.MustRender(t, "metrics: {rules: {enabled: true}, dashboard: {enabled: true}}")
 	var rules, dashboard, shown any
 	apitest.Must(t, yaml.Unmarshal(monitoring(t, "alerts.yaml"), &rules))
@@ -217,9 +216,9 @@ var (
 	groupedBy  = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
-// TestQueriesUseMetricsThatExist looks every metric, label and value of a label up that an
-// alert or a panel names. A query of something that does not exist is not an error in
-// Prometheus: it is an alert that never fires.
+// TestQueriesUseMetricsThatExist looks up every metric, label and label value that an alert
+// or a panel uses. A query of something that does not exist is not an error in Prometheus:
+// it is an alert that never fires.
 func TestQueriesUseMetricsThatExist(t *testing.T) {
 	known := knownMetrics()
 	docs, err := os.ReadFile("../docs/metrics.md")
@@ -335,7 +334,7 @@ func queries(t *testing.T) map[string]string {
 	return all
 }
 
-// TestEveryMetricIsShown: what nobody looks at is not worth its series.
+// TestEveryMetricIsShown: a metric that nobody looks at is not worth its series.
 func TestEveryMetricIsShown(t *testing.T) {
 	all := queries(t)
 	for _, metric := range metrics.All() {
@@ -349,8 +348,7 @@ func TestEveryMetricIsShown(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsDocumented: whoever is woken by one finds it in docs/metrics.md, by its
-// name.
+// TestEveryAlertIsDocumented: docs/metrics.md describes every alert, by its name.
 func TestEveryAlertIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	apitest.Must(t, err)

@@ -37,7 +37,7 @@ func newCopying(t *testing.T) *copying {
 	t.Helper()
 	c := &copying{installed: install(t), user: server.User(t, hubtest.User)}
 	// While the CRDs of a hub with profiles are new, a manager that starts waits for a
-	// minute before it believes that something is missing.
+	// minute before missing objects count as missing.
 	c.Patience = 2 * time.Minute
 	set := c.ExclusiveSet("set")
 	c.CleanUp(set)
@@ -45,7 +45,7 @@ func newCopying(t *testing.T) *copying {
 	return c
 }
 
-// start runs the manager in place of the one that runs, which is killed.
+// start replaces the running manager, which is killed.
 func (c *copying) start(args ...string) {
 	c.T.Helper()
 	c.stop()
@@ -62,8 +62,7 @@ func (c *copying) stop() {
 	c.program = nil
 }
 
-// join creates the cluster, and its account whose token is to be copied to the
-// namespaces.
+// join creates the cluster, and its account whose token should be copied to the namespaces.
 func (c *copying) join(targets ...string) {
 	c.T.Helper()
 	cluster := c.Cluster("cluster1", ocmtest.InSet(c.set))
@@ -73,7 +72,7 @@ func (c *copying) join(targets ...string) {
 	c.token = c.Rotate(c.account)
 }
 
-// copyIn is the copy of the token in a namespace.
+// copyIn returns the copy of the token in a namespace.
 func (c *copying) copyIn(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: c.cluster + "-reader"}}
 }
@@ -135,7 +134,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 		return ""
 	})
 
-	// Bound again, the profile is still on its way out: no token for that.
+	// Bound again, but the profile is still being deleted: no token for that.
 	bound = c.Bind(team, c.set)
 	c.CleanUp(bound)
 	c.Stays(settled, "there is no copy", func() string {
@@ -181,7 +180,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 			return "it has another token"
 		}
 		if now.UID != held.UID {
-			t.Fatal("the copy was deleted and made anew")
+			t.Fatal("the copy was deleted and recreated")
 		}
 		return ""
 	})

@@ -22,8 +22,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// cacheOptions are those of the cache that all controllers share. Each concern says
-// what of an object is kept; here, what many objects repeat is kept once.
+// cacheOptions returns the options of the cache that all controllers share. Each concern
+// decides which part of an object is kept; here, values that many objects repeat are stored
+// only once.
 func cacheOptions(opts *Options) cache.Options {
 	byObject := map[client.Object]cache.ByObject{}
 	maps.Copy(byObject, selection.CacheOptions())
@@ -43,19 +44,18 @@ func cacheOptions(opts *Options) cache.Options {
 		byObject[kind] = options
 	}
 	return cache.Options{
-		// A read of what is not watched would start a watch of everything of that
-		// kind.
+		// Reading a kind that is not watched would start a watch of all its objects.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            others,
 		ByObject:                    byObject,
 	}
 }
 
-// sharing makes objects of a cache share what they repeat: names of clusters and
+// sharing makes the objects of a cache share repeated values: names of clusters and
 // properties, values of labels and properties, conditions' texts, CA certificates.
 type sharing struct{ *kube.Interner }
 
-// after returns a transform that applies another one, and then shares.
+// after returns a transform that applies another one and then shares.
 func (s sharing) after(transform toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		out, err := transform(in)
@@ -66,8 +66,7 @@ func (s sharing) after(transform toolscache.TransformFunc) toolscache.TransformF
 	}
 }
 
-// share replaces strings and certificates of an object that a cache is about to
-// hold.
+// share replaces the strings and certificates of an object that a cache is about to store.
 func (s sharing) share(obj client.Object) {
 	obj.SetName(s.String(obj.GetName()))
 	obj.SetNamespace(s.String(obj.GetNamespace()))
@@ -101,7 +100,8 @@ func (s sharing) share(obj client.Object) {
 }
 
 func (s sharing) profile(profile *inventoryv1alpha1.ClusterProfile) {
-	s.strings(&profile.Kind, &profile.APIVersion, &profile.Spec.DisplayName, &profile.Spec.ClusterManager.Name, &profile.Status.Version.Kubernetes)
+	s.strings(&profile.Kind, &profile.APIVersion, &profile.Spec.DisplayName, &profile.Spec.ClusterManager.Name,
+		&profile.Status.Version.Kubernetes)
 	s.conditions(profile.Status.Conditions)
 	for i := range profile.Status.Properties {
 		s.strings(&profile.Status.Properties[i].Name, &profile.Status.Properties[i].Value)

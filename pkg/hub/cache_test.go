@@ -12,8 +12,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// TestTheCacheHoldsOnceWhatObjectsRepeat, and changes nothing of what they say.
-func TestTheCacheHoldsOnceWhatObjectsRepeat(t *testing.T) {
+// TestCacheSharesWhatObjectsRepeat also checks that sharing changes no content.
+func TestCacheSharesWhatObjectsRepeat(t *testing.T) {
 	ca := make([]byte, 1000)
 	profile := func(namespace string) *inventoryv1alpha1.ClusterProfile {
 		p := ocmtest.OurProfile(namespace, string([]byte("cluster")))

@@ -14,13 +14,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
-// NewCommand returns the manager's command line. Executing it blocks until its
-// context ends; a returned error is one line that says what is wrong and where.
+// NewCommand returns the manager's command line. Executing it blocks until its context
+// ends; a returned error is one line that says what failed and where.
 func NewCommand() *cobra.Command {
 	opts := newOptions()
 	cmd := &cobra.Command{
 		Use:           "manager",
-		Short:         "Deploys the cluster inventory's agent to the spokes and keeps their ClusterProfiles",
+		Short:         "Deploys the inventory agent to the spokes and maintains their ClusterProfiles",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -85,7 +85,7 @@ func newUninstallCommand() *cobra.Command {
 	gates := string(upstream.OverrideNone)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Takes the addon off every cluster and waits until it is gone",
+		Short: "Removes the addon from every cluster and waits until it is gone",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var mistakes kube.Mistakes
@@ -109,7 +109,7 @@ func newUninstallCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig,
 		"path of the hub's kubeconfig (default: the pod's service account)")
-	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long all of it may take")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)
 	return cmd

@@ -34,10 +34,10 @@ const (
 	// shutdownTimeout bounds how long writes in flight delay the exit.
 	shutdownTimeout = 10 * time.Second
 
-	// A leader that was killed is followed after leaseDuration, counted from when another
-	// manager last saw a renewal: as each looks every one to 2.2 times retryPeriod, that is
-	// 15 seconds at most. One that cannot renew its lease for renewDeadline exits, before
-	// another may take over.
+	// A leader that was killed is replaced after leaseDuration, counted from when another
+	// manager last saw a renewal: since each checks every one to 2.2 times retryPeriod,
+	// that is 15 seconds at most. A leader that cannot renew its lease for renewDeadline
+	// exits before another may take over.
 	leaseDuration = 10 * time.Second
 	renewDeadline = 8 * time.Second
 	retryPeriod   = time.Second
@@ -60,7 +60,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health, counts) })
 }
 
-// runManager runs the manager once the hub serves what it cannot work without.
+// runManager runs the manager once the hub serves the APIs that it requires.
 func runManager(
 	ctx context.Context, cfg *rest.Config, opts *Options, health *health, counts *metrics.Metrics,
 ) error {
@@ -113,7 +113,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 	})
 }
 
-// addControllers is the list of what the manager runs.
+// addControllers lists everything that the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
 	configured, err := addon.Add(ctx, mgr, addon.Options{
 		AgentImage:           opts.AgentImage,
@@ -127,21 +127,21 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		CleanupJobTimeout:    opts.CleanupJobTimeout,
 	})
 	if err != nil {
-		return fmt.Errorf("adding the addon shell: %w", err)
+		return fmt.Errorf("adding the addon controllers: %w", err)
 	}
 	resolver, err := addAccess(mgr, opts, counts)
 	if err != nil {
-		return fmt.Errorf("adding the access to clusters: %w", err)
+		return fmt.Errorf("adding the access controller: %w", err)
 	}
 	gate, err := upstream.AddRegistrationGate(mgr, opts.UpstreamRegistrationClusterRole,
 		upstream.Override(opts.UpstreamGates), clock.RealClock{})
 	if err != nil {
-		return fmt.Errorf("adding the gate of OCM's own profiles: %w", err)
+		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
 	references, err := addDecisions(mgr, opts, rule)
 	if err != nil {
-		return fmt.Errorf("adding the decisions: %w", err)
+		return fmt.Errorf("adding the decisions controllers: %w", err)
 	}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
@@ -156,7 +156,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Clock:      clock.RealClock{},
 	})
 	if err != nil {
-		return fmt.Errorf("adding the inventory: %w", err)
+		return fmt.Errorf("adding the inventory controllers: %w", err)
 	}
 	syncer, err := addSyncer(mgr, opts, counts)
 	if err != nil {
@@ -173,14 +173,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Clock:   clock.RealClock{},
 	})
 	if err != nil {
-		return fmt.Errorf("adding the copying of credentials: %w", err)
+		return fmt.Errorf("adding the credentials controllers: %w", err)
 	}
 	return conditions.Add(ctx, mgr, conditions.Options{
 		Sources: []conditions.Source{configured, profiles, tokens}, Clock: clock.RealClock{},
 	})
 }
 
-// addDecisions returns what refers to profiles; nil if nothing does.
+// addDecisions returns the references to profiles; nil if there are none.
 func addDecisions(mgr manager.Manager, opts *Options, rule *selection.Rule) (inventory.References, error) {
 	if !opts.Decisions {
 		return nil, nil
@@ -207,8 +207,8 @@ func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*ac
 	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, counted))
 }
 
-// addSyncer returns nil if credentials are disabled: then the manager has neither
-// the right nor a reason to look for the syncer.
+// addSyncer returns nil if credentials are disabled: then the manager has neither the right
+// nor a reason to look for the syncer.
 func addSyncer(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (credentials.UpstreamSyncer, error) {
 	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
 		return nil, nil

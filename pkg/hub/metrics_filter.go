@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// maxTokenBytes is the longest token that the hub is asked about.
+	// maxTokenBytes is the longest token that is sent to the hub for review.
 	maxTokenBytes = 16 << 10
 
-	// reviewTimeout bounds how long the hub may take to answer.
+	// reviewTimeout bounds how long the hub may take to respond.
 	reviewTimeout = 5 * time.Second
 
 	// reviewsPerSecond and reviewsAtOnce bound how often the hub is asked. It serves the
@@ -35,8 +35,8 @@ const (
 	reviewsPerSecond = 2
 	reviewsAtOnce    = 10
 
-	// rememberFor is how long who may read may do so without another question, and
-	// mostRemembered how many are remembered. Only those are who may.
+	// rememberFor is how long a permitted reader is not reviewed again, and mostRemembered
+	// how many readers are remembered. Refused readers are not remembered.
 	rememberFor    = time.Minute
 	mostRemembered = 64
 )
@@ -53,7 +53,7 @@ type reviewer struct {
 	allowed map[[sha256.Size]byte]time.Time // until when, by a digest of token, verb and path
 }
 
-// reviewed is a provider of the metrics server's filter.
+// reviewed provides the metrics server's filter.
 func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {
@@ -73,8 +73,8 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 			code, err := r.review(req)
 			switch {
 			case err != nil:
-				log.Error(err, "Asking the hub who reads the metrics failed")
-				http.Error(w, "asking the hub failed", code)
+				log.Error(err, "Cannot authenticate or authorize a reader of the metrics")
+				http.Error(w, "cannot authenticate or authorize the request", code)
 			case code != http.StatusOK:
 				http.Error(w, http.StatusText(code), code)
 			default:
@@ -84,7 +84,7 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 	}, nil
 }
 
-// review returns the code of the answer.
+// review returns the status code of the response.
 func (r *reviewer) review(req *http.Request) (code int, err error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)

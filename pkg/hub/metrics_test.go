@@ -44,7 +44,7 @@ func scrape(t *testing.T, url, token string, ca []byte) (code int, text string) 
 	return resp.StatusCode, string(body)
 }
 
-func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
+func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub())
 	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
 	hubtest.Install(w, "metrics: {readers: [{namespace: default, name: reader}]}", hubtest.Rights)
@@ -94,7 +94,8 @@ func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
 			t.Errorf("got %d %s, want %d", code, text, want)
 		}
 	}
-	// Strangers cannot have the hub asked as often as they like, and keep no reader out.
+	// Strangers cannot make the manager ask the hub as often as they like, and keep no
+	// reader out.
 	codes := map[int]int{}
 	for i := range 40 {
 		code, _ := scrape(t, "https://"+address, fmt.Sprintf("x.y.z%d", i), nil)
@@ -109,7 +110,7 @@ func TestMetricsAreForWhomTheHubLetsReadThem(t *testing.T) {
 	}
 	stop()
 
-	// Whoever wants to verify the server gives it a certificate.
+	// To make the server verifiable, give it a certificate.
 	ca := certtest.NewCA(t, "metrics", time.Now().Add(time.Hour))
 	dir := t.TempDir()
 	serving := certtest.Issue(t, ca, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})

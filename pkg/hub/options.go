@@ -26,26 +26,26 @@ type Options struct {
 	// account is used.
 	Kubeconfig string
 
-	// AgentImage is the image the agent runs from on the spokes. Like the other settings
-	// of agents, it counts only for clusters without an AgentRevision.
+	// AgentImage is the agent's image on the spokes. Like the other settings of agents, it
+	// applies only to clusters without an AgentRevision.
 	AgentImage string
 
 	// AgentImagePullPolicy is that image's pull policy.
 	AgentImagePullPolicy string
 
-	// AgentAllowedRegistries are the registries, or parts of them, from which configurations
-	// may have the agent's image pulled.
+	// AgentAllowedRegistries are the registries, or registry paths, from which
+	// configurations may pull the agent's image.
 	AgentAllowedRegistries []string
 
-	// AgentImagePullSecrets are the Secrets, in the agent's namespace on the spokes, with
-	// which that image is pulled. They need not exist.
+	// AgentImagePullSecrets are the pull Secrets of that image, in the agent's namespace on
+	// the spokes. They need not exist.
 	AgentImagePullSecrets []string
 
 	// AgentInstallNamespace is the namespace of the agent on the spokes.
 	AgentInstallNamespace string
 
-	// AgentClaimLimit is the klusterlets' limit of custom claims. The agent uses it to
-	// say which properties will not be reported.
+	// AgentClaimLimit is how many custom claims the klusterlets report. The agent uses it
+	// to tell which properties will not be reported.
 	AgentClaimLimit int
 
 	// AgentLogLevel is the agent's log verbosity.
@@ -58,8 +58,8 @@ type Options struct {
 	// CleanupJobTimeout is how long a clean-up Job that does not succeed on its spoke
 	// delays the removal of the addon; at least CleanupTimeout.
 	CleanupJobTimeout time.Duration
-	// Workers is how much each controller works on at a time, and WorkersPerNamespace
-	// how much of that in one namespace.
+	// Workers is how many requests each controller processes at a time, and
+	// WorkersPerNamespace how many of them in one namespace.
 	Workers             int
 	WorkersPerNamespace int
 
@@ -75,13 +75,13 @@ type Options struct {
 	// are copied to profiles.
 	LabelAllow []string
 
-	// MaxProperties and MaxPropertyBytes bound the properties of a profile: how many
-	// there are, and how many bytes their names and values have together.
+	// MaxProperties and MaxPropertyBytes limit the properties of a profile: their number,
+	// and the size of their names and values together.
 	MaxProperties    int
 	MaxPropertyBytes int
 
-	// Decisions publishes what Placements choose as PlacementDecisions of
-	// SIG-Multicluster, once the hub serves these.
+	// Decisions makes the manager publish the decisions of Placements as PlacementDecisions
+	// of SIG-Multicluster, once the hub serves these.
 	Decisions bool
 
 	// Access configures the access providers in profiles.
@@ -108,8 +108,8 @@ type Options struct {
 	// Metrics configures the metrics.
 	Metrics MetricsOptions
 
-	// PprofBindAddress is host:port of Go's runtime profiles, which show memory and
-	// stacks to whoever reaches it; "0" turns the server off.
+	// PprofBindAddress is host:port of Go's runtime profiles, which show memory and stacks
+	// to everyone who can connect; "0" turns the server off.
 	PprofBindAddress string
 
 	// LeaderElect runs the controllers in one replica at a time.
@@ -119,9 +119,8 @@ type Options struct {
 	LeaderElectNamespace string
 }
 
-// What a profile may be allowed to hold at most. An object of more than one and a half
-// MiB does not fit into etcd, and every property takes some 70 bytes besides its name
-// and value.
+// The largest limits of a profile. An object of more than one and a half MiB does not fit
+// into etcd, and every property takes some 70 bytes besides its name and value.
 const (
 	mostProperties    = 5000
 	mostPropertyBytes = 512 << 10
@@ -160,34 +159,34 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"path of the hub's kubeconfig (default: the pod's service account)")
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage,
-		"image the agent runs from on spokes without an AgentRevision; without it, each needs one")
+		"the agent's image on spokes without an AgentRevision; if empty, each spoke needs an AgentRevision")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
 		"pull policy of the agent's image: "+pullPolicies)
 	flags.StringSliceVar(&o.AgentAllowedRegistries, "allowed-registry", o.AgentAllowedRegistries,
-		"a registry, or part of one, from which configurations may have the agent's image pulled; may be repeated")
+		"registry, or registry path, from which configurations may pull the agent's image; may be repeated")
 	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
-		"Secret in the agent's namespace on the spokes with which the agent's image is pulled; may be repeated")
+		"pull Secret of the agent's image, in the agent's namespace on the spokes; may be repeated")
 	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace,
 		"namespace of the agent on the spokes")
 	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit,
-		"the klusterlets' limit of custom cluster claims")
+		"how many custom cluster claims the klusterlets report")
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
 	flags.DurationVar(&o.CleanupJobTimeout, "cleanup-job-timeout", o.CleanupJobTimeout,
 		"how long a clean-up Job that does not succeed delays the removal of its addon; at least --cleanup-timeout")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are worked on at a time")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are processed at a time")
 	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
 		"of these, how many in one namespace; edits and removals are counted apart from what is less urgent")
 	addUpstreamFlags(flags, &o.UpstreamGates, &o.UpstreamRegistrationClusterRole)
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
 	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,
-		"how many properties a profile has at most; the first by name are kept")
+		"maximum number of properties of a profile; the first by name are kept")
 	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
-		"how many bytes the names and values of a profile's properties have at most, taken together")
+		"maximum size, in bytes, of the names and values of a profile's properties together")
 	flags.BoolVar(&o.Decisions, "decisions", o.Decisions,
-		"publish what Placements choose as PlacementDecisions of SIG-Multicluster, once the hub serves these")
+		"publish the decisions of Placements as PlacementDecisions of SIG-Multicluster, once the hub serves these")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,
 		`"enabled" copies tokens of ManagedServiceAccounts to consumers; "draining" removes all copies; `+
 			`"disabled" copies nothing, and the manager refuses to start while copies exist`)
@@ -217,10 +216,10 @@ func (o *Options) complete() {
 	o.PprofBindAddress = kube.BindAddress(o.PprofBindAddress)
 }
 
-// validate returns all mistakes in one error; each names its flag.
-// isRegistry matches a registry, a part of one, or a repository, without scheme, tag and digest.
+// isRegistry matches a registry, a registry path, or a repository, without scheme, tag and digest.
 var isRegistry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[A-Za-z0-9._-]+)*$`)
 
+// validate returns all mistakes in one error; each names its flag.
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
 	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
@@ -228,12 +227,12 @@ func (o *Options) validate() error {
 	}
 	for _, secret := range o.AgentImagePullSecrets {
 		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
-			mistakes.Add("agent-image-pull-secret", "%q is not the name of a Secret: %s", secret, problems[0])
+			mistakes.Add("agent-image-pull-secret", "%q is not a Secret name: %s", secret, problems[0])
 		}
 	}
 	for _, registry := range o.AgentAllowedRegistries {
 		if !isRegistry.MatchString(registry) {
-			mistakes.Add("allowed-registry", "%q is not a registry or a part of one", registry)
+			mistakes.Add("allowed-registry", "%q is not a registry or a registry path", registry)
 		}
 	}
 	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {
@@ -315,12 +314,12 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 	}
 }
 
-// limits returns what bounds the profiles.
+// limits returns the limits of profiles.
 func (o *Options) limits() inventory.Limits {
 	return inventory.Limits{Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes}
 }
 
-// serviceAccount returns the manager's own.
+// serviceAccount returns the manager's own service account.
 func (o *Options) serviceAccount() types.NamespacedName {
 	namespace, name, _ := strings.Cut(o.CredentialsServiceAccount, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}

@@ -11,21 +11,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// MetricsOptions are the flags that configure which metrics there are and who may read
-// them.
+// MetricsOptions are the flags that configure the metrics and who may read them.
 type MetricsOptions struct {
 	// BindAddress is host:port; "0" turns the server off.
 	BindAddress string
 
-	// Secure serves them over TLS, to those whom the hub lets get the path /metrics.
-	// Otherwise whoever reaches the address reads them.
+	// Secure serves the metrics over TLS, to clients that the hub allows to get the path
+	// /metrics. Otherwise everyone who can connect can read them.
 	Secure bool
 
 	// CertDir is a directory with tls.crt and tls.key, which may be replaced at any time;
-	// if it is empty, the manager makes itself a certificate whenever it starts.
+	// if it is empty, the manager creates a self-signed certificate whenever it starts.
 	CertDir string
 
-	// ByNamespace tells the namespaces of profiles apart.
+	// ByNamespace adds the namespace to the metrics of profiles.
 	ByNamespace bool
 }
 
@@ -35,11 +34,11 @@ func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "metrics-bind-address", o.BindAddress,
 		`host:port of /metrics; "0" turns it off`)
 	flags.BoolVar(&o.Secure, "metrics-secure", o.Secure,
-		"serve metrics over TLS, to those whom the hub lets get /metrics; if false, in plain text to everybody")
+		"serve metrics over TLS, to clients that the hub allows to get /metrics; if false, in plain text to everybody")
 	flags.StringVar(&o.CertDir, "metrics-cert-dir", o.CertDir,
-		"directory with tls.crt and tls.key for that (default: a certificate that the manager makes itself)")
+		"directory with the tls.crt and tls.key of --metrics-secure (default: a self-signed certificate)")
 	flags.BoolVar(&o.ByNamespace, "metrics-by-namespace", o.ByNamespace,
-		"give the metrics of profiles a label with the namespace; there may be thousands")
+		"add the label namespace to the metrics of profiles; there may be thousands of namespaces")
 }
 
 func (o *MetricsOptions) validate(mistakes *kube.Mistakes) {
@@ -48,25 +47,25 @@ func (o *MetricsOptions) validate(mistakes *kube.Mistakes) {
 		return
 	}
 	if !o.Secure {
-		mistakes.Add("metrics-cert-dir", "is of no use with --metrics-secure=false")
+		mistakes.Add("metrics-cert-dir", "has no effect with --metrics-secure=false")
 		return
 	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
-		// Without them the server would make itself a certificate.
+		// Without them the server would create a self-signed certificate.
 		if _, err := os.Stat(filepath.Join(o.CertDir, name)); err != nil {
 			mistakes.Add("metrics-cert-dir", "%v", err)
 		}
 	}
 }
 
-// server says how metrics are served.
+// server returns the options of the metrics server.
 func (o *MetricsOptions) server() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.BindAddress}
 	if o.Secure {
 		options.SecureServing = true
 		options.CertDir = o.CertDir
 		options.FilterProvider = reviewed
-		// Nobody who scrapes needs more than one request at a time.
+		// No scraper needs more than one request at a time.
 		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return options

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOptionsSayWhatIsWrong(t *testing.T) {
+func TestOptionsNameMistakes(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Options)
 		want   string
@@ -20,7 +20,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		},
 		"a pull secret that cannot be": {
 			change: func(o *Options) { o.AgentImagePullSecrets = []string{"good", "a b"} },
-			want: `--agent-image-pull-secret: "a b" is not the name of a Secret: a lowercase RFC 1123 subdomain must consist of lower case ` +
+			want: `--agent-image-pull-secret: "a b" is not a Secret name: a lowercase RFC 1123 subdomain must consist of lower case ` +
 				`alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', ` +
 				`regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
@@ -59,7 +59,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		},
 		"a registry that is a URL": {
 			change: func(o *Options) { o.AgentAllowedRegistries = []string{"m:5000/ocm", "https://m.example.com/"} },
-			want:   `--allowed-registry: "https://m.example.com/" is not a registry or a part of one`,
+			want:   `--allowed-registry: "https://m.example.com/" is not a registry or a registry path`,
 		},
 		"a syncer that is neither": {
 			change: func(o *Options) { o.CredentialsUpstreamSyncer = "on" },
@@ -83,7 +83,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		},
 		"certificates for plain text": {
 			change: func(o *Options) { o.Metrics.CertDir, o.Metrics.Secure = "/nowhere", false },
-			want:   "--metrics-cert-dir: is of no use with --metrics-secure=false",
+			want:   "--metrics-cert-dir: has no effect with --metrics-secure=false",
 		},
 		"profiles of memory nowhere": {
 			change: func(o *Options) { o.PprofBindAddress = "localhost" },

@@ -24,25 +24,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Some changes send no event: that the API server answers again, or that it serves
-// a CRD that exists. So it is asked again after recheckFirst, then at doubling
-// intervals up to recheckMost.
+// Some changes send no event: the API server responds again, or serves a CRD that exists.
+// So it is asked again after recheckFirst, then at doubling intervals up to recheckMost.
 const (
 	recheckFirst = time.Second
 	recheckMost  = 30 * time.Second
 )
 
 // leasePatience is how long to wait for Helm to create the Lease, and leaseLook how often
-// to look.
+// to check.
 const (
 	leasePatience = 30 * time.Second
 	leaseLook     = 500 * time.Millisecond
 )
 
 // ocmKinds are the kinds, by the name of their CRD, that every hub of Open Cluster
-// Management serves and without which the manager's caches could not be filled. What
-// may be installed much later, such as ClusterProfiles, is waited for by the
-// controllers that need it.
+// Management serves and without which the manager's caches cannot sync. Controllers wait
+// themselves for kinds that may be installed much later, such as ClusterProfiles.
 var ocmKinds = map[string]schema.GroupVersionKind{
 	"managedclusters.cluster.open-cluster-management.io":           clusterKind("v1", "ManagedCluster"),
 	"managedclustersets.cluster.open-cluster-management.io":        clusterKind("v1beta2", "ManagedClusterSet"),
@@ -67,9 +65,9 @@ func addonKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: kind}
 }
 
-// waitForOCM waits until the hub serves Open Cluster Management's own kinds. served
-// is false if the context ended first. Meanwhile report is called with what is
-// waited for, each time that changes.
+// waitForOCM waits until the hub serves Open Cluster Management's own kinds. served is
+// false if the context ended first. Meanwhile report is called with the missing kinds, each
+// time they change.
 func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting string)) (served bool, err error) {
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -116,7 +114,7 @@ func followCRDs(c client.WithWatch, changed func()) *kube.Follower {
 	})
 }
 
-// waitUntilServed asks again after every change of a CRD.
+// waitUntilServed checks again after every change of a CRD.
 func waitUntilServed(
 	ctx context.Context, mapper meta.RESTMapper, crds *kube.Follower, changed <-chan struct{}, report func(string),
 ) (served bool) {
@@ -150,9 +148,9 @@ func waitUntilServed(
 	}
 }
 
-// askUnserved returns what unserved does; answered is false if the context ended
-// first. Requests of a mapper have no context and no timeout, so an API server that
-// does not answer them would keep the manager from ending.
+// askUnserved returns what unserved does; answered is false if the context ended first.
+// Requests of a mapper have no context and no timeout, so an API server that does not
+// respond would keep the manager from exiting.
 func askUnserved(ctx context.Context, mapper meta.RESTMapper) (missing map[string]string, answered bool) {
 	answer := make(chan map[string]string, 1)
 	go func() { answer <- unserved(mapper) }()
@@ -164,8 +162,8 @@ func askUnserved(ctx context.Context, mapper meta.RESTMapper) (missing map[strin
 	}
 }
 
-// unserved returns, by the name of its CRD, why each kind that the hub does not
-// serve cannot be used; an empty reason if it is not there.
+// unserved returns, by the name of its CRD, why each kind that the hub does not serve
+// cannot be used; the reason is empty if the kind does not exist.
 func unserved(mapper meta.RESTMapper) map[string]string {
 	missing := map[string]string{}
 	for crd, kind := range ocmKinds {
@@ -181,8 +179,8 @@ func unserved(mapper meta.RESTMapper) map[string]string {
 	return missing
 }
 
-// mayComeSilently reports whether something missing may be served without an event
-// of its CRD.
+// mayComeSilently reports whether something missing may be served without an event of its
+// CRD.
 func mayComeSilently(missing map[string]string, crds *kube.Follower) bool {
 	if crds.Unknown() != "" {
 		return true
@@ -195,7 +193,7 @@ func mayComeSilently(missing map[string]string, crds *kube.Follower) bool {
 	return false
 }
 
-// describe lists what is missing, and the first failure to find out.
+// describe lists what is missing, and the first error of checking that.
 func describe(missing map[string]string) string {
 	var names []string
 	failure := ""
@@ -208,15 +206,14 @@ func describe(missing map[string]string) string {
 	slices.Sort(names)
 	text := strings.Join(names, ", ")
 	if failure != "" {
-		return fmt.Sprintf("%s (asking failed: %s)", text, failure)
+		return fmt.Sprintf("%s (cannot check: %s)", text, failure)
 	}
 	return text
 }
 
-// waitForLease waits until the Lease of the leader election exists, for a while. Helm
-// creates it after the Deployment, and would fail if the manager had been faster. A
-// Lease that somebody has deleted is not created again by Helm, so then the manager does
-// that.
+// waitForLease waits until the Lease of the leader election exists, but not for ever. Helm
+// creates it after the Deployment, and would fail if the manager had been faster. Helm does
+// not recreate a Lease that somebody has deleted, so then the manager does.
 func waitForLease(ctx context.Context, live client.Reader, lease client.ObjectKey, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

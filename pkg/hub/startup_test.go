@@ -148,7 +148,7 @@ func TestTheManagerEndsWhileItWaits(t *testing.T) {
 	}
 }
 
-// An API server that does not answer is waited for as well.
+// The manager also waits for an API server that does not respond.
 func TestTheManagerWaitsForTheAPIServer(t *testing.T) {
 	cfg := &rest.Config{Host: "https://" + freeAddress(t)}
 	opts := startOptions(t)
@@ -166,9 +166,9 @@ func TestTheManagerWaitsForTheAPIServer(t *testing.T) {
 	stop()
 }
 
-// An API server that accepts requests but does not answer them does not keep the
-// manager from ending.
-func TestTheManagerEndsThoughTheAPIServerHangs(t *testing.T) {
+// An API server that accepts requests but does not respond does not keep the manager from
+// exiting.
+func TestManagerEndsAlthoughTheAPIServerHangs(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

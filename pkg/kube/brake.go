@@ -7,56 +7,56 @@ import (
 )
 
 const (
-	// RepairsAtOnce is how often an object that somebody else keeps changing is put right
-	// without a pause.
+	// RepairsAtOnce is how many times in a row an object that another client keeps changing
+	// is repaired without a pause.
 	RepairsAtOnce = 10
 
-	// RepairEvery is how often it is put right after that.
+	// RepairEvery is how often it is repaired after that.
 	RepairEvery = 10 * time.Second
 )
 
-// NotAsMeant is the version of an object that is not what a write was meant to make it: the
-// next write counts as a repair, too.
+// NotAsMeant is the version of an object that differs from what a write was meant to make
+// it: the next write counts as a repair, too.
 const NotAsMeant = "not as meant"
 
-// Repair is what a controller does about an object that somebody else has changed.
+// Repair is what a controller does to an object that another client has changed.
 type Repair int
 
 const (
-	// Rewrite makes the object what it should be, or creates it again.
+	// Rewrite restores the object's content, or recreates the object.
 	Rewrite Repair = iota
-	// Remove deletes it. Each of the two has an allowance of its own, so that a fight
-	// about what an object contains does not delay its removal.
+	// Remove deletes it. Each of the two has an allowance of its own, so that a fight over
+	// an object's content does not delay its removal.
 	Remove
 
 	repairs
 )
 
-// ContestedError says that an object stays as it is for a while, because somebody else
+// ContestedError says that an object stays as it is for a while, because another client
 // keeps changing it.
 type ContestedError struct {
 	// Wait is how long.
 	Wait time.Duration
 
-	// News is true for the first of several in a row.
-	News bool
+	// First is true for the first of several in a row.
+	First bool
 }
 
 // Error implements error.
 func (e *ContestedError) Error() string {
-	return fmt.Sprintf("somebody else keeps changing it, so it is put right every %s at most", RepairEvery)
+	return fmt.Sprintf("another client keeps changing it, so it is repaired at most every %s", RepairEvery)
 }
 
-// Brake bounds how often each object is put right after somebody else has changed it: as
-// often as that happens, but after RepairsAtOnce only every RepairEvery. So two writers
-// that disagree do not keep the API server, and everybody who watches the object, busy.
-// Writes of a controller that nobody interferes with are not bounded, however many there
-// are. The zero value is ready, and it is safe for concurrent use.
+// Brake limits how often each object is repaired after another client has changed it: the
+// first RepairsAtOnce repairs happen at once, later ones every RepairEvery. So two writers
+// that disagree do not keep the API server, and every watcher of the object, busy. It never
+// limits writes that no other client interferes with. The zero value is ready to use and
+// safe for concurrent use.
 //
-// An object counts as changed by somebody else unless it is at the version that the
-// controller's own last write left; a missing one has the version "". A version may be the
-// resourceVersion or, where others write parts of the object that are their own, anything
-// that identifies the controller's part of it.
+// A change counts as another client's unless the object is at the version that the
+// controller's own last write left; a missing object has the version "". A version may be
+// the resourceVersion or, where others own parts of the object, anything that identifies
+// the controller's part.
 type Brake[K comparable] struct {
 	mu     sync.Mutex
 	states map[K]*brakeState
@@ -66,7 +66,7 @@ type Brake[K comparable] struct {
 type brakeState struct {
 	own       string             // the version that this process wrote last; "" once it has deleted the object
 	rested    [repairs]time.Time // when RepairsAtOnce are allowed again
-	contested bool               // a repair had to wait, and there was no calm since
+	contested bool               // a repair had to wait, and the object has not rested since
 }
 
 // Check returns a *ContestedError while an object at a version must stay as it is.
@@ -81,13 +81,13 @@ func (b *Brake[K]) Check(key K, what Repair, version string, now time.Time) erro
 	if wait <= 0 {
 		return nil
 	}
-	news := !s.contested
+	first := !s.contested
 	s.contested = true
-	return &ContestedError{Wait: wait, News: news}
+	return &ContestedError{Wait: wait, First: first}
 }
 
-// Wrote records a write of this process that brought an object from one version to
-// another: "" if the object is gone, and NotAsMeant if it is not what it was meant to become.
+// Wrote records a write of this process that brought an object from one version to another:
+// "" if the object is gone, and NotAsMeant if the result differs from what was meant.
 func (b *Brake[K]) Wrote(key K, what Repair, before, after string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,17 +96,17 @@ func (b *Brake[K]) Wrote(key K, what Repair, before, after string, now time.Time
 	s.own = after
 }
 
-// Lost records a write that the API server refused, because somebody else had changed
-// the object once more.
+// Lost records a write that the API server refused because another client had changed the
+// object once more.
 func (b *Brake[K]) Lost(key K, what Repair, before string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state(key, now).count(what, before, now)
 }
 
-// Contested returns how long an object will still count as one that somebody else keeps
-// changing, if that stops now. Zero means that it does not: it never had to wait, or has
-// been left alone since for long enough.
+// Contested returns how much longer an object counts as contested if nobody changes it from
+// now on. Zero means that it is not contested: no repair ever had to wait, or the object
+// has been left alone for long enough.
 func (b *Brake[K]) Contested(key K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,18 +119,18 @@ func (b *Brake[K]) Contested(key K, now time.Time) time.Duration {
 	return max(left, 0)
 }
 
-// left is how long it is until RepairsAtOnce are allowed again.
+// left returns the time until RepairsAtOnce are allowed again.
 func (s *brakeState) left(what Repair, now time.Time) time.Duration {
 	if !s.rested[what].After(now) {
-		return 0 // also of the zero time
+		return 0 // holds for the zero time, too
 	}
 	if most := now.Add(RepairsAtOnce * RepairEvery); s.rested[what].After(most) {
-		s.rested[what] = most // the clock was put back
+		s.rested[what] = most // the clock was set back
 	}
 	return s.rested[what].Sub(now)
 }
 
-// count counts a write of an object at a version, if that is not the own one.
+// count counts a write to an object, unless the object is at the controller's own version.
 func (s *brakeState) count(what Repair, version string, now time.Time) {
 	if s.own == version {
 		return
@@ -141,8 +141,8 @@ func (s *brakeState) count(what Repair, version string, now time.Time) {
 	s.rested[what] = s.rested[what].Add(RepairEvery)
 }
 
-// state returns the state of an object. The lock is held. What has rested is forgotten
-// from time to time: forgetting an own version costs one repair at most.
+// state returns the state of an object. It requires the lock. States that have rested are
+// dropped from time to time: forgetting an own version costs at most one repair.
 func (b *Brake[K]) state(key K, now time.Time) *brakeState {
 	if b.swept.IsZero() || now.Sub(b.swept) > RepairsAtOnce*RepairEvery {
 		for each, s := range b.states {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fight is somebody who changes an object, and a controller that puts it right.
+// fight is another client that changes an object, and a controller that repairs it.
 type fight struct {
 	*testing.T
 	brake   Brake[string]
@@ -73,7 +73,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 10, wait: 10 * time.Second,
 		},
-		"of a minute's changes, 50 in each second, ten are put right at once and then one in ten seconds": {
+		"of a minute's changes, 50 in each second, ten are repaired at once and then one in ten seconds": {
 			during: func(f *fight) {
 				for range 60 * 50 {
 					f.foreign()
@@ -92,7 +92,7 @@ func TestBrake(t *testing.T) {
 			},
 			wait: 10 * time.Second,
 		},
-		"a slow change is always put right": {
+		"a slow change is always repaired": {
 			during: func(f *fight) {
 				for range 100 {
 					f.foreign()
@@ -162,7 +162,7 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-func TestBrakeTellsOfAFightOnceAndUntilThereIsCalm(t *testing.T) {
+func TestBrakeReportsAFightOnceUntilItRests(t *testing.T) {
 	f := newFight(t)
 	for range RepairsAtOnce {
 		f.foreign()
@@ -175,7 +175,7 @@ func TestBrakeTellsOfAFightOnceAndUntilThereIsCalm(t *testing.T) {
 	for i := range 3 {
 		var contested *ContestedError
 		err := f.brake.Check("object", Rewrite, f.at(), f.now)
-		if !errors.As(err, &contested) || contested.News != (i == 0) || contested.Error() == "" {
+		if !errors.As(err, &contested) || contested.First != (i == 0) || contested.Error() == "" {
 			t.Errorf("check %d: %+v", i, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestBrakeTellsOfAFightOnceAndUntilThereIsCalm(t *testing.T) {
 	}
 }
 
-func TestBrakeForgetsWhatHasRested(t *testing.T) {
+func TestBrakeForgetsRestedStates(t *testing.T) {
 	f := newFight(t)
 	for i := range 1000 {
 		f.brake.Wrote(strconv.Itoa(i), Rewrite, "", "1", f.now)

@@ -55,14 +55,14 @@ func (i *fakeInformer) AddEventHandler(
 	return registered{}, nil
 }
 
-// add has an object come, as by a watch.
+// add adds an object, as by a watch.
 func (i *fakeInformer) add() {
 	for _, handler := range i.handlers {
 		handler.OnAdd(Partial(NamespaceKind), false)
 	}
 }
 
-// change has an object change and go.
+// change changes and deletes an object.
 func (i *fakeInformer) change() {
 	for _, handler := range i.handlers {
 		handler.OnUpdate(Partial(NamespaceKind), Partial(NamespaceKind))
@@ -128,7 +128,7 @@ func (s *crdScene) follow(restored bool, sources ...Source) {
 	}
 }
 
-// old begins with a CRD "u1" that has been there for long.
+// old begins with a CRD "u1" that has existed for long.
 func (s *crdScene) old() {
 	s.t.Helper()
 	s.both("u1", "5")
@@ -172,7 +172,7 @@ func (s *crdScene) others() (*Definitions, *fakeInformer) {
 
 func (s *crdScene) later(by time.Duration) { s.time.SetTime(s.time.Now().Add(by)) }
 
-func TestACRDThatIsCreatedAnew(t *testing.T) {
+func TestRecreatedCRD(t *testing.T) {
 	s := newCRDScene(t)
 	s.old()
 	s.refreshes(0, false)
@@ -215,7 +215,7 @@ func TestACRDThatIsCreatedAnew(t *testing.T) {
 	s.confirms("")
 }
 
-func TestACRDThatIsCreatedAnewWithinTheMinute(t *testing.T) {
+func TestCRDRecreatedWithinTheMinute(t *testing.T) {
 	s := newCRDScene(t)
 	s.old()
 	s.informer.version = "100"
@@ -245,7 +245,7 @@ func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
 	s.stands(Served)
 }
 
-// anew begins with a CRD that was created anew just now.
+// anew begins with a CRD that was recreated just now.
 func (s *crdScene) anew() {
 	s.t.Helper()
 	s.old()
@@ -256,7 +256,7 @@ func (s *crdScene) anew() {
 }
 
 // TestASlowRestoreIsWaitedFor restores ten thousand objects in bursts, of a kind that was
-// not created anew at first and then of the one that was.
+// not recreated at first and then of the one that was.
 func TestASlowRestoreIsWaitedFor(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
@@ -286,8 +286,8 @@ func TestASlowRestoreIsWaitedFor(t *testing.T) {
 	s.stands(Served) // for good
 }
 
-// TestAFleetThatGrowsForEver holds up what must go for half an hour.
-func TestAFleetThatGrowsForEver(t *testing.T) {
+// TestFleetThatAlwaysGrows delays removals by half an hour.
+func TestFleetThatAlwaysGrows(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
 	for waited := 30 * time.Second; waited < 30*time.Minute; waited += 30 * time.Second {
@@ -319,11 +319,11 @@ func TestGrowthIsShared(t *testing.T) {
 	if _, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil {
 		t.Fatal(err)
 	}
-	s.refreshes(time.Minute, false) // another CRD was created anew
+	s.refreshes(time.Minute, false) // another CRD was recreated
 }
 
-// TestARestoreWaitsForCRDsThatAreMissing: what follows a kind cannot be restored before the
-// kind's own CRD is back.
+// TestARestoreWaitsForCRDsThatAreMissing: objects that depend on a kind cannot be restored
+// before the kind's own CRD.
 func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
@@ -350,7 +350,7 @@ func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 	s.stands(Served)
 }
 
-func TestWhatIsBeingDeletedIsConfirmedDuringARestore(t *testing.T) {
+func TestTerminatingObjectsAreConfirmedDuringARestore(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
 	confirms := func(want string) {
@@ -387,8 +387,8 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 	}{
 		"old":                                {age: time.Hour, otherAge: time.Hour, newest: time.Second, restored: true, want: Served},
 		"on a new hub":                       {age: 20 * time.Second, otherAge: 30 * time.Second, newest: time.Second, want: Served},
-		"created anew":                       {age: 20 * time.Second, otherAge: 30 * time.Second, restored: true, want: Restoring, left: 40 * time.Second},
-		"created anew, nothing added since":  {age: time.Minute, otherAge: time.Minute, restored: true, want: Served},
+		"recreated":                          {age: 20 * time.Second, otherAge: 30 * time.Second, restored: true, want: Restoring, left: 40 * time.Second},
+		"recreated, nothing added since":     {age: time.Minute, otherAge: time.Minute, restored: true, want: Served},
 		"being restored for minutes":         {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: 10 * time.Second, restored: true, want: Restoring, left: 50 * time.Second},
 		"restored for minutes, and done":     {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: time.Minute, restored: true, want: Served},
 		"at the end of the longest wait":     {age: 30*time.Minute - 5, otherAge: time.Hour, newest: time.Second, want: Restoring, left: 5},
@@ -445,8 +445,8 @@ func TestConfirmFails(t *testing.T) {
 	}
 }
 
-// TestLiveReadsAreShared: whoever asks while a read runs gets what the next one
-// finds, together with all others who do.
+// TestLiveReadsAreShared: callers that ask while a read runs get the result of the next
+// one, together with all others that do.
 func TestLiveReadsAreShared(t *testing.T) {
 	var r liveRead
 	var reads atomic.Int32

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestErrorsAreToldApart(t *testing.T) {
+func TestErrorsAreClassified(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}
 	tests := map[string]struct {

@@ -73,7 +73,7 @@ func TestAbsenceCountsOnceItHasLasted(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownIsNotAbsent(t *testing.T) {
+func TestUnknownIsNotAbsent(t *testing.T) {
 	h, now := Held[string]{}, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	h.Settle("a", now)
 	h.Settle("", now)

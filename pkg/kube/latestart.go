@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// servedRecheck is how soon a CRD that exists is asked for again until it is
-// served.
+// servedRecheck is how soon to check again whether an existing CRD is served.
 const servedRecheck = time.Second
 
 // LateStart starts something once, when the API server serves everything it
@@ -26,18 +25,18 @@ type LateStart struct {
 	// Name is the name of the controller that waits.
 	Name string
 
-	// CRDs must exist and not be on their way out, by name.
+	// CRDs, by name, must exist and not be terminating.
 	CRDs []string
 
-	// Kinds must be served: between a CRD's creation and its being served there is
-	// a moment.
+	// Kinds must be served: a CRD is served a moment after its creation.
 	Kinds []schema.GroupVersionKind
 
-	// Ready, if not nil, reports whether it may start otherwise. It is asked every second.
+	// Ready, if not nil, reports whether nothing else prevents the start. It is polled
+	// every second.
 	Ready func() bool
 
 	// Start is called on the elected leader, again after an error, and never again
-	// after it has returned nil. It must be able to go on where it failed.
+	// after it has returned nil. It must be able to resume where it failed.
 	Start func(ctx context.Context) error
 
 	started bool
@@ -58,7 +57,7 @@ func (s *LateStart) AddTo(mgr manager.Manager) error {
 		}))
 }
 
-// reconcile runs one at a time, since there is a single request.
+// reconcile never runs concurrently, since there is a single request.
 func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconcile.Result, error) {
 	if s.started {
 		return reconcile.Result{}, nil
@@ -74,7 +73,7 @@ func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconci
 		}
 	}
 	if len(missing) > 0 {
-		log.FromContext(ctx).Info("Waiting for the API server to serve what this needs", "missing", missing)
+		log.FromContext(ctx).Info("Waiting for the API server to serve a required API", "missing", missing)
 		return reconcile.Result{}, nil
 	}
 	for _, kind := range s.Kinds {

@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/predicatetest"
 )
 
-func TestOnChangePassesComingAndGoing(t *testing.T) {
+func TestOnChangePassesCreationAndDeletion(t *testing.T) {
 	p := OnChange(Never)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1"}}
 	if !p.Create(event.CreateEvent{Object: pod}) || !p.Create(event.CreateEvent{Object: pod, IsInInitialList: true}) ||

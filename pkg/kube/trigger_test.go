@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestTriggerServesWhatCameBeforeTheStartByPriority(t *testing.T) {
+func TestTriggerServesEarlierKeysByPriority(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 	trigger := &Trigger{}
 	trigger.EnqueueWithPriority(key("raised"), PriorityLow)
@@ -41,7 +41,7 @@ func TestTriggerServesWhatCameBeforeTheStartByPriority(t *testing.T) {
 	}
 }
 
-func TestTriggerDelaysWhatItIsTold(t *testing.T) {
+func TestTriggerDelaysKeys(t *testing.T) {
 	trigger := &Trigger{Delay: time.Hour}
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
@@ -54,8 +54,8 @@ func TestTriggerDelaysWhatItIsTold(t *testing.T) {
 	}
 }
 
-// A key that an error would have wait for long keeps the time that was named for it.
-func TestTriggerEnqueuesAfterSomeTime(t *testing.T) {
+// A key that an error would delay for long keeps the requested time.
+func TestTriggerEnqueuesAfterAWait(t *testing.T) {
 	key, trigger := types.NamespacedName{Name: "x"}, &Trigger{}
 	trigger.EnqueueAfter(key, time.Hour) // nothing has it wait before the start
 	queue := priorityqueue.New[reconcile.Request]("test")

@@ -18,7 +18,7 @@ func serviceAt(version string) found[corev1.Service] {
 	return found[corev1.Service]{object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}}
 }
 
-func TestWhatIsSharedIsAbsentOnceThatHasLasted(t *testing.T) {
+func TestSharedObjectIsAbsentOnceAbsenceLasted(t *testing.T) {
 	theOne := configuration{name: "cluster-proxy", userServer: true}
 	changed := configuration{name: "cluster-proxy"}
 	other := configuration{name: "another"}

@@ -7,30 +7,29 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// absenceGrain is how exactly the absence of addons is timed: when many clusters
-// lose theirs one after the other, that many are looked at together.
+// absenceGrain is the precision with which absences of addons are timed: when many clusters
+// lose theirs one after the other, absences within it are processed together.
 const absenceGrain = time.Second
 
-// proxied knows which clusters have cluster-proxy's addon. A cluster that loses it
-// counts as having it for kube.AbsenceCounts. A cluster that lacks it from the first
-// may have lost it a moment before: for as long after the start it is not known. It
-// is safe for concurrent use.
+// proxied knows which clusters have cluster-proxy's addon. A cluster that loses it counts
+// as having it for kube.AbsenceCounts. A cluster without it at the start may have lost it a
+// moment before: for that time it is unknown. It is safe for concurrent use.
 type proxied struct {
 	mu sync.Mutex
 
 	has  map[string]struct{}
-	lost map[string]time.Time // since when; forgotten when that counts
+	lost map[string]time.Time // since when; forgotten when the absence counts
 
 	// began is when the addons were first known; zero before.
 	began time.Time
 	// settled is true when a cluster that never had the addon counts as such.
 	settled bool
-	// asked are the clusters of which nothing could be told before.
-	asked map[string]struct{}
+	// requested are the clusters that were requested while they were unknown.
+	requested map[string]struct{}
 }
 
 func newProxied() *proxied {
-	return &proxied{has: map[string]struct{}{}, lost: map[string]time.Time{}, asked: map[string]struct{}{}}
+	return &proxied{has: map[string]struct{}{}, lost: map[string]time.Time{}, requested: map[string]struct{}{}}
 }
 
 // came says that clusters have the addon. It reports whether that is news.
@@ -42,7 +41,7 @@ func (p *proxied) came(clusters ...string) (news bool) {
 		_, lost := p.lost[cluster]
 		p.has[cluster] = struct{}{}
 		delete(p.lost, cluster)
-		delete(p.asked, cluster)
+		delete(p.requested, cluster)
 		news = news || !had && !lost
 	}
 	return news
@@ -73,7 +72,7 @@ func (p *proxied) of(cluster string, cached bool) (has, known bool) {
 	case cached || had || lost:
 		return true, true
 	case !p.settled:
-		p.asked[cluster] = struct{}{}
+		p.requested[cluster] = struct{}{}
 		return false, false
 	default:
 		return false, true
@@ -92,10 +91,10 @@ func (p *proxied) settle(known bool, now time.Time) (without []string, wait time
 	if !p.began.IsZero() && !p.settled {
 		if wait = p.began.Add(kube.AbsenceCounts).Sub(now); wait <= 0 {
 			p.settled, wait = true, 0
-			for cluster := range p.asked {
+			for cluster := range p.requested {
 				without = append(without, cluster)
 			}
-			p.asked = map[string]struct{}{}
+			p.requested = map[string]struct{}{}
 		}
 	}
 	for cluster, since := range p.lost {

@@ -33,8 +33,8 @@ func (a *addons) says(cluster, want string) {
 	}
 }
 
-// later lets time pass and compares which clusters are without the addon from then
-// on, and how long it waits for more.
+// later lets time pass and compares which clusters are without the addon from then on, and
+// how long it waits for more.
 func (a *addons) later(pass, wait time.Duration, without ...string) {
 	a.Helper()
 	a.now = a.now.Add(pass)
@@ -48,7 +48,7 @@ func (a *addons) later(pass, wait time.Duration, without ...string) {
 	}
 }
 
-func TestAClusterLacksTheAddonOnceThatHasLasted(t *testing.T) {
+func TestClusterLacksTheAddonOnceAbsenceLasted(t *testing.T) {
 	a := newAddons(t)
 	a.came("c1", "c2")
 	a.later(0, 10*time.Second)
@@ -68,12 +68,12 @@ func TestAClusterLacksTheAddonOnceThatHasLasted(t *testing.T) {
 	a.says("c1", "lacks")
 	a.says("c2", "has")
 	a.later(4*time.Second, 0, "c2")
-	if len(a.has)+len(a.lost)+len(a.asked) > 0 {
-		t.Errorf("something is remembered of clusters without the addon: %v %v %v", a.has, a.lost, a.asked)
+	if len(a.has)+len(a.lost)+len(a.requested) > 0 {
+		t.Errorf("something is remembered of clusters without the addon: %v %v %v", a.has, a.lost, a.requested)
 	}
 }
 
-func TestAnAddonThatIsReplacedIsNoNews(t *testing.T) {
+func TestReplacedAddonIsNotAnnounced(t *testing.T) {
 	a := newAddons(t)
 	if !a.came("c1") {
 		t.Error("the first addon is no news")
@@ -96,14 +96,14 @@ func TestAnAddonThatIsReplacedIsNoNews(t *testing.T) {
 	}
 }
 
-func TestWhatTheCacheHasCountsBeforeItIsTold(t *testing.T) {
+func TestCacheCountsBeforeItsEvent(t *testing.T) {
 	a := newAddons(t)
 	if has, known := a.of("c1", true); !has || !known {
 		t.Error("a cluster has the addon in the cache, but does not count as having it")
 	}
 }
 
-func TestClustersWithoutTheAddonAtTheStartAreNotKnownForAWhile(t *testing.T) {
+func TestClustersWithoutTheAddonAreUnknownAfterStart(t *testing.T) {
 	a := newAddons(t)
 	if without, wait := a.settle(false, a.now); len(without) > 0 || wait > 0 {
 		t.Errorf("%v and %s although the addons are not known", without, wait)
@@ -120,12 +120,12 @@ func TestClustersWithoutTheAddonAtTheStartAreNotKnownForAWhile(t *testing.T) {
 	a.later(time.Second, 0, "c2", "early")
 	a.says("c2", "lacks")
 	a.says("never asked", "lacks")
-	if len(a.asked) > 0 {
-		t.Errorf("clusters are remembered for having been asked about: %v", a.asked)
+	if len(a.requested) > 0 {
+		t.Errorf("clusters are remembered for having been asked about: %v", a.requested)
 	}
 }
 
-// A whole fleet that loses cluster-proxy within seconds is looked at a few times.
+// A whole fleet that loses cluster-proxy within seconds is processed in a few steps.
 func TestManyAbsencesAreTimedTogether(t *testing.T) {
 	a := newAddons(t)
 	a.later(0, 10*time.Second)

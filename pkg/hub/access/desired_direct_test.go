@@ -176,9 +176,9 @@ func TestFromManagedCluster(t *testing.T) {
 	}
 }
 
-// What is not asked for is not published, and what somebody else calls direct is
-// not touched.
-func TestNoWordOfDirectAccessIsAnAnswer(t *testing.T) {
+// An unrequested provider is not published, and somebody else's entry named direct is not
+// touched.
+func TestUnmentionedClusterHasNoDirectAccess(t *testing.T) {
 	d := decide(ClusterProxyOptions{}, endpoint{}, clusterFacts{name: "c1"})
 	if diff := cmp.Diff(Decision{Direct: ProviderState{Known: true}}, d); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)

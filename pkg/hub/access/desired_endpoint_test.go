@@ -196,7 +196,7 @@ func TestEndpointIsUnknownWhileSomethingCannotBeRead(t *testing.T) {
 	})
 }
 
-func TestEndpointIsLeftToClusterProxy(t *testing.T) {
+func TestEndpointBelongsToClusterProxyWhileItsGateIsOn(t *testing.T) {
 	checkEndpoints(t, onTheHub(), func([]byte) map[string]endpointCase {
 		return map[string]endpointCase{
 			"it writes the entries itself": {

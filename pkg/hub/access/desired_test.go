@@ -136,8 +136,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// An API server may write an extension down in another way.
-func TestMergeComparesWhatIsSaid(t *testing.T) {
+// An API server may serialize an extension differently.
+func TestMergeComparesContent(t *testing.T) {
 	current := entries{entry("open-cluster-management", "https://u/c1", "CA", "{ \"clusterName\" : \"c1\" }\n")}
 	wanted := entry("open-cluster-management", "https://u/c1", "CA", `{"clusterName":"c1"}`)
 	got := Merge(
@@ -171,7 +171,7 @@ func checkDecisions(t *testing.T, tests map[string]decideCase) {
 	}
 }
 
-func TestDecideOnTheProviderThroughClusterProxy(t *testing.T) {
+func TestDecideClusterProxyProvider(t *testing.T) {
 	proxy := entry("open-cluster-management", "https://u:1/c1", "CA", `{"clusterName":"c1"}`)
 	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}
 	checkDecisions(t, map[string]decideCase{
@@ -238,7 +238,7 @@ func TestDecideOnTheProviderThroughClusterProxy(t *testing.T) {
 	})
 }
 
-func TestDecideOnTheDirectProvider(t *testing.T) {
+func TestDecideDirectProvider(t *testing.T) {
 	ca := certtest.NewCA(t, "spoke", time.Now().Add(time.Hour))
 	direct := entry("direct", "https://c1.example.com", string(ca.PEM()), `{"clusterName":"c1"}`)
 	there := endpoint{known: true, server: "https://u:1", ca: []byte("CA")}

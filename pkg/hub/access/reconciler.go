@@ -11,20 +11,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// syncTimeout bounds how long profiles wait, after a start, for an API server that
-// does not answer.
+// syncTimeout bounds how long profiles wait, after a start, for an API server that does not
+// respond.
 const syncTimeout = 15 * time.Second
 
-// Resolver answers, from memory, which access providers each cluster should have.
-// Its reconciler resolves what all clusters share into a snapshot; what is one
-// cluster's alone is read from the followers when it is asked for.
+// Resolver determines, from memory, which access providers each cluster should have. Its
+// reconciler resolves the shared state into a snapshot; a cluster's own facts are read from
+// the followers on request.
 type Resolver struct {
 	opts     Options
 	observer *observer
-	state    *state // nil if nothing is remembered
+	state    *state // nil if nothing is stored
 	trigger  kube.Trigger
 
-	// ready is closed when everything that can be read has been read once.
+	// ready is closed when everything readable has been read once.
 	ready chan struct{}
 
 	// Used by the reconciler alone.
@@ -36,8 +36,7 @@ type Resolver struct {
 	subscribed []func(cluster string)
 }
 
-// Of returns what the access providers of a cluster should be. It reads memory
-// only.
+// Of returns which access providers a cluster should have. It reads memory only.
 func (r *Resolver) Of(cluster string) Decision {
 	r.mu.Lock()
 	last := r.last
@@ -48,17 +47,17 @@ func (r *Resolver) Of(cluster string) Decision {
 	return decide(r.opts.ClusterProxy, last.endpoint, r.observer.clusterFacts(cluster, last))
 }
 
-// Subscribe has changed called whenever Of may return something else for a
-// cluster, with an empty name for every cluster.
+// Subscribe has changed called whenever Of may return something else for a cluster, or,
+// with an empty name, for every cluster.
 func (r *Resolver) Subscribe(changed func(cluster string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscribed = append(r.subscribed, changed)
 }
 
-// WaitForSync waits until everything that can be known is known: what may not be
-// read is not waited for, and what does not answer only for some seconds. It fails
-// only when the context ends.
+// WaitForSync waits until everything that can be known is known. It does not wait for what
+// may not be read, and only some seconds for an API server that does not respond. It fails
+// only if the context ends.
 func (r *Resolver) WaitForSync(ctx context.Context) error {
 	timeout := r.opts.Clock.NewTimer(syncTimeout)
 	defer timeout.Stop()
@@ -66,15 +65,15 @@ func (r *Resolver) WaitForSync(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C():
-		log.FromContext(ctx).Info("Not everything that access providers are made of could be read in time; " +
-			"meanwhile they are left as they are")
+		log.FromContext(ctx).Info("Some sources of access providers could not be read in time; " +
+			"access providers stay as they are until they can")
 	case <-r.ready:
 	}
 	return nil
 }
 
-// Reconcile resolves what all clusters share, announces what changed, and
-// remembers the published CA.
+// Reconcile resolves what all clusters share, announces changes, and stores the published
+// CA.
 func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	now := r.opts.Clock.Now()
 	facts := r.observer.observe() //nolint:contextcheck // followers outlive this reconciliation
@@ -96,9 +95,9 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: kube.Sooner(wait, requeueAfter(unseen, plan.until, now))}, nil
 }
 
-// settle holds back what is absent until that counts. It returns the clusters that
-// have no cluster-proxy any more, and how long until an absence counts that does not
-// yet; zero means that none is waiting.
+// settle holds back absences until they count. It returns the clusters that no longer have
+// cluster-proxy, and the time until another absence counts; zero means that none is
+// pending.
 func (r *Resolver) settle(facts *sharedFacts, now time.Time) (without []string, wait time.Duration) {
 	if !r.opts.ClusterProxy.Enabled {
 		return nil, 0
@@ -108,7 +107,7 @@ func (r *Resolver) settle(facts *sharedFacts, now time.Time) (without []string, 
 	return without, kube.Sooner(wait, left)
 }
 
-// publish makes Of answer from next, and announces where that differs from before.
+// publish makes Of use next, and announces the differences from before.
 func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 	r.mu.Lock()
 	last := r.last
@@ -136,8 +135,8 @@ func (r *Resolver) notify(cluster string) {
 	}
 }
 
-// notifyIfUsed is for changes of ManagedClusters, which matter only to clusters
-// that are reached as their ManagedCluster says.
+// notifyIfUsed handles changes of ManagedClusters, which matter only to clusters whose
+// entry refers to their ManagedCluster.
 func (r *Resolver) notifyIfUsed(cluster string) {
 	r.mu.Lock()
 	used := r.last != nil && r.last.entries[cluster].fromManagedCluster

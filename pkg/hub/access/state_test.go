@@ -11,9 +11,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// A CA that was published just now must not be forgotten because another one
-// comes before the ConfigMap that remembers it is seen.
-func TestWhatWasJustRememberedCountsBeforeItIsSeen(t *testing.T) {
+// A CA that was published just now must not be forgotten because another one arrives before
+// the ConfigMap that stores it is seen.
+func TestWrittenStateCountsBeforeItIsSeen(t *testing.T) {
 	version := func(resourceVersion string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: contract.AccessStateName, ResourceVersion: resourceVersion},

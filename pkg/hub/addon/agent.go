@@ -31,21 +31,20 @@ const (
 	propertyCRD = "clusterproperties.about.k8s.io"
 )
 
-// Options are the settings of the agents and of their clean-up. Those of the agents
-// count only without an AgentRevision, and where a cluster's configuration does not say
-// otherwise.
+// Options are the settings of the agents and of their clean-up. Those of the agents apply
+// only without an AgentRevision, and unless a cluster's configuration overrides them.
 type Options struct {
-	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes. Without
-	// an image, every cluster needs an AgentRevision.
+	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes. Without an
+	// image, every cluster needs an AgentRevision.
 	AgentImage           string
 	AgentImagePullPolicy string
 
-	// AgentPullSecrets are the names of Secrets, in the agent's namespace on the spokes,
-	// with which its image is pulled.
+	// AgentPullSecrets are the names of the image's pull Secrets, in the agent's namespace
+	// on the spokes.
 	AgentPullSecrets []string
 
-	// AllowedRegistries are the registries, or parts of them, from which configurations and
-	// the annotations of clusters may have the agent's image pulled.
+	// AllowedRegistries are the registries, or registry paths, from which configurations
+	// and the annotations of clusters may pull the agent's image.
 	AllowedRegistries []string
 
 	// InstallNamespace is the agent's namespace on the spokes.
@@ -78,9 +77,9 @@ func (o Options) values() Values {
 	}
 }
 
-// errHeld says that the framework has to leave what is on the spoke as it is. What ends
-// that sends an event, so it is neither logged nor tried again.
-var errHeld = errors.New("waiting for Open Cluster Management to say which configuration counts")
+// errHeld says that the framework must leave the spoke as it is. An event ends that state,
+// so it is neither logged nor retried.
+var errHeld = errors.New("waiting for Open Cluster Management to choose the configuration")
 
 // Error and Is make a refusal an error for the framework, which puts it into the addon's
 // condition ManifestApplied.
@@ -89,7 +88,7 @@ func (r *refusal) Error() string { return r.message }
 // Is makes a refusal an errHeld.
 func (r *refusal) Is(target error) bool { return target == errHeld }
 
-// observed are the framework's caches.
+// observed holds the framework's caches.
 type observed struct {
 	addons      toolscache.Indexer // with hostIndexers
 	works       toolscache.Indexer
@@ -101,7 +100,7 @@ type observed struct {
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
 // The values come from AgentRevisions and from AddOnDeploymentConfigs, which the install
-// strategy rolls out. The manager's own flags count where there is no AgentRevision; they
+// strategy rolls out. The manager's own flags apply if there is no AgentRevision; they
 // reach all clusters at once.
 type inventoryAgent struct {
 	observed
@@ -123,18 +122,18 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 
 // Manifests is called several times per event of an addon or its ManifestWorks.
 //
-// While the configuration is refused, it returns an error, so that nothing is written:
-// a ManifestWork that is written would say that the configuration was applied. While
-// it is not known which one counts, or that one does not exist because Helm replaces it,
-// it returns what is there, if that was written for the configuration to which the addon
-// refers, and otherwise an error, too. Only for an addon that has been cleaned up does it
-// return nothing, which is what the framework takes that for. The removal of an addon never
-// waits for a configuration: the clean-up Job then has what the agent has.
+// While the configuration is refused, it returns an error, so that nothing is written: a
+// new ManifestWork would claim that the configuration was applied. While the applicable
+// configuration is unknown, or does not exist because Helm replaces it, it returns the
+// deployed manifests if they were written for the configuration to which the addon refers,
+// and otherwise an error, too. It returns nothing only for an addon that has been cleaned
+// up, which is how the framework understands that. The removal of an addon never waits for
+// a configuration: the clean-up Job then uses the agent's settings.
 func (a *inventoryAgent) Manifests(
 	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
 	if !addon.DeletionTimestamp.IsZero() && !waitsForCleanup(addon) {
-		return nil, nil // the framework would add a finalizer, which the API server refuses by now
+		return nil, nil // the framework would add a finalizer, which the API server now refuses
 	}
 	there, err := a.deployed(addon)
 	if err != nil {
@@ -162,8 +161,8 @@ func (a *inventoryAgent) Manifests(
 }
 
 // manifestsForCleanup returns the manifests of an addon that is removed without a valid
-// configuration: what is there, or what a cluster without a configuration has, if the
-// ManifestWork went before the spoke was cleaned up.
+// configuration: the deployed ones or, if the ManifestWork was deleted before the spoke was
+// cleaned up, those of a cluster without a configuration.
 func (a *inventoryAgent) manifestsForCleanup(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) ([]runtime.Object, error) {
@@ -186,8 +185,8 @@ func (a *inventoryAgent) manifestsForCleanup(
 	return renderer.render(cluster.Name, string(addon.UID))
 }
 
-// decide returns the values of a cluster's manifests if it is known which configuration
-// counts, and that is not refused.
+// decide returns the values of a cluster's manifests if its configuration is known and not
+// refused.
 func (a *inventoryAgent) decide(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) (Values, choice, *refusal) {
@@ -204,8 +203,8 @@ func (a *inventoryAgent) decide(
 	return values, chosen, refused
 }
 
-// choose returns the values that count for a cluster before its configuration, and that.
-// It is known only if the AgentRevision is, too.
+// choose returns a cluster's values before its configuration, and the configuration. That
+// is known only if the AgentRevision is, too.
 func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common, choice, *refusal) {
 	definition := a.definition()
 	flags := a.renderers.flags
@@ -222,16 +221,16 @@ func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common
 func (a *inventoryAgent) definition() *addonv1beta1.ClusterManagementAddOn {
 	definition, err := a.definitions.Get(contract.AddonName)
 	if err != nil {
-		return nil // it does not exist; a cache has no other errors
+		return nil // it does not exist; a cache returns no other errors
 	}
 	return definition
 }
 
-// errNoImage says that a spoke is to be cleaned up on which nothing tells what ran there.
+// errNoImage says that nothing indicates the image with which to clean up a spoke.
 var errNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
 
-// present are the values of clusters that get the addon now: those of the AgentRevision of
-// all clusters, those of the flags, or else those of the newest AgentRevision.
+// present returns the values of clusters that get the addon now: those of the AgentRevision
+// of all clusters, else those of the flags, else those of the newest AgentRevision.
 func (a *inventoryAgent) present() (Values, error) {
 	if definition := a.definition(); definition != nil {
 		for _, config := range definition.Spec.DefaultConfigs {
@@ -252,7 +251,7 @@ func (a *inventoryAgent) present() (Values, error) {
 	return Values{}, errNoImage
 }
 
-// report records the outcome, unless it is not known.
+// report records the outcome, unless it is unknown.
 func (a *inventoryAgent) report(
 	addon *addonv1beta1.ManagedClusterAddOn, there deployed, chosen choice, refused *refusal,
 ) {
@@ -265,14 +264,14 @@ func (a *inventoryAgent) report(
 		}
 	}
 	a.outcomes.set(addon.Namespace, now)
-	// The addon that the framework works on may be gone by now, and forgotten.
+	// The addon that the framework works on may be deleted and forgotten by now.
 	if _, exists, err := a.addons.GetByKey(queueKey(addon.Namespace)); err == nil && !exists {
 		a.outcomes.forget(addon.Namespace)
 	}
 }
 
 // deployed returns the ManifestWorks with which the agent is deployed. Those of a previous
-// installation, which Kubernetes has not removed yet, say nothing about this one.
+// installation, which Kubernetes has not deleted yet, do not count.
 func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (deployed, error) {
 	found, err := a.works.ByIndex(index.ManifestWorkByAddon, addon.Namespace+"/"+addon.Name)
 	if err != nil {
@@ -294,9 +293,9 @@ func isOwnedBy(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddO
 	return slices.ContainsFunc(work.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == addon.UID })
 }
 
-// permit gives a cluster's agent its rights. It does not if the agent cannot be
-// installed for want of a valid configuration, and says so in the addon's condition
-// RegistrationApplied: the framework goes on only once there is that condition.
+// permit grants a cluster's agent its rights, unless the agent cannot be installed without
+// a valid configuration. Then it says so in the addon's condition RegistrationApplied: the
+// framework continues only once that condition exists.
 func (a *inventoryAgent) permit(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
@@ -312,9 +311,9 @@ func (a *inventoryAgent) permit(
 	return a.grants.apply(ctx, cluster, addon)
 }
 
-// namespace returns the agent's install namespace, which the klusterlet reads in the
-// addon's status. The namespace in the ManagedClusterAddOn is ignored: clusteradm writes
-// its own default there.
+// namespace returns the agent's install namespace, which the klusterlet reads from the
+// addon's status. The namespace in the ManagedClusterAddOn's spec is ignored: clusteradm
+// writes its own default there.
 func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.ManagedClusterAddOn) (string, error) {
 	there, err := a.deployed(addon)
 	if err != nil {
@@ -337,8 +336,8 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	return "", errHeld
 }
 
-// decideNamespace returns the namespace in which a cluster's agent is to run, empty while it
-// is not known which configuration counts, or why it cannot run.
+// decideNamespace returns the namespace of a cluster's agent, empty while the configuration
+// is unknown, or why the agent cannot run.
 func (a *inventoryAgent) decideNamespace(
 	addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) (string, *refusal) {
@@ -352,8 +351,8 @@ func (a *inventoryAgent) decideNamespace(
 	return decideNamespace(common, chosen, a.place(addon, there))
 }
 
-// GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens
-// of times per event.
+// GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens of
+// times per event.
 func (a *inventoryAgent) GetAgentAddonOptions() agent.AgentAddonOptions { return a.options }
 
 func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
@@ -375,12 +374,12 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 				HealthChecker: health,
 			},
 		},
-		// These are for all clusters, whichever namespace their agent is in.
+		// These apply to all clusters, whatever their agent's namespace.
 		ManifestConfigs: []workv1.ManifestConfigOption{
-			// The klusterlet takes the feedback rules from the first matching entry,
-			// which is the prober's, and the scrape type from the last, which is this
-			// one. With the prober's identifier the framework would drop the scrape type.
-			// workWriter adds the conditionRules to this one.
+			// The klusterlet takes the feedback rules from the first matching entry, which
+			// is the prober's, and the scrape type from the last, which is this one. With
+			// the prober's identifier the framework would drop the scrape type. workWriter
+			// adds the conditionRules to this one.
 			{
 				ResourceIdentifier: agentDeployment(anyNamespace),
 				FeedbackRules:      wellKnownStatus(),
@@ -423,7 +422,7 @@ func wellKnownStatus() []workv1.FeedbackRule {
 	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 }
 
-// clusterMatters makes the framework look at a cluster's addon again.
+// clusterMatters makes the framework reconcile a cluster's addon again.
 func clusterMatters(before, after *clusterv1.ManagedCluster) bool {
 	const registries = clusterv1.ClusterImageRegistriesAnnotationKey
 	return reachableAgain(before, after) || before.Annotations[registries] != after.Annotations[registries]

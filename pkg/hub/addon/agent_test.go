@@ -39,9 +39,9 @@ func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 	}
 }
 
-// What became of a cluster whose addon is gone is not remembered, even if the framework
-// was at work on it when it went.
-func TestNothingIsRememberedOfAnAddonThatIsGone(t *testing.T) {
+// The outcome of a cluster whose addon is deleted is not remembered, even if the framework
+// was processing the addon at that time.
+func TestDeletedAddonIsForgotten(t *testing.T) {
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
 	a := &inventoryAgent{observed: observed{addons: addons}, outcomes: newOutcomes(nil)}
 	addon := ocmtest.Addon("c1")

@@ -76,7 +76,7 @@ func (w *world) eventuallyApproved(what string, csr *certificatesv1.CertificateS
 	})
 }
 
-func TestAFailedApprovalIsTriedAgain(t *testing.T) {
+func TestFailedApprovalIsRetried(t *testing.T) {
 	lost := errors.New("connection lost")
 	tests := map[string]struct {
 		fault   apitest.Fault
@@ -126,7 +126,7 @@ func TestAFailedApprovalIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestARequestIsApprovedOnlyIfNothingSpeaksAgainstIt(t *testing.T) {
+func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	w.accept(w.cluster(addon.Namespace, metav1.ConditionTrue))
@@ -175,7 +175,7 @@ func (w *world) startApprover() client.Client {
 	return mgr.GetClient()
 }
 
-func TestRequestsAreApprovedWheneverTheyCan(t *testing.T) {
+func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	cluster := w.cluster(addon.Namespace, metav1.ConditionTrue)

@@ -106,9 +106,9 @@ func TestNewestRevision(t *testing.T) {
 	}
 }
 
-// What is for another version of the manager is told from what is wrong: the next leader may
-// have that version.
-func TestRevisionsForAnotherManagerAreToldApart(t *testing.T) {
+// A configuration for another version of the manager is distinguished from a wrong one: the
+// next leader may have that version.
+func TestRevisionsForAnotherManagerAreRecognized(t *testing.T) {
 	wrong := agentRevision("wrong", "2", 1)
 	apitest.Must(t, unstructured.SetNestedField(wrong.Object, "", "spec", "image"))
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxMessageBytes bounds what is said about a configuration.
+// maxMessageBytes bounds a message about a configuration.
 const maxMessageBytes = 1024
 
 // configuration is an AddOnDeploymentConfig or an AgentRevision that was judged.
@@ -27,10 +27,9 @@ type configuration struct {
 	unknownManifests bool
 }
 
-// choice is which configuration counts for a cluster.
+// choice is the configuration that applies to a cluster.
 type choice struct {
-	// known is false while it cannot be told which one counts: what is on the spoke
-	// stays.
+	// known is false while the choice is unknown: the spoke stays as it is.
 	known bool
 
 	// name is the configuration's namespace and name, empty if there is none.
@@ -43,7 +42,7 @@ type refusal struct {
 	reason  string // of the condition ConfigurationApplied
 	message string
 
-	// unknownManifests says that it is for want of another version of the manager.
+	// unknownManifests says that it needs another version of the manager.
 	unknownManifests bool
 }
 
@@ -51,10 +50,10 @@ func refuse(reason, format string, args ...any) *refusal {
 	return &refusal{reason: reason, message: kube.Shorten(fmt.Sprintf(format, args...), maxMessageBytes)}
 }
 
-// decideConfiguration chooses the configuration of a cluster's addon. Which one it is,
-// and which content of it, says Open Cluster Management in status.configReferences:
-// a cluster whose turn has not come refers to the content before the last edit. find
-// returns a configuration, or nil if it does not exist.
+// decideConfiguration chooses the configuration of a cluster's addon. Open Cluster
+// Management chooses the object and its content, in status.configReferences: a cluster
+// whose turn has not come refers to the content before the last edit. find returns a
+// configuration, or nil if it does not exist.
 func decideConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration,
@@ -67,11 +66,11 @@ func decideConfiguration(
 	return kind.choose(desired, find)
 }
 
-// awaitsConfiguration reports whether an addon without a configuration is about to get
-// one. Open Cluster Management gives it some time after the addon was created, in a
-// progressive rollout when the cluster's turn comes; without waiting for that, the agent
+// awaitsConfiguration reports whether an addon without a configuration is about to get one.
+// Open Cluster Management assigns it some time after the addon was created, in a
+// progressive rollout when the cluster's turn comes. Without waiting for that, the agent
 // would first be installed with other settings, and maybe in another namespace. Without a
-// definition nothing tells whether there is a configuration.
+// definition nothing indicates whether there is a configuration.
 func awaitsConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 ) bool {
@@ -79,39 +78,39 @@ func awaitsConfiguration(
 	return kind.named(addon) || !isConfigured(addon) && (definition == nil || kind.offered(definition))
 }
 
-// isConfigured reports whether the addon refers to all configurations that it is to have.
-// Open Cluster Management also says so of a cluster that is to have none. While a cluster
+// isConfigured reports whether the addon refers to all configurations that it should have.
+// Open Cluster Management also says so for a cluster that should have none. While a cluster
 // waits for its turn, the condition is False.
 func isConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return apimeta.IsStatusConditionTrue(
 		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
 }
 
-// place is where values come from that one cluster has and another may not.
+// place holds the sources of values that differ between clusters.
 type place struct {
-	// cluster is the ManagedCluster's name, and registries its annotation with the
-	// registries of images.
+	// cluster is the ManagedCluster's name, and registries its annotation with image
+	// registries.
 	cluster    string
 	registries string
 
-	// allowed are the registries, and repositories, from which a configuration or that
-	// annotation may have the image pulled.
+	// allowed are the registries and repositories from which a configuration or that
+	// annotation may pull the image.
 	allowed []string
 
-	// namespace is that of the agent that is deployed, empty if there is none.
+	// namespace is that of the deployed agent, empty if there is none.
 	namespace string
 
-	// host is the cluster on which the agent is to run if that is another one, and hostsOwn
-	// the namespace of that cluster's own agent there, if it is deployed.
+	// host is the cluster on which the agent should run, if that is another one, and
+	// hostsOwn the namespace of that cluster's own agent there, if it is deployed.
 	host     string
 	hostsOwn string
 
-	// guestOf returns the cluster whose agent is to run in a namespace of this one, or "".
+	// guestOf returns the cluster whose agent should run in a namespace of this one, or "".
 	guestOf func(namespace string) string
 }
 
-// decideValues returns the values of a cluster's manifests, without what identifies it:
-// those of all clusters, as its configuration and its registries change them.
+// decideValues returns the values of a cluster's manifests, without those that identify it:
+// the common ones, changed by its configuration and its registries.
 func decideValues(common common, chosen choice, at place) (Values, *refusal) {
 	values := common.Values
 	if chosen.configuration != nil {
@@ -125,7 +124,7 @@ func decideValues(common common, chosen choice, at place) (Values, *refusal) {
 	if at.host != "" {
 		values = values.hosted()
 	}
-	if values.Image == common.Image { // the configuration's registries come before the cluster's
+	if values.Image == common.Image { // the configuration's registries take precedence over the cluster's
 		registries, wrong := judgeAnnotation(at.registries)
 		if len(wrong) > 0 {
 			return Values{}, refuse(contract.ReasonInvalidConfiguration,
@@ -134,8 +133,10 @@ func decideValues(common common, chosen choice, at place) (Values, *refusal) {
 		values.Image = mirrored(common.Image, registries)
 	}
 	if values.Image != common.Image && !isFrom(values.Image, at.allowed) {
-		return Values{}, refuse(contract.ReasonInvalidConfiguration, "The registries of cluster %s make the agent's image %s, "+
-			"which is from none of the registries that the chart allows (agent.allowedRegistries)", at.cluster, values.Image)
+		return Values{}, refuse(contract.ReasonInvalidConfiguration,
+			"The registries of cluster %s yield the agent's image %s, "+
+				"which is from none of the registries that the chart allows (agent.allowedRegistries)",
+			at.cluster, values.Image)
 	}
 	return values, nil
 }

@@ -102,7 +102,7 @@ func TestDecideConfiguration(t *testing.T) {
 		},
 		"there are two": {
 			addon: []change{refersTo("good", "h1"), refersTo("bad", "h1")},
-			refused: "InvalidConfiguration: The addon has 2 AddOnDeploymentConfigs, and only one of that kind is possible: " +
+			refused: "InvalidConfiguration: The addon has 2 AddOnDeploymentConfigs, but only one is allowed: " +
 				"configs/good, configs/bad",
 		},
 	}
@@ -182,21 +182,21 @@ func TestDecideValues(t *testing.T) {
 		},
 		"registries of the cluster that are not allowed": {
 			at: place{cluster: "c1", registries: annotation("example.com", "evil.example.com")},
-			refused: "InvalidConfiguration: The registries of cluster c1 make the agent's image " +
+			refused: "InvalidConfiguration: The registries of cluster c1 yield the agent's image " +
 				"evil.example.com/inventory:v1, which is from none of the registries that the chart allows " +
 				"(agent.allowedRegistries)",
 		},
 		"the configuration's registries that are not allowed": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first.evil"}}}),
 			at:     place{cluster: "c1"},
-			refused: "InvalidConfiguration: The registries of cluster c1 make the agent's image " +
+			refused: "InvalidConfiguration: The registries of cluster c1 yield the agent's image " +
 				"first.evil/inventory:v1, which is from none of the registries that the chart allows " +
 				"(agent.allowedRegistries)",
 		},
 		"registries that are none": {
 			at: place{cluster: "c1", registries: "mirror.example.com"},
 			refused: "InvalidConfiguration: ManagedCluster c1: annotation open-cluster-management.io/image-registries: " +
-				"is not the JSON of an object with the list registries",
+				"is not a JSON object with the list registries",
 		},
 	}
 	for name, test := range tests {
@@ -216,8 +216,8 @@ func TestDecideValues(t *testing.T) {
 	}
 }
 
-// What is said fits into a condition, and steers no terminal.
-func TestARefusalIsShortAndPrints(t *testing.T) {
+// A message fits into a condition, and contains no terminal control characters.
+func TestRefusalIsShortAndPrintable(t *testing.T) {
 	got := refuse("R", "%s\x1b[31m", strings.Repeat("a", 5000))
 	if len(got.message) > 1024 || strings.Contains(got.message, "\x1b") {
 		t.Errorf("%d bytes: %q", len(got.message), got.message)

@@ -17,8 +17,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// wantedHost is the cluster on which a cluster's agent is to run, empty if that is the
-// cluster itself.
+// wantedHost returns the cluster on which a cluster's agent should run, empty if that is
+// the cluster itself.
 func wantedHost(addon *addonv1beta1.ManagedClusterAddOn) string {
 	return addon.Annotations[addonv1beta1.HostingClusterNameAnnotationKey]
 }
@@ -28,10 +28,10 @@ const (
 	maxNamespaceLength    = 63
 )
 
-// hostedNamespace is where the agent of a cluster runs on a hosting cluster. Each managed
-// cluster has its own, because the klusterlet keeps the agent's kubeconfig for the hub
-// there under a fixed name. A shortened name has two hyphens where others have one and a
-// cluster's name, which begins with none.
+// hostedNamespace returns the namespace of a cluster's agent on a hosting cluster. Each
+// managed cluster has its own, because the klusterlet keeps the agent's kubeconfig for the
+// hub there under a fixed name. A shortened name has two hyphens where others have one
+// hyphen and a cluster's name, which cannot start with one.
 func hostedNamespace(cluster string) string {
 	name := hostedNamespacePrefix + cluster
 	if len(name) <= maxNamespaceLength {
@@ -42,10 +42,10 @@ func hostedNamespace(cluster string) string {
 	return hostedNamespacePrefix + "-" + cluster[:maxNamespaceLength-len(hostedNamespacePrefix)-1-len(suffix)] + suffix
 }
 
-// mayMove reports whether an agent may leave the cluster that it runs on for a hosting one:
-// as long as it has never been available, or reported anything. An addon that is installed
-// by a Placement is created without the annotation, and on a cluster without nodes its
-// agent never runs. That one is not available now means nothing: it may be unreachable.
+// mayMove reports whether an agent may leave its cluster for a hosting one: as long as it
+// has never been available or reported anything. An addon that is installed by a Placement
+// is created without the annotation, and on a cluster without nodes its agent never runs.
+// That an agent is unavailable now means nothing: it may be unreachable.
 func mayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
 	wanted := wantedHost(addon)
 	return runs == "" && wanted != "" && wanted != addon.Namespace && addon.DeletionTimestamp.IsZero() &&
@@ -53,8 +53,8 @@ func mayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
 		apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionPropertiesPublished) == nil
 }
 
-// judgeHost returns why an agent cannot run where it is to, or nil. runs says where it
-// does, if it is deployed.
+// judgeHost returns why an agent cannot run where it should, or nil. runs is the cluster
+// where it runs, if it is deployed.
 func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs string) *refusal {
 	const annotation = addonv1beta1.HostingClusterNameAnnotationKey
 	wanted := wantedHost(addon)
@@ -75,9 +75,9 @@ func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs stri
 }
 
 // decideNamespace returns the namespace of an agent, or why it cannot run. That of a hosted
-// agent is fixed: what a configuration says may be said to several clusters, and two agents
-// in one namespace would share the Secret with their kubeconfigs for the hub. An AgentRevision
-// and the manager's flag, which all clusters share, do not count for it.
+// agent is fixed: a configuration may apply to several clusters, and two agents in one
+// namespace would share the Secret with their kubeconfigs for the hub. An AgentRevision and
+// the manager's flag, which all clusters share, do not apply to it.
 func decideNamespace(common common, chosen choice, at place) (string, *refusal) {
 	wanted, source := common.InstallNamespace, common.namespaceFrom
 	named := chosen.configuration != nil && chosen.configuration.overrides.installNamespace != ""
@@ -96,7 +96,7 @@ func decideNamespace(common common, chosen choice, at place) (string, *refusal) 
 	if at.namespace == "" && at.guestOf != nil {
 		if guest := at.guestOf(wanted); guest != "" {
 			return "", refuse(contract.ReasonInstallNamespaceTaken,
-				"%s is %s, which is the namespace for the agent of cluster %s on this cluster, which hosts it; name another one",
+				"%s is %s, which is in use by the agent of cluster %s, which this cluster hosts; choose another namespace",
 				source, wanted, guest)
 		}
 	}
@@ -117,45 +117,46 @@ func (at place) namespaceOnHost(common common, named bool, wanted, source string
 			source, wanted, at.host, own)
 	case at.namespace == "" && at.hostsOwn == own:
 		return "", refuse(contract.ReasonInstallNamespaceTaken,
-			"Namespace %s of cluster %s, in which the agent is to run, has that cluster's own agent; "+
+			"The agent's namespace %s on hosting cluster %s is in use by that cluster's own agent; "+
 				"disable the addon on cluster %s, and enable it again with another install namespace",
 			own, at.host, at.host)
 	}
 	return own, nil
 }
 
-// canBeHosted reports whether the agent of a revision of the manifests knows how to run on
-// a hosting cluster.
+// canBeHosted reports whether the agent of a manifest revision can run on a hosting
+// cluster.
 func canBeHosted(manifests string) bool { return manifests != "1" }
 
-// isHosted reports whether a manifest is for the hosting cluster, as the framework does. It
-// may also say that it is for none, or something that the framework does not understand.
+// isHosted reports whether a manifest is for the hosting cluster, as the framework does.
+// sound is false if the manifest is for no cluster, or has a location that the framework
+// does not understand.
 func isHosted(object metav1.Object) (hosted, sound bool) {
-	location, said, err := constants.GetHostedManifestLocation(object.GetLabels(), object.GetAnnotations())
+	location, hasLocation, err := constants.GetHostedManifestLocation(object.GetLabels(), object.GetAnnotations())
 	switch {
 	case err != nil:
 		return false, false
-	case !said || location == addonv1beta1.HostedManifestLocationManagedValue:
+	case !hasLocation || location == addonv1beta1.HostedManifestLocationManagedValue:
 		return false, true
 	default:
 		return true, location == addonv1beta1.HostedManifestLocationHostingValue
 	}
 }
 
-// workName says what a ManifestWork of this addon is for. Only its name says that: every
-// cluster may change the labels of those in its namespace, and their content, but create
-// none.
+// workName describes the purpose of a ManifestWork of this addon. Only its name is
+// reliable: every cluster may change the labels and the content of those in its namespace,
+// but create none.
 type workName struct {
 	// guest is the cluster whose agent the work's cluster hosts, empty if the work is for
-	// that cluster's own.
+	// that cluster's own agent.
 	guest string
 
-	// cleanup: it brings the clean-up Job.
+	// cleanup is true for the work with the clean-up Job.
 	cleanup bool
 }
 
 // readWorkName reports whether a ManifestWork has one of the names that addon-framework
-// gives to those of this addon.
+// gives to this addon's.
 func readWorkName(work *workv1.ManifestWork) (workName, bool) {
 	const addon = contract.AddonName
 	if work.Name == constants.PreDeleteHookWorkName(addon) {
@@ -179,7 +180,8 @@ func isNumber(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// guestOf is the cluster whose agent a ManifestWork brings to a hosting cluster, or "".
+// guestOf returns the cluster whose agent a ManifestWork deploys on a hosting cluster, or
+// "".
 func guestOf(work *workv1.ManifestWork) string {
 	name, ok := readWorkName(work)
 	if !ok {

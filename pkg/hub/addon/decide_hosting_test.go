@@ -23,7 +23,7 @@ func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	if one == another {
 		t.Errorf("two clusters share the namespace %s", one)
 	}
-	// Somebody names a cluster so that its namespace might be that of another one.
+	// Somebody names a cluster so that its namespace could be that of another one.
 	name := strings.TrimPrefix(one, "cluster-inventory-")
 	if len(validation.IsDNS1123Label(name)) == 0 && hostedNamespace(name) == one {
 		t.Errorf("the cluster %s shares the namespace %s", name, one)
@@ -80,7 +80,7 @@ func TestJudgeHost(t *testing.T) {
 	}
 }
 
-// Where a hosted agent runs is fixed: what one configuration says may be said to several
+// The namespace of a hosted agent is fixed: one configuration may apply to several
 // clusters, and two agents in one namespace would share their access to the hub.
 func TestDecideNamespace(t *testing.T) {
 	naming := func(namespace string) choice {
@@ -114,7 +114,7 @@ func TestDecideNamespace(t *testing.T) {
 		},
 		"hosted, but the host's own agent is there": {
 			at: place{host: "h", hostsOwn: "cluster-inventory-c1"},
-			refused: "InstallNamespaceTaken: Namespace cluster-inventory-c1 of cluster h, in which the agent is to run, has that " +
+			refused: "InstallNamespaceTaken: The agent's namespace cluster-inventory-c1 on hosting cluster h is in use by that " +
 				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
 		},
 		"hosted beside it from before": {
@@ -123,7 +123,7 @@ func TestDecideNamespace(t *testing.T) {
 		"in the namespace of a guest": {
 			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests},
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is cluster-inventory-c2, " +
-				"which is the namespace for the agent of cluster c2 on this cluster, which hosts it; name another one",
+				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
 		"in the namespace of one that came later": {
 			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests, namespace: "cluster-inventory-c2"}, want: "cluster-inventory-c2",
@@ -142,8 +142,8 @@ func TestDecideNamespace(t *testing.T) {
 	}
 }
 
-// A spoke may label the ManifestWorks in its namespace as it likes, but name none.
-func TestOnlyTheNameSaysWhatAManifestWorkIsFor(t *testing.T) {
+// A spoke may label the ManifestWorks in its namespace as it likes, but choose no names.
+func TestOnlyTheNameIdentifiesAManifestWork(t *testing.T) {
 	for name, want := range map[string]string{
 		"addon-cluster-inventory-deploy-0":                "own",
 		"addon-cluster-inventory-deploy-12":               "own",

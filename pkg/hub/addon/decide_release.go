@@ -22,10 +22,9 @@ type limits struct {
 	// unreachable is how long a spoke may be unreachable.
 	unreachable time.Duration
 
-	// job is how long the clean-up Job may take on a spoke that can be reached. The Job
-	// is tried several times meanwhile: one attempt ends after three minutes at most,
-	// stays visible for three more, and takes the work agent up to about six minutes to
-	// repeat.
+	// job is how long the clean-up Job may take on a reachable spoke. It runs several times
+	// meanwhile: one attempt ends after three minutes at most, stays visible for three
+	// more, and the work agent takes up to about six minutes to repeat it.
 	job time.Duration
 }
 
@@ -43,15 +42,15 @@ type release struct {
 	// ManifestWorks.
 	works bool
 
-	// wait is how long until that may change by itself; zero means never.
+	// wait is the time until that may change by itself; zero means never.
 	wait time.Duration
 }
 
-// decide releases what waits for a spoke that has been unreachable for too long: the
-// addon if it is being deleted, its ManifestWorks if the cluster is being deleted. It
-// also releases an addon whose clean-up Job has taken too long. The addon or cluster is
-// nil if it does not exist on the hub. began is when this manager did: a Job cannot
-// begin before, if no manager ran.
+// decide releases what waits for a spoke that has been unreachable for too long: the addon
+// if it is being deleted, its ManifestWorks if the cluster is being deleted. It also
+// releases an addon whose clean-up Job has taken too long. The addon or cluster is nil if
+// it does not exist on the hub. began is when this manager started: a Job cannot start
+// before, if no manager ran.
 func decide(
 	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, l limits, began, now time.Time,
 ) release {
@@ -75,10 +74,10 @@ func decide(
 	return result
 }
 
-// jobTimedOut reports whether the clean-up Job has taken too long, and otherwise what
-// is left of its time, or zero if that has not started. It does not matter whether the
-// spoke was reachable all the time: one that comes and goes must not hold the removal up
-// for ever. But the limit for a Job is never the shorter one.
+// jobTimedOut reports whether the clean-up Job has taken too long, and otherwise the
+// remaining time, or zero if the time has not started. It does not matter whether the spoke
+// was reachable all the time: one that comes and goes must not delay the removal for ever.
+// But the limit for a Job is never the shorter one.
 func jobTimedOut(deleted *metav1.Time, l limits, began, now time.Time) (bool, time.Duration) {
 	if deleted.IsZero() {
 		return false, 0
@@ -93,9 +92,9 @@ func jobTimedOut(deleted *metav1.Time, l limits, began, now time.Time) (bool, ti
 	return true, 0
 }
 
-// timedOut reports whether the timeout has expired. It starts at the deletion or when
-// the spoke became unreachable, whichever is later. If it has not expired, timedOut
-// also returns what is left of it, or zero if it has not started.
+// timedOut reports whether the timeout has expired. It starts at the deletion or when the
+// spoke became unreachable, whichever is later. If it has not expired, timedOut also
+// returns the remaining time, or zero if it has not started.
 func timedOut(
 	deleted *metav1.Time, cluster *clusterv1.ManagedCluster, timeout time.Duration, now time.Time,
 ) (bool, time.Duration) {
@@ -106,7 +105,7 @@ func timedOut(
 	if !unreachable {
 		return false, 0
 	}
-	// A time in the future is from a spoke whose clock is wrong, and must not delay the
+	// A time in the future comes from a spoke whose clock is wrong, and must not delay the
 	// release.
 	if since.Before(deleted.Time) || since.After(now) {
 		since = deleted.Time
@@ -135,8 +134,8 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	}
 }
 
-// cleanupFinalizers are those with which the framework waits for the clean-up of a
-// cluster, and of what is on its hosting cluster.
+// cleanupFinalizers are those with which the framework waits for the clean-up of a cluster,
+// and of its manifests on a hosting cluster.
 var cleanupFinalizers = []string{
 	addonv1beta1.AddonPreDeleteHookFinalizer,
 	addonv1beta1.AddonHostingPreDeleteHookFinalizer,
@@ -154,8 +153,8 @@ func isHostedAddon(addon *addonv1beta1.ManagedClusterAddOn) bool {
 		slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 }
 
-// releasedAddon returns the addon without the framework's finalizers, but for that which
-// keeps it until nothing is left on its hosting cluster if something is. Other finalizers
+// releasedAddon returns the addon without the framework's finalizers. If left is true, it
+// keeps the one that waits until nothing is left on the hosting cluster. Other finalizers
 // stay.
 func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1beta1.ManagedClusterAddOn {
 	released := addon.DeepCopy()
@@ -193,7 +192,7 @@ func without(finalizers []string, finalizer string) []string {
 	return slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer })
 }
 
-// leftBehind is the message of the event: what stays on the spoke, how to remove it.
+// leftBehind is the message of the event: what stays on the spoke, and how to remove it.
 func leftBehind(cluster string, timeout time.Duration) string {
 	return fmt.Sprintf("Cluster %s has been unreachable for %s, "+
 		"so the removal of its addon %s no longer waits for the clean-up there. %s; "+
@@ -217,7 +216,7 @@ func claimsLeft() string {
 // maxReasonBytes bounds how much of a spoke's report is repeated.
 const maxReasonBytes = 300
 
-// whyNotCleanedUp says what is known of a clean-up Job that did not succeed, from this
+// whyNotCleanedUp says what is known about a clean-up Job that did not succeed, from this
 // addon's ManifestWorks.
 func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 	name := constants.PreDeleteHookWorkName(contract.AddonName)
@@ -226,7 +225,7 @@ func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 		return ok && found.cleanup && cmp.Or(found.guest, work.Namespace) == cluster
 	})
 	if at < 0 {
-		return fmt.Sprintf("there is no ManifestWork %s that would bring it there", name)
+		return fmt.Sprintf("there is no ManifestWork %s to deliver it", name)
 	}
 	name = works[at].Name
 	status := works[at].Status
@@ -241,11 +240,11 @@ func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 	if !apimeta.IsStatusConditionTrue(status.Conditions, workv1.WorkApplied) {
 		return fmt.Sprintf("the spoke's work agent has not applied ManifestWork %s", name)
 	}
-	return "it is there but does not complete; its pods and events on the spoke say why"
+	return "it exists but does not complete; see its pods and events on the spoke"
 }
 
-// refusedBecause is the message of the condition Applied, of a ManifestWork or of one of
-// its manifests, if that is False, or "". It comes from the spoke.
+// refusedBecause returns the message of the condition Applied, of a ManifestWork or of one
+// of its manifests, if that is False, else "". It comes from the spoke.
 func refusedBecause(conditions []metav1.Condition) string {
 	condition := apimeta.FindStatusCondition(conditions, workv1.WorkApplied)
 	if condition == nil || condition.Status != metav1.ConditionFalse {

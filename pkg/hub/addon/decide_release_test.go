@@ -131,7 +131,7 @@ func TestDecideOnTheAddon(t *testing.T) {
 	}
 }
 
-func TestTheJobsTimeIsNeverTheShorterOne(t *testing.T) {
+func TestJobTimeoutIsNeverTheShorterOne(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	deleted := metav1.NewTime(now.Add(-time.Hour))
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}
@@ -167,7 +167,7 @@ func TestWhyNotCleanedUp(t *testing.T) {
 	}{
 		"no manager could create it": {
 			works: []workv1.ManifestWork{work(deploy, "False", "something else")},
-			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete that would bring it there",
+			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete to deliver it",
 		},
 		"the work agent does not run": {
 			works: []workv1.ManifestWork{work(hook, "", "")},
@@ -186,7 +186,7 @@ func TestWhyNotCleanedUp(t *testing.T) {
 		},
 		"the cluster hosts another one's": {
 			works: []workv1.ManifestWork{work(hook+"-hosting-c2", "False", "something else")},
-			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete that would bring it there",
+			want:  "there is no ManifestWork addon-cluster-inventory-pre-delete to deliver it",
 		},
 		"a quota refuses the Job": {
 			works: []workv1.ManifestWork{
@@ -200,7 +200,7 @@ func TestWhyNotCleanedUp(t *testing.T) {
 		},
 		"its image cannot be pulled": {
 			works: []workv1.ManifestWork{work(hook, "True", "", "")},
-			want:  "it is there but does not complete; its pods and events on the spoke say why",
+			want:  "it exists but does not complete; see its pods and events on the spoke",
 		},
 	}
 	for name, test := range tests {
@@ -264,7 +264,7 @@ func TestDecideOnTheWorks(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftBehindFitsAnEvent(t *testing.T) {
+func TestLeftBehindMessageFitsAnEvent(t *testing.T) {
 	cluster := strings.Repeat("c", 63)
 	refused := metav1.Condition{Type: "Applied", Status: "False", Message: strings.Repeat("no ", 10000)}
 	why := whyNotCleanedUp("c1", []workv1.ManifestWork{{

@@ -61,7 +61,7 @@ func TestDecideRevision(t *testing.T) {
 			addon: []change{refersTo("good", "h1"), gets("one", "h1")}, definition: definition(one),
 			want: choice{known: true, name: "one", configuration: known["one"]},
 		},
-		"it was made anew with other content": {addon: []change{gets("one", "h0")}, definition: definition(one)},
+		"it was recreated with other content": {addon: []change{gets("one", "h0")}, definition: definition(one)},
 		"its hash is not known yet":           {addon: []change{gets("one", "")}, definition: definition(one)},
 		"it is wrong": {
 			addon: []change{gets("bad", "h1")}, refused: "InvalidConfiguration: AgentRevision bad: spec.a: is wrong",
@@ -79,7 +79,7 @@ func TestDecideRevision(t *testing.T) {
 		},
 		"there are two": {
 			addon:   []change{gets("one", "h1"), gets("bad", "h1")},
-			refused: "InvalidConfiguration: The addon has 2 AgentRevisions, and only one of that kind is possible: one, bad",
+			refused: "InvalidConfiguration: The addon has 2 AgentRevisions, but only one is allowed: one, bad",
 		},
 		"the cluster's turn has not come":                               {definition: definition(one)},
 		"nor that of a cluster of a Placement":                          {definition: ofAPlacement},
@@ -142,11 +142,11 @@ func TestJudgeRevision(t *testing.T) {
 		value any
 		want  string
 	}{
-		"manifests of a later version": {"manifests", "3", `spec.manifests: "3" is none of this manager's revisions, which are 1 and 2`},
-		"no manifests":                 {"manifests", "", `spec.manifests: "" is none of this manager's revisions, which are 1 and 2`},
+		"manifests of a later version": {"manifests", "3", `spec.manifests: "3" is not one of this manager's revisions, which are 1 and 2`},
+		"no manifests":                 {"manifests", "", `spec.manifests: "" is not one of this manager's revisions, which are 1 and 2`},
 		"no image":                     {"image", "", `spec.image: "" is not an image`},
 		"an image with a space":        {"image", "a b", `spec.image: "a b" is not an image`},
-		"a pull policy that is none":   {"imagePullPolicy", "Sometimes", `spec.imagePullPolicy: "Sometimes" is none of Always, IfNotPresent, Never`},
+		"a pull policy that is none":   {"imagePullPolicy", "Sometimes", `spec.imagePullPolicy: "Sometimes" is not one of Always, IfNotPresent, Never`},
 		"a pattern that is none":       {"reservedProperties", []any{"a["}, `spec.reservedProperties: "a[" is not a pattern of names`},
 		"two patterns in one":          {"reservedProperties", []any{"a,b"}, `spec.reservedProperties: "a,b" is not a pattern of names`},
 		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
@@ -186,8 +186,8 @@ func TestJudgeRevision(t *testing.T) {
 	}
 }
 
-// Who cannot move an agent has to know what said so.
-func TestTheNamespaceOfARevisionIsNamed(t *testing.T) {
+// The refusal to move an agent must name the object that asked for it.
+func TestRefusalNamesTheRevisionsNamespace(t *testing.T) {
 	revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
 	_, refused := decideValues(commonValues(revision, Values{InstallNamespace: "flag"}), choice{known: true}, place{namespace: "elsewhere"})
 	checkRefusal(t, "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent runs in elsewhere "+

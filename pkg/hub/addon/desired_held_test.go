@@ -51,8 +51,9 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	return trimmedWork(t, newWorkTrimmer(), full)
 }
 
-// What is held is exactly what is there, and a clean-up Job like the agent.
-func TestWhatIsHeldIsWhatIsThere(t *testing.T) {
+// The held manifests are exactly the deployed ones, and a clean-up Job that matches the
+// agent.
+func TestHeldManifestsAreTheDeployedOnes(t *testing.T) {
 	v := configured()
 	work := deployedWork(t, v)
 	there := deployed{work}
@@ -97,9 +98,9 @@ func TestWhatIsHeldIsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Resources of a Job in another agent's ManifestWork, or none that can be read, are those in
-// the manifests: the removal of the addon must not wait for that.
-func TestResourcesThatCannotBeReadAreThoseInTheManifests(t *testing.T) {
+// Resources of a Job in another agent's ManifestWork, or unreadable ones, are replaced by
+// those in the manifests: the removal of the addon must not wait for that.
+func TestUnreadableResourcesFallBackToTheManifests(t *testing.T) {
 	for name, note := range map[string]map[string]string{
 		"none": nil, "unreadable": {"inventory.open-cluster-management.io/cleanup-resources": `{"limits":{"cpu":"much"}}`},
 	} {
@@ -115,8 +116,8 @@ func TestResourcesThatCannotBeReadAreThoseInTheManifests(t *testing.T) {
 }
 
 // A manager that was rolled back holds what the later one deployed. Without a clean-up Job
-// the framework would let the addon go at once, and leave its objects on the spoke.
-func TestWhatALaterManagerDeployedIsCleanedUpLikeThePresent(t *testing.T) {
+// the framework would release the addon at once, and leave its objects on the spoke.
+func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 	templates, err := newTemplates()
 	if err != nil {
 		t.Fatal(err)

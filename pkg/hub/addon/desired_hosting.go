@@ -22,19 +22,20 @@ const (
 	cleanupRole = "open-cluster-management:cluster-inventory:cleanup"
 )
 
-// hosted returns the values of an agent on a hosting cluster. Its namespace is its
-// cluster's own, so the renderer puts it in.
+// hosted returns the values of an agent on a hosting cluster. Its namespace differs per
+// cluster, so the renderer fills it in.
 func (v Values) hosted() Values {
 	v.Hosted, v.InstallNamespace = true, anyHostedNamespace
 	return v
 }
 
-// place returns what becomes of a manifest: itself, if the agent runs on its own cluster.
+// place returns the manifests that replace one: itself, if the agent runs on its own
+// cluster.
 //
 // Otherwise the agent and the clean-up Job run on the hosting cluster, without any right
-// there, and work on the managed cluster as the agent's ServiceAccount there, of which the
-// administrator gives them a kubeconfig. So the managed cluster gets all of the agent's
-// rights, the marker and the CustomResourceDefinition, and nothing of its own for the Job.
+// there, and work on the managed cluster as the agent's ServiceAccount there, whose
+// kubeconfig the administrator provides. So the managed cluster gets all of the agent's
+// rights, the marker and the CustomResourceDefinition, and nothing for the Job itself.
 func (v Values) place(object runtime.Object) []runtime.Object {
 	if !v.Hosted {
 		return []runtime.Object{object}
@@ -73,7 +74,7 @@ func onHost[T metav1.Object](object T) T {
 }
 
 // hostPod gives a pod the kubeconfig of the managed cluster, and no token of the hosting
-// one. The Secret may be missing: the agent tells what it lacks.
+// one. The Secret may be missing: the agent reports what it lacks.
 func hostPod(pod *corev1.PodSpec, args ...string) {
 	pod.ServiceAccountName, pod.AutomountServiceAccountToken = agentName, ptr.To(false)
 	pod.Volumes = append(pod.Volumes, corev1.Volume{
@@ -83,6 +84,7 @@ func hostPod(pod *corev1.PodSpec, args ...string) {
 		}},
 	})
 	c := &pod.Containers[0]
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: managedVolume, MountPath: managedMount, ReadOnly: true})
+	c.VolumeMounts = append(c.VolumeMounts,
+		corev1.VolumeMount{Name: managedVolume, MountPath: managedMount, ReadOnly: true})
 	c.Args = append(append(c.Args, args...), "--kubeconfig="+managedMount+"/kubeconfig")
 }

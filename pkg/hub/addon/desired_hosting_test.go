@@ -94,9 +94,9 @@ func TestHostedPodsWorkOnTheManagedClusterOnly(t *testing.T) {
 	}
 }
 
-// The hash of what an agent is says nothing of which cluster it is for, and all of what a
-// hosted one has more.
-func TestTheHashOfAHostedAgentIsOfAllThatItHas(t *testing.T) {
+// The hash of an agent's content does not depend on its cluster, and covers everything that
+// a hosted agent adds.
+func TestHashOfAHostedAgentCoversEverything(t *testing.T) {
 	hash := func(v Values) string {
 		agent := manifesttest.Find[appsv1.Deployment](t, rendered(t, v), "Deployment", "cluster-inventory-agent")
 		return agent.Annotations["inventory.open-cluster-management.io/content"]
@@ -139,7 +139,7 @@ func TestARendererServesAllHostedAgents(t *testing.T) {
 	}
 }
 
-// What only one cluster has must not take the place of what all have.
+// An object of one cluster must not replace the one that all clusters share.
 func TestManifestsOfHostedAgentsAreNotKept(t *testing.T) {
 	tmpl, err := newTemplate(manifests.Revision)
 	apitest.Must(t, err)

@@ -23,9 +23,9 @@ func contentOf(t *testing.T, v Values) string {
 	return agent.Annotations["inventory.open-cluster-management.io/content"]
 }
 
-// The content is the same for all clusters with equal values, and another one for all that
-// makes other Pods.
-func TestContentTellsAgentsApart(t *testing.T) {
+// The content is the same for all clusters with equal values, and differs for everything
+// that changes the Pods.
+func TestContentHashDistinguishesAgents(t *testing.T) {
 	plain := contentOf(t, values())
 	if plain == "" || plain != contentOf(t, values().of("c2", "uid-2")) {
 		t.Errorf("content %q is another one on another cluster", plain)

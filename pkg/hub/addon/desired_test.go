@@ -44,7 +44,7 @@ func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
 	return objects
 }
 
-func TestRenderPutsEverythingInItsPlace(t *testing.T) {
+func TestRenderUsesTheRightNamespaces(t *testing.T) {
 	var got []string
 	for _, object := range rendered(t, values()) {
 		got = append(got, manifesttest.Identify(object))
@@ -71,7 +71,7 @@ func TestRenderPutsEverythingInItsPlace(t *testing.T) {
 	}
 }
 
-func TestRenderMarksWhatIsOursAndOrphansWhatIsShared(t *testing.T) {
+func TestRenderMarksOurObjectsAndOrphansSharedOnes(t *testing.T) {
 	shared := []string{"CustomResourceDefinition", "Namespace"}
 	for _, object := range rendered(t, values()) {
 		isShared := slices.Contains(shared, object.GetKind())
@@ -84,7 +84,7 @@ func TestRenderMarksWhatIsOursAndOrphansWhatIsShared(t *testing.T) {
 	}
 }
 
-func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
+func TestRenderPassesValuesToAgentAndCleanup(t *testing.T) {
 	objects := rendered(t, values())
 	agent := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-agent").Spec.Template.Spec
 	cleanup := manifesttest.Find[batchv1.Job](t, objects, "Job", "cluster-inventory-cleanup").Spec.Template.Spec
@@ -114,8 +114,8 @@ func TestRenderTellsAgentAndCleanupWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// What a configuration says reaches both Pods.
-func TestRenderPutsPodsWhereAndAsConfigured(t *testing.T) {
+// A configuration reaches both Pods.
+func TestRenderAppliesPodSettings(t *testing.T) {
 	v := configured()
 	resources := func(memory string) *corev1.ResourceRequirements {
 		return &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse(memory)}}
@@ -296,8 +296,8 @@ func wire(t *testing.T, object *unstructured.Unstructured) string {
 	return string(data)
 }
 
-// TestPropertyCRDFitsTheKlusterlets holds the CRD to what the klusterlet's own
-// later install needs: its one version, v1alpha1, is what is stored.
+// TestPropertyCRDFitsTheKlusterlets checks the CRD for what the klusterlet's own later
+// install needs: its one version, v1alpha1, is the stored one.
 func TestPropertyCRDFitsTheKlusterlets(t *testing.T) {
 	crd := manifesttest.Find[apiextensionsv1.CustomResourceDefinition](
 		t, rendered(t, values()), "CustomResourceDefinition", "clusterproperties.about.k8s.io",

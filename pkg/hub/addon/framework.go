@@ -43,11 +43,11 @@ import (
 )
 
 const (
-	// noResync: a resync would do for every cluster what no event asks for.
+	// noResync: a resync would do work for every cluster without an event.
 	noResync = 0
 
-	// retryAtLeast bounds how long what failed waits to be tried again. The framework's
-	// own queues let it wait for up to 17 minutes.
+	// retryAtLeast bounds the wait before a retry. The framework's own queues wait for up
+	// to 17 minutes.
 	retryAtLeast = time.Minute
 
 	// conflictAtLeast and conflictAtMost bound the wait after a conflict with another
@@ -55,13 +55,13 @@ const (
 	conflictAtLeast = time.Second
 	conflictAtMost  = 30 * time.Second
 
-	// frameworkWorkers is how many clusters each of the framework's controllers works
-	// on at a time. They mostly wait for the API server.
+	// frameworkWorkers is how many clusters each of the framework's controllers processes
+	// at a time. They mostly wait for the API server.
 	frameworkWorkers = 4
 )
 
-// The framework compares ManifestWorks by reflection, which looks at manifests byte by
-// byte: that was a fifth of the CPU time of a start. What is compared stays the same.
+// The framework compares ManifestWorks by reflection, which compares manifests byte by
+// byte: that took a fifth of the CPU time of a start. The result stays the same.
 func init() { utilruntime.Must(apiequality.Semantic.AddFunc(bytes.Equal)) }
 
 // framework runs addon-framework while this process is the leader. It reads addons and
@@ -102,18 +102,18 @@ func (f *framework) Start(ctx context.Context) error {
 	return <-ended
 }
 
-// controllers are those of the framework's controllers that this addon needs.
+// controllers are the framework's controllers that this addon needs.
 //
-// The framework's own manager would run more of them: an approver, in whose place
-// Approver is, a signer for custom signers, which this addon does not use, and a
-// migration of ClusterManagementAddOns of a kind that the chart never made.
+// The framework's own manager would run more of them: an approver, which Approver replaces,
+// a signer for custom signers, which this addon does not use, and a migration of
+// ClusterManagementAddOns of a kind that the chart never created.
 type controllers struct {
 	registration factory.Controller
 	deploy       factory.Controller
 
-	// hashes write the hashes of configurations, from which Open Cluster Management
-	// sees that one has changed: into the status of the ClusterManagementAddOn, and of
-	// the addons that name a configuration themselves.
+	// hashes write the hashes of configurations, by which Open Cluster Management notices a
+	// change: into the status of the ClusterManagementAddOn, and of the addons that name a
+	// configuration themselves.
 	hashes []factory.Controller
 
 	informers []interface{ Start(stop <-chan struct{}) }
@@ -229,7 +229,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	return c, nil
 }
 
-// perCluster are those with one key for each cluster's addon.
+// perCluster returns those with one key for each cluster's addon.
 func (c *controllers) perCluster() []factory.Controller {
 	return []factory.Controller{c.registration, c.deploy}
 }
@@ -254,9 +254,10 @@ func (c *controllers) start(ctx context.Context) {
 	}, retryAtLeast)
 }
 
-// run runs the controllers once their caches are filled. If AgentRevisions are not served,
-// those for each cluster begin without them: what clusters have is held, and addons can be
-// removed. The others would take every revision for a missing one and erase its hash.
+// run runs the controllers once their caches have synced. If AgentRevisions are not served,
+// the controllers for each cluster start without them: deployed agents stay as they are,
+// and addons can be removed. The others would consider every revision missing and erase its
+// hash.
 func (c *controllers) run(ctx context.Context) {
 	if !toolscache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return // the context has ended
@@ -267,7 +268,7 @@ func (c *controllers) run(ctx context.Context) {
 		return
 	}
 	if late {
-		log.FromContext(ctx).Info("AgentRevisions are served by now")
+		log.FromContext(ctx).Info("The hub serves AgentRevisions now")
 		for _, controller := range c.perCluster() {
 			for _, key := range c.addons.ListKeys() {
 				controller.SyncContext().Queue().Add(key)
@@ -286,15 +287,16 @@ func startWork(ctx context.Context, controllers []factory.Controller) {
 	}
 }
 
-// work does what is in a controller's queue. The controller's own Run would log what waits
-// for a configuration, and try it again and again: in a large fleet, one mistake in one
+// work processes a controller's queue. The controller's own Run would log items that wait
+// for a configuration, and retry them again and again: in a large fleet, one mistake in one
 // configuration would keep the manager busy.
 type work struct {
 	controller factory.Controller
 
-	// conflicts says how long to wait after a conflict with another writer. Until the cache
-	// has caught up, every attempt fails again, and costs as much: that takes seconds on a
-	// busy hub, and minutes where each event passes a conversion webhook (package stored).
+	// conflicts determines how long to wait after a conflict with another writer. Until the
+	// cache has caught up, every attempt fails again, and costs as much: that takes seconds
+	// on a busy hub, and minutes where each event passes a conversion webhook (package
+	// stored).
 	conflicts workqueue.TypedRateLimiter[string]
 }
 
@@ -318,7 +320,7 @@ func (w *work) process(ctx context.Context) {
 	}
 }
 
-// finish says when to try again.
+// finish decides when to retry.
 func (w *work) finish(ctx context.Context, key string, err error) {
 	queue := w.controller.SyncContext().Queue()
 	failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, errHeld) })
@@ -338,7 +340,7 @@ func (w *work) finish(ctx context.Context, key string, err error) {
 	queue.AddRateLimited(key)
 }
 
-// retryFailed enqueues those of the keys that wait to be tried again.
+// retryFailed enqueues those of the keys that wait for a retry.
 func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []string) {
 	for _, key := range keys {
 		if queue.NumRequeues(key) > 0 {
@@ -354,9 +356,9 @@ func (c *controllers) enqueue(cluster string) {
 	}
 }
 
-// onClusters makes the framework reconcile the addon of a cluster that it did not know yet,
-// and those whose agents it hosts, when it goes, too: the framework leaves an addon alone
-// that it sees before its cluster, and waits for no event of a hosting cluster.
+// onClusters makes the framework reconcile the addon of a cluster that it did not know yet
+// and, also when a cluster is deleted, those whose agents it hosts: the framework leaves
+// alone an addon that it sees before its cluster, and ignores events of a hosting cluster.
 func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
@@ -380,7 +382,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 	}
 }
 
-// onGoneAddons forgets what became of the configurations of addons that are gone.
+// onGoneAddons forgets the outcomes of deleted addons.
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 		if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
@@ -426,8 +428,8 @@ func (f *framework) newGrantCache() (cache.Cache, error) {
 	})
 }
 
-// triggerOnGrantChanges makes the framework register an addon anew when its grants
-// change: the framework does not watch what PermissionConfig creates.
+// triggerOnGrantChanges makes the framework register an addon again when its grants change:
+// the framework does not watch the objects that PermissionConfig creates.
 func triggerOnGrantChanges(
 	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
 ) error {

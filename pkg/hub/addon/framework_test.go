@@ -17,7 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// queueRecorder is a queue that notes when keys are to be tried again.
+// queueRecorder is a queue that records when keys are to be retried.
 type queueRecorder struct {
 	workqueue.TypedRateLimitingInterface[string]
 	again []string
@@ -62,12 +62,12 @@ func TestConflictsWaitForTheCache(t *testing.T) {
 		"soon", "soon", "done",
 	}
 	if diff := cmp.Diff(want, queue.again); diff != "" {
-		t.Errorf("tried again (-want +got):\n%s", diff)
+		t.Errorf("retried (-want +got):\n%s", diff)
 	}
 }
 
-// A manager that is told to end while its caches are still empty, because the hub does not
-// answer, ends without an error.
+// A manager that is stopped while its caches are still empty, because the hub does not
+// respond, ends without an error.
 func TestTheFrameworkMayEndWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	wire, held := &apitest.Wire{}, make(chan struct{})

@@ -31,7 +31,7 @@ func claimed(driver, user string, groups ...string) addonv1beta1.RegistrationCon
 
 // Whatever a spoke writes into the status of its addon, only one of its own two users gets
 // the agent's rights, and no group.
-func TestASpokeThatLiesInItsStatusGainsNothing(t *testing.T) {
+func TestSpokeGainsNothingByForgingItsStatus(t *testing.T) {
 	const (
 		byCertificate = "system:open-cluster-management:cluster:c1:addon:cluster-inventory:agent:cluster-inventory"
 		byToken       = "system:serviceaccount:c1:cluster-inventory-agent"

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// indexAddonByHost finds the addons of clusters whose agents are to run on another one
-	// by that, and indexAddonByHostedNamespace by the namespace that such an agent has there.
+	// indexAddonByHost finds addons by the other cluster on which their agent should run,
+	// and indexAddonByHostedNamespace by the namespace of such an agent there.
 	indexAddonByHost            = "addonByHost"
 	indexAddonByHostedNamespace = "addonByHostedNamespace"
 
-	// indexWorkByGuest finds ManifestWorks on hosting clusters by the cluster whose agent is
-	// in them, whether they are being deleted or not.
+	// indexWorkByGuest finds ManifestWorks on hosting clusters, whether they are being
+	// deleted or not, by the cluster whose agent they deploy.
 	indexWorkByGuest = "workByGuest"
 )
 
-// hostIndexers are the indexes of addons whose agents other clusters host, or are to; the
-// others are in none.
+// hostIndexers are the indexes of addons whose agents other clusters host, or should host;
+// other addons are in none.
 func hostIndexers() toolscache.Indexers {
 	by := func(key func(addon *addonv1beta1.ManagedClusterAddOn) string) toolscache.IndexFunc {
 		return func(obj any) ([]string, error) {
@@ -55,9 +55,9 @@ func hostIndexers() toolscache.Indexers {
 }
 
 // workIndexers are the framework's indexes of ManifestWorks, and indexWorkByGuest. The
-// framework's own index functions believe labels, with which a cluster could make any
+// framework's own index functions trust labels, with which a cluster could make any
 // ManifestWork in its namespace one of another cluster's addon: the framework would delete
-// those of that name in the namespace of the other's host, and write there what is in it.
+// those of that name in the namespace of the other's host, and write its content there.
 func workIndexers() toolscache.Indexers {
 	by := func(key func(work *workv1.ManifestWork, name workName) string) toolscache.IndexFunc {
 		return func(obj any) ([]string, error) {
@@ -75,7 +75,8 @@ func workIndexers() toolscache.Indexers {
 	}
 	onHost := func(cleanup bool) toolscache.IndexFunc {
 		return by(func(work *workv1.ManifestWork, name workName) string {
-			// One that is going says nothing about where the agent is to run, or how it is.
+			// A work that is being deleted does not say where the agent should run, or how
+			// it is.
 			if name.cleanup != cleanup || !work.DeletionTimestamp.IsZero() {
 				return ""
 			}
@@ -95,10 +96,10 @@ func workIndexers() toolscache.Indexers {
 	}
 }
 
-// worksOnHost gives the framework, of an addon's ManifestWorks on hosting clusters, only
-// those on the one that hosts its agent. One that is left on another cluster has the same
+// worksOnHost restricts the framework, among an addon's ManifestWorks on hosting clusters,
+// to those on the cluster that hosts its agent. One left on another cluster has the same
 // name: the framework would delete what it has just written to the right one, and write it
-// again, without end.
+// again, endlessly.
 type worksOnHost struct {
 	workinformers.ManifestWorkInformer
 	agent *inventoryAgent
@@ -114,7 +115,7 @@ type informerOnHost struct {
 	agent *inventoryAgent
 }
 
-// GetIndexer returns the ManifestWorks that count.
+// GetIndexer returns the ManifestWorks of the right host.
 func (i informerOnHost) GetIndexer() toolscache.Indexer {
 	return indexerOnHost{i.SharedIndexInformer.GetIndexer(), i.agent}
 }
@@ -124,11 +125,12 @@ type indexerOnHost struct {
 	agent *inventoryAgent
 }
 
-// ByIndex implements toolscache.Indexer. Of an agent that no cluster hosts, all are left to
-// be deleted.
+// ByIndex implements toolscache.Indexer. For an agent that no cluster hosts, it returns all
+// works, so that they are deleted.
 func (i indexerOnHost) ByIndex(name, key string) ([]any, error) {
 	found, err := i.Indexer.ByIndex(name, key)
-	if err != nil || len(found) == 0 || name != index.ManifestWorkByHostedAddon && name != index.ManifestWorkHookByHostedAddon {
+	if err != nil || len(found) == 0 ||
+		name != index.ManifestWorkByHostedAddon && name != index.ManifestWorkHookByHostedAddon {
 		return found, err
 	}
 	cluster, _, err := toolscache.SplitMetaNamespaceKey(key)
@@ -149,8 +151,8 @@ func (i indexerOnHost) ByIndex(name, key string) ([]any, error) {
 	}), nil
 }
 
-// frameworkMode tells the framework where a cluster's agent runs. Once an agent is not
-// hosted any more, the framework leaves one of the finalizers that it added for that, and
+// frameworkMode tells the framework where a cluster's agent runs. When an agent is no
+// longer hosted, the framework leaves one of the finalizers that it added for that, and
 // would wait for a clean-up on the host when the addon is removed. So frameworkMode drops
 // it from the copy of the addon that the framework is about to write.
 func (a *inventoryAgent) frameworkMode(
@@ -168,10 +170,10 @@ func (a *inventoryAgent) frameworkMode(
 	return constants.InstallModeDefault, ""
 }
 
-// host is the cluster on which a cluster's agent runs, or is to run, if that is another one.
-// One that is deployed stays there, whatever the annotation says by now: the framework
-// would delete what is on the hosting cluster without a clean-up, and then wait for one for
-// ever. The same holds for as long as what was deployed is being deleted.
+// host returns the cluster on which a cluster's agent runs, or should run, if that is
+// another one. A deployed agent stays where it is, whatever the annotation says by now: the
+// framework would delete its manifests on the hosting cluster without a clean-up, and then
+// wait for one for ever. The same applies while the deployed works are being deleted.
 func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
 	wanted, works := wantedHost(addon), a.worksFor(addon.Namespace)
 	if wanted == "" && len(works) == 0 {
@@ -191,7 +193,7 @@ func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
 	return wanted
 }
 
-// worksFor are the ManifestWorks for the agent of a cluster that are, or were, on hosting
+// worksFor returns the ManifestWorks for a cluster's agent that are, or were, on hosting
 // clusters, ordered by these.
 func (a *inventoryAgent) worksFor(cluster string) []*workv1.ManifestWork {
 	return worksBy(a.works, indexWorkByGuest, cluster)
@@ -215,8 +217,8 @@ func worksBy(works toolscache.Indexer, name, cluster string) []*workv1.ManifestW
 }
 
 // hostedWork returns the ManifestWork with a cluster's agent on a hosting cluster, or nil.
-// If a cluster that hosted it once has put another agent into what is left there, that on
-// the cluster of the annotation counts.
+// If a former host has put another agent into the work that is left there, the one on the
+// cluster of the annotation counts.
 func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *workv1.ManifestWork {
 	var first *workv1.ManifestWork
 	for _, work := range worksBy(a.works, index.ManifestWorkByHostedAddon, addon.Namespace) {
@@ -227,8 +229,8 @@ func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *wo
 	return first
 }
 
-// isDeployedFor reports whether a ManifestWork on a hosting cluster has the agent of this
-// installation of an addon. It has no owner, because it is in another namespace.
+// isDeployedFor reports whether a ManifestWork on a hosting cluster deploys the agent of
+// this installation of an addon. It has no owner, because it is in another namespace.
 func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
 	there := deployed{work}
 	agent := there.agent()
@@ -236,7 +238,7 @@ func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedCluster
 		bytes.Contains(agent.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
 }
 
-// place says where a cluster's agent is to run.
+// place describes where a cluster's agent should run.
 func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there deployed) place {
 	at := place{cluster: addon.Namespace, host: a.host(addon), allowed: a.allowedRegistries}
 	if at.host == there.host() {
@@ -252,7 +254,8 @@ func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there de
 	return at
 }
 
-// guestIn is the cluster whose agent is to run in a namespace of a hosting cluster, or "".
+// guestIn returns the cluster whose agent should run in a namespace of a hosting cluster,
+// or "".
 func (a *inventoryAgent) guestIn(host, namespace string) string {
 	found, err := a.addons.ByIndex(indexAddonByHostedNamespace, namespace)
 	if err != nil {
@@ -266,7 +269,7 @@ func (a *inventoryAgent) guestIn(host, namespace string) string {
 	return ""
 }
 
-// addon returns the addon of a cluster as it is cached, or nil.
+// addon returns the cached addon of a cluster, or nil.
 func (a *inventoryAgent) addon(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	cached, ok, err := a.addons.GetByKey(queueKey(cluster))
 	if err != nil || !ok {
@@ -276,7 +279,7 @@ func (a *inventoryAgent) addon(cluster string) *addonv1beta1.ManagedClusterAddOn
 	return addon
 }
 
-// refuseHost returns why a cluster's agent cannot run where it is to, or nil.
+// refuseHost returns why a cluster's agent cannot run where it should, or nil.
 func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, there deployed) *refusal {
 	deployed := there.agent() != nil
 	if refused := judgeHost(addon, deployed, there.host()); refused != nil || deployed && !mayMove(addon, there.host()) {
@@ -285,14 +288,14 @@ func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, the
 	if host := wantedHost(addon); host != "" {
 		if its := a.addon(host); its != nil && wantedHost(its) != "" {
 			return refuse(contract.ReasonHostingRefused,
-				"Cluster %s cannot host the agent: its own runs on cluster %s; name another one in the annotation %s",
+				"Cluster %s cannot host the agent: its own agent runs on cluster %s; name another cluster in the annotation %s",
 				host, wantedHost(its), addonv1beta1.HostingClusterNameAnnotationKey)
 		}
 	}
 	return nil
 }
 
-// guests are the clusters whose agents run, or are to run, on a cluster.
+// guests returns the clusters whose agents run, or should run, on a cluster.
 func (c *controllers) guests(host string) []string {
 	var guests []string
 	if found, err := c.addons.ByIndex(indexAddonByHost, host); err == nil {
@@ -302,7 +305,7 @@ func (c *controllers) guests(host string) []string {
 			}
 		}
 	}
-	// The annotation may say something else by now.
+	// The annotation may have changed since.
 	if found, err := c.works.ByIndex(toolscache.NamespaceIndex, host); err == nil {
 		for _, obj := range found {
 			if work, ok := obj.(*workv1.ManifestWork); ok && guestOf(work) != "" {
@@ -320,9 +323,9 @@ func (c *controllers) enqueueGuests(host string) {
 	}
 }
 
-// onHosting makes the framework look again at a hosting cluster's own addon when it gets or
-// loses a guest, and at the guests when its own addon goes or becomes hosted: a namespace
-// may have become free, and a cluster one that can host.
+// onHosting makes the framework reconcile a hosting cluster's own addon when it gets or
+// loses a guest, and its guests when its own addon is deleted or becomes hosted: a
+// namespace may have become free, or a cluster able to host.
 func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 	guest := func(obj any) {
 		if addon := addonIn(obj); addon != nil && wantedHost(addon) != "" {
@@ -347,7 +350,7 @@ func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 	}
 }
 
-// addonIn returns the addon of this kind that an event is about, or nil.
+// addonIn returns this addon's object that an event is about, or nil.
 func addonIn(obj any) *addonv1beta1.ManagedClusterAddOn {
 	if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
 		return addon

@@ -30,7 +30,7 @@ const (
 	hostingManifests = "addon.open-cluster-management.io/hosting-manifests-cleanup"
 )
 
-// seen is an agent with what its caches have.
+// seen is an agent with the content of its caches.
 type seen struct {
 	*testing.T
 	*inventoryAgent
@@ -116,8 +116,8 @@ func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) deployed {
 }
 
 // When the framework asks for the namespace, it has put its own default into the status of
-// the addon that it passes. The hosting cluster's own agent is in just that namespace.
-func TestTheFrameworksDefaultNamespaceIsNotTaken(t *testing.T) {
+// the addon that it passes. The hosting cluster's own agent is in that very namespace.
+func TestFrameworksDefaultNamespaceIsNotUsed(t *testing.T) {
 	const usual = "open-cluster-management-agent-addon"
 	s := newSeen(t)
 	s.enabled("host", "").Status.Namespace = usual
@@ -128,8 +128,8 @@ func TestTheFrameworksDefaultNamespaceIsNotTaken(t *testing.T) {
 	}
 }
 
-// That a cluster is to have its agent on another one, or that it had, changes nothing about
-// the agent of that one.
+// Hosting, or having hosted, another cluster's agent changes nothing about a cluster's own
+// agent.
 func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
 	s := newSeen(t)
 	host := s.enabled("host", "")
@@ -146,8 +146,9 @@ func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
 	}
 }
 
-// Of a cluster's own agent and that of its guest, the one that is not deployed yields.
-func TestOneNamespaceHasOneAgent(t *testing.T) {
+// If a cluster's own agent and its guest compete for a namespace, the one that is not
+// deployed yields.
+func TestNamespaceHoldsOneAgent(t *testing.T) {
 	const shared = "cluster-inventory-c1"
 	s := newSeen(t)
 	s.renderers.flags.InstallNamespace = shared
@@ -180,8 +181,9 @@ func TestOneNamespaceHasOneAgent(t *testing.T) {
 	check(guest, "")
 }
 
-// Whoever runs a spoke can change the labels, annotations and content of all ManifestWorks
-// in its namespace. None of that makes one of them a ManifestWork of another cluster.
+// A spoke's administrator can change the labels, annotations and content of all
+// ManifestWorks in its namespace. That never makes one of them a ManifestWork of another
+// cluster.
 func TestASpokeCannotForgeAManifestWorkOfAnotherCluster(t *testing.T) {
 	s := newSeen(t)
 	victim := s.enabled("victim", "")
@@ -213,7 +215,7 @@ func TestASpokeCannotForgeAManifestWorkOfAnotherCluster(t *testing.T) {
 
 // A ManifestWork on a hosting cluster counts only with the agent of this installation, in
 // the agent's namespace.
-func TestWhatAHostingClusterChangesIsNotDeployed(t *testing.T) {
+func TestHostingClustersChangesAreNotDeployed(t *testing.T) {
 	replace := func(old, by string) func(_, onHost *workv1.ManifestWork) {
 		return func(_, onHost *workv1.ManifestWork) {
 			for i, manifest := range onHost.Spec.Workload.Manifests {
@@ -247,8 +249,8 @@ func TestWhatAHostingClusterChangesIsNotDeployed(t *testing.T) {
 	}
 }
 
-// A cluster that hosted an agent once may have put another into what is left there.
-func TestTheHostOfTheAnnotationCounts(t *testing.T) {
+// A former host may have put another agent into the work that is left there.
+func TestAnnotationDeterminesTheHost(t *testing.T) {
 	s := newSeen(t)
 	addon := s.enabled("c1", "h2")
 	for _, host := range []string{"h1", "h2", "h3"} {
@@ -259,9 +261,9 @@ func TestTheHostOfTheAnnotationCounts(t *testing.T) {
 	}
 }
 
-// What is held goes to where it is. Each of the two clusters may change its ManifestWork,
-// and what it puts there must not reach the other one.
-func TestWhatIsHeldOfAHostedAgentStaysOnItsSide(t *testing.T) {
+// Held manifests stay on their cluster. Each of the two clusters may change its
+// ManifestWork, and its changes must not reach the other one.
+func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 	manifest := func(kind, namespace, name, location string) workv1.Manifest {
 		raw, err := json.Marshal(map[string]any{
 			"apiVersion": map[string]string{"Deployment": "apps/v1"}[kind] + map[bool]string{true: "v1"}[kind != "Deployment"],
@@ -288,7 +290,7 @@ func TestWhatIsHeldOfAHostedAgentStaysOnItsSide(t *testing.T) {
 					manifest("Deployment", "cluster-inventory-c1", "evil", location))
 			}
 		}
-		// Each has what only the other is to have.
+		// Each has what only the other should have.
 		own.Spec.Workload.Manifests = append(own.Spec.Workload.Manifests,
 			manifest("ServiceAccount", "cluster-inventory-c1", agentName, "hosting"))
 		onHost.Spec.Workload.Manifests = append(onHost.Spec.Workload.Manifests,
@@ -323,7 +325,7 @@ func identities(objects []runtime.Object) []string {
 	return all
 }
 
-// An agent stays hosted for as long as anything of it is on the host, and then its addon
+// An agent stays hosted for as long as anything of it is on the host; afterwards its addon
 // waits for no clean-up there.
 func TestAHostedAgentStaysHostedUntilItIsGone(t *testing.T) {
 	s := newSeen(t)
@@ -351,27 +353,27 @@ func TestAHostedAgentStaysHostedUntilItIsGone(t *testing.T) {
 	}
 	check("gone", "Default", "", hostingManifests, foreignFinalizer) // the framework removes that one
 
-	// By now the framework could not add the finalizer of the default mode.
+	// Now the framework could not add the finalizer of the default mode.
 	addon.Finalizers, addon.DeletionTimestamp = []string{foreignFinalizer}, ptr.To(metav1.Now())
 	if got, err := s.Manifests(t.Context(), nil, addon); err != nil || got != nil {
 		t.Errorf("%d manifests of an addon that has been cleaned up, %v", len(got), err)
 	}
 }
 
-// A cluster that does not run its own agent is not asked to run another one's.
+// A cluster that does not run its own agent does not run another one's.
 func TestAHostedClusterDoesNotHost(t *testing.T) {
 	s := newSeen(t)
 	s.enabled("h1", "h2")
 	addon := s.enabled("c1", "h1")
 	_, refused := s.decideNamespace(addon, nil)
-	checkRefusal(t, "HostingRefused: Cluster h1 cannot host the agent: its own runs on cluster h2; name another one in the "+
+	checkRefusal(t, "HostingRefused: Cluster h1 cannot host the agent: its own agent runs on cluster h2; name another cluster in the "+
 		"annotation addon.open-cluster-management.io/hosting-cluster-name", refused)
 }
 
-// What is left on a cluster that hosted the agent once has the same name as what is on the
-// one that hosts it now. The framework does not see it, or it would delete the one for the
-// other, again and again. An addon whose agent is not hosted has all of it deleted.
-func TestWhatIsLeftOnAFormerHostDoesNotCount(t *testing.T) {
+// A work on a former host has the same name as the one on the present host. The framework
+// must not see it, or it would delete the one for the other, again and again. An addon
+// whose agent is not hosted has all such works deleted.
+func TestLeftoversOnAFormerHostDoNotCount(t *testing.T) {
 	s := newSeen(t)
 	addon := s.enabled("c1", "former")
 	s.deploys("c1", "former")

@@ -28,22 +28,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// calm is how long a change waits to be passed to the framework, with all that follow
-// until then. When an addon is enabled, OCM's addon manager and the klusterlet write it at
-// the same time: acting on each of these would mostly end in conflicts.
+// calm is how long a change waits before it is passed to the framework, with all that
+// follow until then. When an addon is enabled, OCM's addon manager and the klusterlet write
+// it at the same time: acting on each write would mostly end in conflicts.
 const calm = 250 * time.Millisecond
 
-// changes is an informer whose handlers learn of updates only if something changed that
-// they read, and of several within a short while only once. The framework reconciles a
-// cluster for every event, and most events of an addon are about conditions that others
-// write.
+// changes is an informer whose handlers receive an update only if it changed something that
+// they read, and several within a short while only once. The framework reconciles a cluster
+// for every event, and most events of an addon are about conditions that others write.
 type changes[T any] struct {
 	toolscache.SharedIndexInformer
-	ctx     context.Context // ends the passing on
+	ctx     context.Context // ends the forwarding
 	changed func(before, after T) bool
 }
 
-// AddEventHandler adds a handler that learns only of what changed.
+// AddEventHandler adds a handler that receives only relevant changes.
 func (c changes[T]) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -56,9 +55,11 @@ func (c changes[T]) AddEventHandler(
 	})
 }
 
-// passOn tells a handler of objects as they are by now. Those that are gone it has been
-// told of.
-func passOn(keys workqueue.TypedInterface[string], objects toolscache.Indexer, handler toolscache.ResourceEventHandler) {
+// passOn passes the present state of objects to a handler. It skips deleted ones: the
+// handler has received their deletion.
+func passOn(
+	keys workqueue.TypedInterface[string], objects toolscache.Indexer, handler toolscache.ResourceEventHandler,
+) {
 	for {
 		key, ended := keys.Get()
 		if ended {
@@ -71,8 +72,8 @@ func passOn(keys workqueue.TypedInterface[string], objects toolscache.Indexer, h
 	}
 }
 
-// inEvent returns the object that an event is about; of one whose deletion was missed, what
-// was last known.
+// inEvent returns the object that an event is about; if its deletion was missed, the last
+// known state.
 func inEvent[T any](obj any) (T, bool) {
 	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = stale.Obj
@@ -87,7 +88,7 @@ type changeHandler[T any] struct {
 	pass    func(key string)
 }
 
-// OnUpdate has an update passed on if it changed something.
+// OnUpdate forwards an update that changed something.
 func (h changeHandler[T]) OnUpdate(before, after any) {
 	old, wasOurs := before.(T)
 	current, isOurs := after.(T)
@@ -114,8 +115,8 @@ func sharedInformer(
 	return full, nil
 }
 
-// addons gives the framework this addon's ManagedClusterAddOns, and events of what
-// changed in them.
+// addons provides the framework with this addon's ManagedClusterAddOns, and with events of
+// relevant changes.
 type addons struct {
 	ctx      context.Context
 	informer toolscache.SharedIndexInformer
@@ -142,7 +143,7 @@ func (a addons) Lister() addonlisters.ManagedClusterAddOnLister {
 	return addonlisters.NewManagedClusterAddOnLister(a.informer.GetIndexer())
 }
 
-// definitions gives the framework the ClusterManagementAddOn of this addon.
+// definitions provides the framework with the ClusterManagementAddOn of this addon.
 type definitions struct {
 	informer toolscache.SharedIndexInformer
 }
@@ -162,7 +163,7 @@ func (d definitions) Lister() addonlisters.ClusterManagementAddOnLister {
 	return addonlisters.NewClusterManagementAddOnLister(d.informer.GetIndexer())
 }
 
-// clusters gives the framework the ManagedClusters.
+// clusters provides the framework with the ManagedClusters.
 type clusters struct {
 	informer toolscache.SharedIndexInformer
 }
@@ -182,7 +183,8 @@ func (c clusters) Lister() clusterlisters.ManagedClusterLister {
 	return clusterlisters.NewManagedClusterLister(c.informer.GetIndexer())
 }
 
-// changedWorks gives the framework the ManifestWorks, and events of what changed in them.
+// changedWorks provides the framework with the ManifestWorks, and with events of relevant
+// changes.
 type changedWorks struct {
 	workinformers.ManifestWorkInformer
 	ctx context.Context
@@ -193,8 +195,9 @@ func (w changedWorks) Informer() toolscache.SharedIndexInformer {
 	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
 }
 
-// revisionInformer is the informer of the AgentRevisions. Their definition is the chart's,
-// and may be missing; those of all other kinds are Open Cluster Management's.
+// revisionInformer is the informer of the AgentRevisions. Their CustomResourceDefinition
+// belongs to the chart and may be missing; those of all other kinds belong to Open Cluster
+// Management.
 type revisionInformer struct {
 	toolscache.SharedIndexInformer
 	refused atomic.Bool
@@ -205,8 +208,8 @@ func newRevisionInformer(informer toolscache.SharedIndexInformer) (*revisionInfo
 	return r, informer.SetWatchErrorHandlerWithContext(r.onError)
 }
 
-// answered reports whether the AgentRevisions are there, or the API server refused to list
-// them. It is tried again at least every half a minute.
+// answered reports whether the AgentRevisions are in the cache, or the API server refused
+// to list them. Listing is retried at least every half a minute.
 func (r *revisionInformer) answered() bool { return r.refused.Load() || r.HasSynced() }
 
 func (r *revisionInformer) onError(ctx context.Context, reflector *toolscache.Reflector, err error) {
@@ -216,11 +219,11 @@ func (r *revisionInformer) onError(ctx context.Context, reflector *toolscache.Re
 	}
 	r.refused.Store(true)
 	utilruntime.HandleErrorWithContext(ctx, err,
-		"Cannot read AgentRevisions: until that is possible, agents that have one stay as they are; apply the chart's CRDs")
+		"Cannot read AgentRevisions, so agents that have one stay as they are; apply the chart's CRDs")
 }
 
-// frameworkConditions are the conditions of an addon that the framework reads and
-// writes for this addon.
+// frameworkConditions are the conditions of an addon that the framework reads and writes
+// for this addon.
 var frameworkConditions = []string{
 	addonv1beta1.ManagedClusterAddOnRegistrationApplied,
 	addonv1beta1.ManagedClusterAddOnManifestApplied,
@@ -230,9 +233,9 @@ var frameworkConditions = []string{
 	addonv1beta1.ManagedClusterAddOnConditionAvailable,
 }
 
-// addonChanged reports whether an addon changed in anything but the conditions of
-// others and what of its status only others read. As long as a hash is to follow, which its
-// own change brings, configurations do not count: acting on them, the framework would write
+// addonChanged reports whether an addon changed in anything but others' conditions and
+// status fields that only others read. While a hash is about to follow, which causes an
+// event of its own, configurations do not count: acting on them, the framework would write
 // into every addon that its manifests cannot be applied, and then that they are.
 func (exists configurationExists) addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 	for _, conditionType := range frameworkConditions {
@@ -249,10 +252,11 @@ func (exists configurationExists) addonChanged(before, after *addonv1beta1.Manag
 	return !apiequality.Semantic.DeepEqual(old, current)
 }
 
-// hashFollows reports whether Open Cluster Management is about to tell the hash of a
+// hashFollows reports whether Open Cluster Management is about to write the hash of a
 // configuration: it refers to a new one first without it, until the manager has written the
-// hash into the ClusterManagementAddOn. The hash of one that does not exist never follows.
-// That of one that the addon names itself is written because of this very change.
+// hash into the ClusterManagementAddOn. The hash of a configuration that does not exist
+// never follows. The hash of one that the addon names itself is written because of this
+// very change.
 func (exists configurationExists) hashFollows(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(supportedKinds(), func(kind kind) bool {
 		return !kind.named(addon) && slices.ContainsFunc(kind.desired(addon),
@@ -262,8 +266,8 @@ func (exists configurationExists) hashFollows(addon *addonv1beta1.ManagedCluster
 	})
 }
 
-// withoutForeignStatus returns the addon without its resource version, the times of
-// managed fields and the parts of its status that others write.
+// withoutForeignStatus returns the addon without its resource version, the times of managed
+// fields and the parts of its status that others write.
 func withoutForeignStatus(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	rest := *addon
 	rest.ResourceVersion = ""
@@ -271,8 +275,8 @@ func withoutForeignStatus(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1
 	rest.Status.Conditions = nil
 	rest.Status.ConfigReferences = nil
 	for _, reference := range addon.Status.ConfigReferences {
-		// The framework notes the desired configuration in the work; the others count
-		// the progress.
+		// The framework records the desired configuration in the work; the other fields
+		// count the progress.
 		rest.Status.ConfigReferences = append(rest.Status.ConfigReferences, addonv1beta1.ConfigReference{
 			ConfigGroupResource: reference.ConfigGroupResource, DesiredConfig: reference.DesiredConfig,
 		})
@@ -287,7 +291,7 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 	return !apiequality.Semantic.DeepEqual(&old, &current)
 }
 
-// addonTrimmer drops of addons what nobody reads, and makes one of what they repeat.
+// addonTrimmer drops fields of addons that nobody reads, and shares what they repeat.
 type addonTrimmer struct {
 	owners     kube.Repeats[[]metav1.OwnerReference]
 	supported  kube.Repeats[[]addonv1beta1.ConfigGroupResource]
@@ -295,8 +299,7 @@ type addonTrimmer struct {
 	related    kube.Repeats[[]addonv1beta1.ObjectReference]
 }
 
-// trim keeps the conditions whole: the framework writes the list of them anew from the
-// cache.
+// trim keeps the conditions whole: the framework rewrites their list from the cache.
 func (t *addonTrimmer) trim(in any) (any, error) {
 	addon, ok := in.(*addonv1beta1.ManagedClusterAddOn)
 	if !ok {
@@ -304,7 +307,7 @@ func (t *addonTrimmer) trim(in any) (any, error) {
 	}
 	addon.ManagedFields = nil
 	status := &addon.Status
-	// Decoding leaves room for more in every list.
+	// Decoding leaves spare capacity in every list.
 	status.Conditions, status.Registrations = slices.Clone(status.Conditions), slices.Clone(status.Registrations)
 	addon.OwnerReferences = t.owners.Of(addon.OwnerReferences)
 	status.SupportedConfigs = t.supported.Of(status.SupportedConfigs)

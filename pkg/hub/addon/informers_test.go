@@ -141,7 +141,7 @@ func TestAddonChanged(t *testing.T) {
 	}
 }
 
-func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
+func TestHandlersReceiveOnlyChanges(t *testing.T) {
 	var seen, passed []string
 	handler := changeHandler[*addonv1beta1.ManagedClusterAddOn]{
 		ResourceEventHandler: toolscache.ResourceEventHandlerFuncs{
@@ -166,8 +166,8 @@ func TestHandlersLearnOnlyOfWhatChanged(t *testing.T) {
 	}
 }
 
-// What changes several times within a short while is passed on once, as it is then.
-func TestChangesThatFollowEachOtherArePassedOnOnce(t *testing.T) {
+// Several changes within a short while are forwarded once, in their final state.
+func TestBurstOfChangesIsForwardedOnce(t *testing.T) {
 	source := fcache.NewFakeControllerSource()
 	informer := toolscache.NewSharedIndexInformer(source, &addonv1beta1.ManagedClusterAddOn{}, noResync, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -203,7 +203,7 @@ func TestChangesThatFollowEachOtherArePassedOnOnce(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatTheFrameworkWritesAnew(t *testing.T) {
+func TestCacheKeepsWhatTheFrameworkRewrites(t *testing.T) {
 	conditions := []metav1.Condition{
 		ocmtest.Condition("Theirs", "True", "R", "long"), ocmtest.Condition("ProfilesSynced", "True", "Synced", "m"),
 	}
@@ -313,7 +313,7 @@ func TestClusterMatters(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
+func TestOnlyFailuresAreRetried(t *testing.T) {
 	never := workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Hour, time.Hour)
 	queue := workqueue.NewTypedRateLimitingQueue(never)
 	defer queue.ShutDown()
@@ -328,8 +328,8 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat, and changes nothing of what they say.
-func TestTheCacheHoldsOnceWhatWorksAndAddonsRepeat(t *testing.T) {
+// TestCacheSharesWhatWorksAndAddonsRepeat also checks that sharing changes no content.
+func TestCacheSharesWhatWorksAndAddonsRepeat(t *testing.T) {
 	trimWork := newWorkTrimmer().trim
 	trimAddon := (&addonTrimmer{}).trim
 	work := func() *workv1.ManifestWork {

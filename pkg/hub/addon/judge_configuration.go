@@ -15,8 +15,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// The variables that a configuration may set (spec.customizedVariables). Any other is
-// an error: a misspelt one would silently change nothing.
+// The variables that a configuration may set (spec.customizedVariables). Any other is an
+// error: a misspelt one would silently have no effect.
 const (
 	variableLogLevel   = "logLevel"
 	variableClaimLimit = "claimLimit"
@@ -29,17 +29,17 @@ const (
 	// maxPlacementEntries bounds node selectors and tolerations.
 	maxPlacementEntries = 50
 
-	// presetNamespace is what the API fills in where a configuration names no install
-	// namespace. So it cannot be told from one that names it.
+	// presetNamespace is the API's default for a configuration without an install
+	// namespace. So it cannot be distinguished from an explicit one.
 	presetNamespace = "open-cluster-management-agent-addon"
 
-	// reservedPrefix is that of the namespaces of Kubernetes itself. Their Secrets and
-	// accounts have rights on all of the spoke.
+	// reservedPrefix starts the names of the namespaces of Kubernetes itself. Their Secrets
+	// and accounts have rights on all of the spoke.
 	reservedPrefix = "kube-"
 )
 
-// overrides are what a configuration changes of the settings of all agents. They are
-// checked: nothing of a configuration reaches a manifest by any other way.
+// overrides are a configuration's changes of the settings of all agents. They are checked:
+// nothing of a configuration reaches a manifest in any other way.
 type overrides struct {
 	// installNamespace is empty if the configuration names none.
 	installNamespace string
@@ -59,16 +59,16 @@ type overrides struct {
 	proxy      Proxy
 }
 
-// mistakes are what is wrong with a configuration, each with its field. They never
-// contain values of fields in which somebody may have put a password.
+// mistakes are those in a configuration, each with its field. They never contain values of
+// fields in which somebody may have put a password.
 type mistakes []string
 
 func (m *mistakes) add(field, format string, args ...any) {
 	*m = append(*m, field+": "+fmt.Sprintf(format, args...))
 }
 
-// configurationSpec is the spec of an AddOnDeploymentConfig, with quantities that are
-// not parsed yet: where one is wrong, its field must be named.
+// configurationSpec is the spec of an AddOnDeploymentConfig, with quantities that are not
+// parsed yet: a mistake in one must name its field.
 type configurationSpec struct {
 	CustomizedVariables   []addonv1beta1.CustomizedVariable `json:"customizedVariables"`
 	NodePlacement         *addonv1beta1.NodePlacement       `json:"nodePlacement"`
@@ -89,8 +89,8 @@ type resources struct {
 	Claims   []any          `json:"claims"`
 }
 
-// judgeConfiguration returns what the spec of an AddOnDeploymentConfig changes, and
-// everything that is wrong with it. If anything is, nothing of it may be used.
+// judgeConfiguration returns what the spec of an AddOnDeploymentConfig changes, and all of
+// its mistakes. With any mistake, nothing of it may be used.
 func judgeConfiguration(spec map[string]any) (overrides, mistakes) {
 	var (
 		decoded configurationSpec
@@ -122,10 +122,10 @@ func judgeNamespace(name string, wrong *mistakes) string {
 	}
 	const field = "spec.agentInstallNamespace"
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		wrong.add(field, "%q is not the name of a namespace: %s", name, problems[0])
+		wrong.add(field, "%q is not a namespace name: %s", name, problems[0])
 	}
 	if name == metav1.NamespaceDefault || strings.HasPrefix(name, reservedPrefix) {
-		wrong.add(field, "%q belongs to Kubernetes", name)
+		wrong.add(field, "%q is reserved for Kubernetes", name)
 	}
 	return name
 }
@@ -138,7 +138,7 @@ func judgeVariables(variables []addonv1beta1.CustomizedVariable, result *overrid
 		case variableClaimLimit:
 			result.claimLimit = judgeNumber(variable, maxClaimLimit, wrong)
 		default:
-			wrong.add(variableField(variable.Name), "is unknown; %s and %s are known", variableClaimLimit, variableLogLevel)
+			wrong.add(variableField(variable.Name), "is unknown; use %s or %s", variableClaimLimit, variableLogLevel)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func judgeNodeSelector(selector map[string]string, wrong *mistakes) map[string]s
 	for _, key := range sortedKeys(selector) {
 		at := fmt.Sprintf("%s[%s]", field, key)
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			wrong.add(at, "is not the key of a label: %s", problems[0])
+			wrong.add(at, "is not a label key: %s", problems[0])
 		}
 		if problems := validation.IsValidLabelValue(selector[key]); len(problems) > 0 {
-			wrong.add(at, "%q is not the value of a label: %s", selector[key], problems[0])
+			wrong.add(at, "%q is not a label value: %s", selector[key], problems[0])
 		}
 	}
 	return selector
@@ -183,12 +183,12 @@ func judgeTolerations(tolerations []corev1.Toleration, wrong *mistakes) []corev1
 	return tolerations
 }
 
-// judgeToleration checks what the spoke's API server would check: what it refuses would
-// stop the agent's Deployment from being applied.
+// judgeToleration checks what the spoke's API server would check: it would refuse the
+// agent's whole Deployment because of a mistake.
 func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes) {
 	if toleration.Key != "" {
 		if problems := validation.IsQualifiedName(toleration.Key); len(problems) > 0 {
-			wrong.add(field+".key", "%q is not the key of a taint: %s", toleration.Key, problems[0])
+			wrong.add(field+".key", "%q is not a taint key: %s", toleration.Key, problems[0])
 		}
 	}
 	switch toleration.Operator {
@@ -197,7 +197,7 @@ func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes
 			wrong.add(field+".operator", "without a key it must be %s", corev1.TolerationOpExists)
 		}
 		if problems := validation.IsValidLabelValue(toleration.Value); len(problems) > 0 {
-			wrong.add(field+".value", "%q is not the value of a taint: %s", toleration.Value, problems[0])
+			wrong.add(field+".value", "%q is not a taint value: %s", toleration.Value, problems[0])
 		}
 	case corev1.TolerationOpExists:
 		if toleration.Value != "" {
@@ -210,7 +210,7 @@ func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes
 	switch toleration.Effect {
 	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		wrong.add(field+".effect", "%q is none of %s, %s, %s", toleration.Effect,
+		wrong.add(field+".effect", "%q is not one of %s, %s, %s", toleration.Effect,
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 	}
 	if toleration.TolerationSeconds != nil && toleration.Effect != corev1.TaintEffectNoExecute {
@@ -218,15 +218,15 @@ func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes
 	}
 }
 
-// The containers that resources may be set for, as in a containerID.
+// The containers for which resources may be set, as in a containerID.
 var (
 	agentContainer   = []string{"deployments", agentName, "agent"}
 	cleanupContainer = []string{"jobs", "cluster-inventory-cleanup", "cleanup"}
 )
 
-// judgeResources checks every entry, also of containers that this addon does not have:
-// one configuration may serve several addons. Of the entries that match a container,
-// the last counts.
+// judgeResources checks every entry, even for containers that this addon does not have: one
+// configuration may serve several addons. Of the entries that match a container, the last
+// one wins.
 func judgeResources(entries []containerResources, result *overrides, wrong *mistakes) {
 	for i, entry := range entries {
 		field := fmt.Sprintf("spec.resourceRequirements[%d]", i)
@@ -293,7 +293,7 @@ func judgeQuantities(field string, given map[string]any, wrong *mistakes) corev1
 			}
 			list[kind] = quantity
 		default:
-			wrong.add(at, "is none of %s, %s, %s",
+			wrong.add(at, "is not one of %s, %s, %s",
 				corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
 		}
 	}

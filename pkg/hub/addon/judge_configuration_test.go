@@ -35,7 +35,7 @@ func caPEM(t *testing.T) string {
 // Quantities are compared by their value.
 var quantities = cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 
-func TestJudgeConfigurationTakesWhatIsRight(t *testing.T) {
+func TestJudgeConfigurationAcceptsValidSpecs(t *testing.T) {
 	ca := caPEM(t)
 	memory := func(request, limit string) *corev1.ResourceRequirements {
 		return &corev1.ResourceRequirements{
@@ -137,7 +137,7 @@ proxyConfig:
 }
 
 // Each mistake names its field, and nothing of a configuration with a mistake is used.
-func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
+func TestJudgeConfigurationNamesTheMistake(t *testing.T) {
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	toleration := func(text string) string { return "nodePlacement: {tolerations: [" + text + "]}" }
 	limits := func(text string) string {
@@ -146,7 +146,7 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 	tests := map[string]struct{ spec, want string }{
 		"an unknown variable": {
 			spec: `customizedVariables: [{name: loglevel, value: "1"}]`,
-			want: "spec.customizedVariables[loglevel]: is unknown; claimLimit and logLevel are known",
+			want: "spec.customizedVariables[loglevel]: is unknown; use claimLimit or logLevel",
 		},
 		"a variable that is no number": {
 			spec: `customizedVariables: [{name: logLevel, value: debug}]`,
@@ -158,27 +158,27 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a namespace that is none": {
 			spec: "agentInstallNamespace: Agents",
-			want: `spec.agentInstallNamespace: "Agents" is not the name of a namespace: `,
+			want: `spec.agentInstallNamespace: "Agents" is not a namespace name: `,
 		},
 		"a namespace of Kubernetes": {
 			spec: "agentInstallNamespace: kube-system",
-			want: `spec.agentInstallNamespace: "kube-system" belongs to Kubernetes`,
+			want: `spec.agentInstallNamespace: "kube-system" is reserved for Kubernetes`,
 		},
 		"the namespace of whoever names none": {
 			spec: "agentInstallNamespace: default",
-			want: `spec.agentInstallNamespace: "default" belongs to Kubernetes`,
+			want: `spec.agentInstallNamespace: "default" is reserved for Kubernetes`,
 		},
 		"a label's key": {
 			spec: `nodePlacement: {nodeSelector: {"a b": c}}`,
-			want: "spec.nodePlacement.nodeSelector[a b]: is not the key of a label: ",
+			want: "spec.nodePlacement.nodeSelector[a b]: is not a label key: ",
 		},
 		"a label's value": {
 			spec: `nodePlacement: {nodeSelector: {a: "b c"}}`,
-			want: `spec.nodePlacement.nodeSelector[a]: "b c" is not the value of a label: `,
+			want: `spec.nodePlacement.nodeSelector[a]: "b c" is not a label value: `,
 		},
 		"a taint's key": {
 			spec: toleration(`{key: "a b", operator: Exists}`),
-			want: `spec.nodePlacement.tolerations[0].key: "a b" is not the key of a taint: `,
+			want: `spec.nodePlacement.tolerations[0].key: "a b" is not a taint key: `,
 		},
 		"an operator": {
 			spec: toleration(`{operator: Exists}, {key: a, operator: In}`),
@@ -194,7 +194,7 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"an effect": {
 			spec: toleration(`{operator: Exists, effect: Never}`),
-			want: `spec.nodePlacement.tolerations[0].effect: "Never" is none of NoSchedule, PreferNoSchedule, NoExecute`,
+			want: `spec.nodePlacement.tolerations[0].effect: "Never" is not one of NoSchedule, PreferNoSchedule, NoExecute`,
 		},
 		"seconds without the effect": {
 			spec: toleration(`{operator: Exists, tolerationSeconds: 3}`),
@@ -210,7 +210,7 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a resource": {
 			spec: limits("{example.com/gpu: 1}"),
-			want: "spec.resourceRequirements[0].resources.limits[example.com/gpu]: is none of cpu, memory, ephemeral-storage",
+			want: "spec.resourceRequirements[0].resources.limits[example.com/gpu]: is not one of cpu, memory, ephemeral-storage",
 		},
 		"a request beyond the limit": {
 			spec: `resourceRequirements: [{containerID: "*:*:*", resources: {limits: {cpu: 1}, requests: {cpu: 2}}}]`,
@@ -239,7 +239,7 @@ func TestJudgeConfigurationNamesWhatIsWrong(t *testing.T) {
 		},
 		"a source with a tag": {
 			spec: `registries: [{source: "quay.io/ocm/a:v1", mirror: mirror.example.com}]`,
-			want: "spec.registries[0].source: is not the name of a registry or repository, which has no scheme, tag or digest",
+			want: "spec.registries[0].source: is not the name of a registry or repository without scheme, tag and digest",
 		},
 		"a source with a digest": {
 			spec: `registries: [{source: "quay.io/ocm/a@sha256:` + strings.Repeat("0", 64) + `", mirror: mirror.example.com}]`,
@@ -314,7 +314,7 @@ registries: [{mirror: "https://user:secret@mirror.example.com"}]
 	}
 }
 
-func TestJudgeConfigurationBoundsWhatItTakes(t *testing.T) {
+func TestJudgeConfigurationBoundsSizes(t *testing.T) {
 	long := strings.Repeat("a", 5000)
 	for field, text := range map[string]string{
 		"spec.proxyConfig.httpProxy": `{"proxyConfig": {"httpProxy": "http://` + long + `"}}`,
@@ -343,8 +343,8 @@ func TestJudgeAnnotation(t *testing.T) {
 			annotation: `{"pullSecret":"a.b","registries":[{"source":"quay.io/a","mirror":"mirror.example.com"}]}`,
 			want:       []addonv1beta1.ImageMirror{{Source: "quay.io/a", Mirror: "mirror.example.com"}},
 		},
-		"not JSON":             {annotation: "registries: []", wrong: "is not the JSON of an object with the list registries"},
-		"something more":       {annotation: `{} {}`, wrong: "is not the JSON of an object with the list registries"},
+		"not JSON":             {annotation: "registries: []", wrong: "is not a JSON object with the list registries"},
+		"something more":       {annotation: `{} {}`, wrong: "is not a JSON object with the list registries"},
 		"one that is too long": {annotation: "too long", wrong: "has more than 16384 bytes"},
 		"a mirror that is none": {
 			annotation: `{"registries":[{"mirror":"a b"}]}`,

@@ -24,7 +24,7 @@ const (
 	maxProxyBytes = 4096
 
 	// maxCABytes bounds a proxy's CA certificates. They are in an environment variable of
-	// every agent, and with that in the manager's memory once for each cluster.
+	// every agent, and so in the manager's memory once for each cluster.
 	maxCABytes = 16 << 10
 
 	// maxRegistries bounds the entries of registries, and maxRepositoryBytes the names in
@@ -33,17 +33,17 @@ const (
 	maxRepositoryBytes = 255
 )
 
-// Proxy is how agents reach the hub.
+// Proxy says how agents reach the hub.
 type Proxy struct {
 	// HTTP and HTTPS are URLs, No a comma-separated list of hosts, domains and networks.
 	HTTP, HTTPS, No string
 
-	// CABundle are CA certificates, in PEM, for proxies that are reached by https.
+	// CABundle are CA certificates, in PEM, for https proxies.
 	CABundle string
 }
 
-// judgeProxy checks a proxy's configuration. What it says about URLs does not repeat
-// them, because they may contain a password.
+// judgeProxy checks a proxy's configuration. Its mistakes do not repeat URLs, because they
+// may contain a password.
 func judgeProxy(given addonv1beta1.ProxyConfig, wrong *mistakes) Proxy {
 	const field = "spec.proxyConfig"
 	judgeProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
@@ -96,7 +96,7 @@ func judgeNoProxy(field, given string, wrong *mistakes) {
 	}
 }
 
-// judgeCA returns the certificates without whatever is around them.
+// judgeCA returns the certificates without the text around them.
 func judgeCA(field string, given []byte, wrong *mistakes) string {
 	if len(given) > maxCABytes {
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxCABytes)
@@ -108,7 +108,7 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 		unread := rest
 		var block *pem.Block
 		block, rest = pem.Decode(unread)
-		// Decode skips a block that it cannot read if there is another one behind it.
+		// Decode skips an unreadable block if another one follows.
 		if block == nil || bytes.Count(unread[:len(unread)-len(rest)], []byte("-----BEGIN ")) > 1 {
 			wrong.add(field, "is not PEM, from block %d on", n)
 			return ""
@@ -160,8 +160,8 @@ var (
 	repository = regexp.MustCompile(`^` + host + `(/` + component + `)*$`)
 )
 
-// judgeRegistries returns the entries that name a mirror; the API says that others are
-// ignored.
+// judgeRegistries returns the entries that name a mirror; others are ignored, according to
+// the API.
 func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mistakes) []addonv1beta1.ImageMirror {
 	if len(given) > maxRegistries {
 		wrong.add(field, "has %d entries, more than %d", len(given), maxRegistries)
@@ -182,18 +182,18 @@ func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mist
 	return registries
 }
 
-// judgeRepository does not repeat a name that is wrong: people who write a URL in its place
-// may have put a password into it.
+// judgeRepository does not repeat a wrong name: people who write a URL instead may have put
+// a password into it.
 func judgeRepository(field, given string, wrong *mistakes) {
 	switch {
 	case len(given) > maxRepositoryBytes:
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxRepositoryBytes)
 	case !repository.MatchString(given):
-		wrong.add(field, "is not the name of a registry or repository, which has no scheme, tag or digest")
+		wrong.add(field, "is not the name of a registry or repository without scheme, tag and digest")
 	}
 }
 
-// judgeAnnotation returns the registries that a ManagedCluster's annotation names.
+// judgeAnnotation returns the registries in a ManagedCluster's annotation.
 func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 	if annotation == "" {
 		return nil, nil
@@ -211,7 +211,7 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(annotation))
 	if err := decoder.Decode(&decoded); err != nil || decoder.More() {
-		wrong.add(field, "is not the JSON of an object with the list registries")
+		wrong.add(field, "is not a JSON object with the list registries")
 		return nil, wrong
 	}
 	registries := judgeRegistries(field+": registries", decoded.Registries, &wrong)
@@ -221,10 +221,11 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 	return registries, nil
 }
 
-// mirrored returns the name of an image as the registries have it, with its own tag and
-// digest. Of the entries that match, the last counts. A source matches whole names only:
-// quay.io/ocm is no source of quay.io/ocm-tools/agent, nor quay.io of quay.io:5000/agent.
-// An empty one matches every image, of which the last part of the name is kept.
+// mirrored returns the name of an image after applying the registries, with its own tag and
+// digest. Of the entries that match, the last one wins. A source matches whole name
+// components only: quay.io/ocm does not match quay.io/ocm-tools/agent, nor does quay.io
+// match quay.io:5000/agent. An empty source matches every image and keeps only the last
+// component of its name.
 func mirrored(image string, registries []addonv1beta1.ImageMirror) string {
 	name, version := splitImage(image)
 	result := name
@@ -240,8 +241,8 @@ func mirrored(image string, registries []addonv1beta1.ImageMirror) string {
 	return result + version
 }
 
-// isFrom reports whether an image is from one of the registries. Like a source, each is whole
-// parts of a name: a registry, a part of one, or a repository.
+// isFrom reports whether an image is from one of the registries. Like a source, each
+// matches whole name components: a registry, a part of one, or a repository.
 func isFrom(image string, registries []string) bool {
 	name, _ := splitImage(image)
 	return slices.ContainsFunc(registries, func(registry string) bool {
@@ -250,8 +251,8 @@ func isFrom(image string, registries []string) bool {
 	})
 }
 
-// splitImage separates the name of an image from its tag and digest. A colon before a
-// slash begins a port, which belongs to the name.
+// splitImage separates the name of an image from its tag and digest. A colon before a slash
+// starts a port, which belongs to the name.
 func splitImage(image string) (name, version string) {
 	last := strings.LastIndex(image, "/") + 1
 	if at := strings.IndexAny(image[last:], ":@"); at >= 0 {

@@ -12,8 +12,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
-// revisionSpec is the spec of an AgentRevision: everything that makes agents of one
-// revision differ from those of another.
+// revisionSpec is the spec of an AgentRevision: every difference between the agents of one
+// revision and those of another.
 type revisionSpec struct {
 	Manifests        string   `json:"manifests"`
 	Image            string   `json:"image"`
@@ -34,9 +34,9 @@ func manifestRevisions() []string { return []string{manifests.Previous, manifest
 // hasManifests reports whether this manager has the manifests of a revision.
 func hasManifests(revision string) bool { return slices.Contains(manifestRevisions(), revision) }
 
-// judgeRevision returns the values of an AgentRevision, and everything that is wrong with
-// it. Its definition refuses most mistakes, but not the manifests of another version of
-// the manager.
+// judgeRevision returns the values of an AgentRevision, and all of its mistakes. Its
+// CustomResourceDefinition refuses most mistakes, but not the manifests of another version
+// of the manager.
 func judgeRevision(spec map[string]any) (Values, mistakes) {
 	var (
 		decoded revisionSpec
@@ -47,7 +47,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		return Values{}, wrong
 	}
 	if !hasManifests(decoded.Manifests) {
-		wrong.add("spec.manifests", "%q is none of this manager's revisions, which are %s",
+		wrong.add("spec.manifests", "%q is not one of this manager's revisions, which are %s",
 			decoded.Manifests, strings.Join(manifestRevisions(), " and "))
 	}
 	if decoded.Image == "" || strings.ContainsAny(decoded.Image, " \t\r\n") {
@@ -56,16 +56,16 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	switch corev1.PullPolicy(decoded.ImagePullPolicy) {
 	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
-		wrong.add("spec.imagePullPolicy", "%q is none of %s, %s, %s", decoded.ImagePullPolicy,
+		wrong.add("spec.imagePullPolicy", "%q is not one of %s, %s, %s", decoded.ImagePullPolicy,
 			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	}
 	for _, secret := range decoded.ImagePullSecrets {
 		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
-			wrong.add("spec.imagePullSecrets", "%q is not the name of a Secret: %s", secret, problems[0])
+			wrong.add("spec.imagePullSecrets", "%q is not a Secret name: %s", secret, problems[0])
 		}
 	}
 	if problems := validation.IsDNS1123Label(decoded.InstallNamespace); len(problems) > 0 {
-		wrong.add("spec.installNamespace", "%q is not the name of a namespace: %s", decoded.InstallNamespace, problems[0])
+		wrong.add("spec.installNamespace", "%q is not a namespace name: %s", decoded.InstallNamespace, problems[0])
 	}
 	if decoded.ClaimLimit < 0 {
 		wrong.add("spec.claimLimit", "%d is negative", decoded.ClaimLimit)

@@ -12,21 +12,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// kind is a kind of configuration that this addon supports. Open Cluster Management
-// chooses one of each kind for a cluster: that which the cluster's addon names itself,
-// else that of its Placement, else that of all clusters.
+// kind is a kind of configuration that this addon supports. Open Cluster Management chooses
+// one of each kind for a cluster: the one that the cluster's addon names itself, else that
+// of its Placement, else that of all clusters.
 type kind struct {
 	schema.GroupVersionResource
 	name string
 }
 
-// deploymentConfigKind is what a cluster may differ from others in.
+// deploymentConfigKind holds the settings in which clusters may differ.
 func deploymentConfigKind() kind {
 	return kind{utils.AddOnDeploymentConfigGVR, "AddOnDeploymentConfig"}
 }
 
-// revisionKind is what an upgrade changes. It is a kind of its own, so that clusters that
-// name an AddOnDeploymentConfig are upgraded like the others.
+// revisionKind holds what an upgrade changes. It is a kind of its own, so that clusters
+// that name an AddOnDeploymentConfig are upgraded like the others.
 func revisionKind() kind {
 	return kind{schema.GroupVersionResource{
 		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Resource: contract.AgentRevisionResource,
@@ -39,7 +39,7 @@ func (k kind) is(other addonv1beta1.ConfigGroupResource) bool {
 	return k.Group == other.Group && k.Resource == other.Resource
 }
 
-// desired are the configurations of this kind that the addon is to have.
+// desired returns the configurations of this kind that the addon should have.
 func (k kind) desired(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ConfigSpecHash {
 	var desired []addonv1beta1.ConfigSpecHash
 	for _, reference := range addon.Status.ConfigReferences {
@@ -54,8 +54,8 @@ func (k kind) desired(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.Co
 // named reports whether the addon itself names one of this kind.
 func (k kind) named(addon *addonv1beta1.ManagedClusterAddOn) bool { return k.in(addon.Spec.Configs) }
 
-// offered reports whether there is one of this kind for all clusters, or for those of a
-// Placement.
+// offered reports whether there is a configuration of this kind for all clusters, or for
+// those of a Placement.
 func (k kind) offered(definition *addonv1beta1.ClusterManagementAddOn) bool {
 	if k.in(definition.Spec.DefaultConfigs) {
 		return true
@@ -70,14 +70,14 @@ func (k kind) in(configs []addonv1beta1.AddOnConfig) bool {
 	})
 }
 
-// choose takes the one that the cluster is to have, if it exists with the content that
-// the cluster is to have, and nothing is wrong with it.
+// choose chooses the configuration that the cluster should have, if it exists with the
+// content that the cluster should have, and without mistakes.
 func (k kind) choose(
 	desired []addonv1beta1.ConfigSpecHash, find func(name addonv1beta1.ConfigReferent) *configuration,
 ) (choice, *refusal) {
 	if len(desired) > 1 {
 		return choice{}, refuse(contract.ReasonInvalidConfiguration,
-			"The addon has %d %ss, and only one of that kind is possible: %s",
+			"The addon has %d %ss, but only one is allowed: %s",
 			len(desired), k.name, strings.Join(names(desired), ", "))
 	}
 	name := nameOf(desired[0].ConfigReferent)

@@ -54,7 +54,7 @@ func TestConfigurationApplied(t *testing.T) {
 	}
 }
 
-func TestOutcomesTellWhatChanged(t *testing.T) {
+func TestOutcomesAnnounceChanges(t *testing.T) {
 	var told []string
 	o := newOutcomes(nil)
 	o.Subscribe(func(cluster string) { told = append(told, cluster) })
@@ -77,9 +77,9 @@ func TestOutcomesTellWhatChanged(t *testing.T) {
 	}
 }
 
-// After a start, conditions stay until their clusters were looked at, which nobody asks
-// for again and again, and what is not known delays no other condition.
-func TestOutcomesLeaveAConditionUntilItIsKnown(t *testing.T) {
+// After a start, conditions stay until their clusters were reconciled. Unknown outcomes are
+// not polled, and delay no other condition.
+func TestUnknownOutcomeLeavesTheCondition(t *testing.T) {
 	w := newWorld(t)
 	addon := w.addon()
 	o := newOutcomes(w)

@@ -22,26 +22,26 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// reasonCleanupAbandoned is the reason of the event that reports an addon removed
-// without clean-up.
+// reasonCleanupAbandoned is the reason of the event about an addon that was removed without
+// clean-up.
 const reasonCleanupAbandoned = "CleanupAbandoned"
 
 // worksRetry is how soon to check again for ManifestWorks that are not deleted yet.
 // They are polled because the manager's cache does not contain them.
 const worksRetry = 5 * time.Second
 
-// maxReleases is how many times what is on a hosting cluster is deleted before an error says
-// that it comes back.
+// maxReleases is how many times the manifests on a hosting cluster are deleted before an
+// error says that they are recreated.
 const maxReleases = 3
 
-// Reconciler releases addons and clusters whose deletion waits for a spoke that does
-// not come back, or for a clean-up Job that does not succeed. Its requests are names of
+// Reconciler releases addons and clusters whose deletion waits for a spoke that does not
+// come back, or for a clean-up Job that does not succeed. Its requests are names of
 // clusters.
 type Reconciler struct {
 	Client client.Client
 
-	// Live reads finalizers and ManifestWorks, which the manager's cache does not
-	// contain. It is used only for clusters whose timeout has expired.
+	// Live reads finalizers and ManifestWorks, which the manager's cache does not contain.
+	// It is used only for clusters whose timeout has expired.
 	Live client.Reader
 
 	Recorder events.EventRecorder
@@ -49,8 +49,8 @@ type Reconciler struct {
 
 	limits limits
 
-	// began is when the first request came, which is right after this manager became
-	// the leader.
+	// began is when the first request came, which is right after this manager became the
+	// leader.
 	began     time.Time
 	beginning sync.Once
 }
@@ -100,7 +100,7 @@ func (r *Reconciler) releaseAddon(
 	}
 	message := leftBehind(addon.Namespace, r.limits.unreachable)
 	if stuck {
-		// Read first: the works go with the addon.
+		// Read the works first: they are deleted with the addon.
 		works, err := r.works(ctx, addon.Namespace)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (r *Reconciler) releaseAddon(
 		if err := r.patch(ctx, released, addon); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		log.FromContext(ctx).Info(message)
+		log.FromContext(ctx).Info("Abandoned the clean-up of a cluster", "cluster", addon.Namespace, "reason", message)
 		r.Recorder.Eventf(addon, nil, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
 		if cluster != nil {
 			r.Recorder.Eventf(cluster, addon, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
@@ -132,9 +132,9 @@ func (r *Reconciler) releaseAddon(
 	return nil
 }
 
-// releaseHost deletes what an addon has on its hosting cluster, which does not go with it,
-// and removes the finalizer that is for this once a list shows nothing that is not being
-// deleted. Without the finalizers that wait for the clean-up, the framework creates it again
+// releaseHost deletes an addon's manifests on its hosting cluster, which are not deleted
+// with the addon, and removes their finalizer once a list shows only works that are being
+// deleted. Without the finalizers that wait for the clean-up, the framework recreates them
 // only if it was about to.
 func (r *Reconciler) releaseHost(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
 	for range maxReleases {
@@ -152,7 +152,7 @@ func (r *Reconciler) releaseHost(ctx context.Context, addon *addonv1beta1.Manage
 			}
 		}
 	}
-	return fmt.Errorf("the ManifestWorks for cluster %s on its hosting cluster come back", addon.Namespace)
+	return fmt.Errorf("the ManifestWorks for cluster %s on its hosting cluster are recreated", addon.Namespace)
 }
 
 // releaseWorks removes the work agent's finalizer from this addon's deleted
@@ -175,8 +175,8 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 	return 0, nil
 }
 
-// works reads this addon's ManifestWorks of a cluster. Their names count: anybody may label
-// another one.
+// works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may
+// label another one.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
 	works := &workv1.ManifestWorkList{}
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}

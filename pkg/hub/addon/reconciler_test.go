@@ -66,8 +66,8 @@ func (r *removal) finalizers() []string {
 	return addon.Finalizers
 }
 
-// What is on a hosting cluster does not go with the addon.
-func TestReconcileLetsGoOfAHostedAgentAndOfWhatIsOnItsHost(t *testing.T) {
+// Objects on a hosting cluster are not deleted with the addon.
+func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue,
 		"addon.open-cluster-management.io/hosting-addon-pre-delete", "addon.open-cluster-management.io/hosting-manifests-cleanup")
 	host := r.Namespace("host", nil)
@@ -109,7 +109,7 @@ func TestReconcileLetsGoOfAHostedAgentAndOfWhatIsOnItsHost(t *testing.T) {
 	}
 }
 
-func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {
+func TestReconcileReleasesALostSpoke(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 
 	result, err := r.reconcile()
@@ -147,7 +147,7 @@ func TestReconcileLetsGoOfASpokeThatStaysAway(t *testing.T) {
 	}
 }
 
-func TestReconcileGivesTheJobOnASpokeThatIsThereItsTime(t *testing.T) {
+func TestReconcileWaitsForTheJobOfAReachableSpoke(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue)
 	began := r.clock.Now()
 	result, err := r.reconcile()
@@ -186,7 +186,7 @@ func TestReconcileGivesTheJobOnASpokeThatIsThereItsTime(t *testing.T) {
 	}
 }
 
-func TestReconcileGivesTheJobItsTimeAfterAStart(t *testing.T) {
+func TestReconcileWaitsForTheJobAfterAStart(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue)
 	r.clock.SetTime(time.Now().Add(24 * time.Hour)) // no manager ran all day
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 30*time.Minute {
@@ -197,7 +197,7 @@ func TestReconcileGivesTheJobItsTimeAfterAStart(t *testing.T) {
 	}
 }
 
-func TestReconcileReturnsConflictsAndTellsOnlyWhatHappened(t *testing.T) {
+func TestReconcileReturnsConflictsAndEmitsNoWrongEvent(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	r.clock.SetTime(time.Now().Add(6 * time.Minute))
 	r.wire.FailNthWrite(1, apitest.Fault{Status: 409, Reason: "Conflict"})
@@ -216,7 +216,7 @@ func TestReconcileReturnsConflictsAndTellsOnlyWhatHappened(t *testing.T) {
 	}
 }
 
-func TestReconcileOfWhatIsGone(t *testing.T) {
+func TestReconcileOfDeletedObjects(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	r.addon.Namespace = "gone"
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
@@ -289,9 +289,9 @@ func TestClusterOfAddon(t *testing.T) {
 	}
 }
 
-// An addon and the works of its cluster wait for the same spoke: that one cannot
-// be released must not hold up the other.
-func TestReconcileReleasesTheWorksWhereTheAddonFails(t *testing.T) {
+// An addon and the works of its cluster wait for the same spoke: failing to release one
+// must not delay the other.
+func TestReconcileReleasesTheWorksAlthoughTheAddonFails(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: r.addon.Namespace}}
 	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{foreignFinalizer} })

@@ -35,7 +35,7 @@ func mustRender(t *testing.T, r *renderer, v Values) []runtime.Object {
 	return objects
 }
 
-// What the framework gets must be what the template says, for any cluster.
+// The framework must get the template's content, for any cluster.
 func TestRendererReturnsWhatTheTemplateRenders(t *testing.T) {
 	r := newTestRenderer(t)
 	for _, v := range []Values{
@@ -111,8 +111,8 @@ func TestAManifestIsEncodedAsJSONOnly(t *testing.T) {
 	}
 }
 
-// Clusters whose configurations come to the same share what is rendered, however many
-// configurations there are; what is not used any more is forgotten.
+// Clusters with equivalent configurations share one rendering, however many configurations
+// there are; unused ones are forgotten.
 func TestRenderersAreSharedAndBounded(t *testing.T) {
 	r, err := newRenderers(values().of("", ""))
 	if err != nil {
@@ -130,7 +130,7 @@ func TestRenderersAreSharedAndBounded(t *testing.T) {
 	}
 	plain := renderer(func(*Values) {})
 	if renderer(func(*Values) {}) != plain {
-		t.Error("that of all clusters was made anew")
+		t.Error("that of all clusters was recreated")
 	}
 	if renderer(func(v *Values) { v.Manifests = manifests.Previous }) == plain {
 		t.Error("two revisions of the manifests have the same")

@@ -115,10 +115,10 @@ func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
 	}
 }
 
-// An agent that is not available makes the ManifestWork not available, which ends a
-// rollout. The framework takes from the feedback whether the addon is available, and says
-// why it is not.
-func TestTrimWorkLeavesTheAgentsHealthToTheFeedback(t *testing.T) {
+// An unavailable agent makes the ManifestWork unavailable, which ends a rollout. The
+// framework takes the addon's availability from the feedback, and says why it is not
+// available.
+func TestTrimWorkLeavesHealthToTheFeedback(t *testing.T) {
 	condition := func(reason string) workv1.ManifestCondition {
 		return workv1.ManifestCondition{Conditions: []metav1.Condition{ocmtest.Condition("Available", "False", reason, "")}}
 	}
@@ -144,7 +144,7 @@ func TestTrimWorkLeavesTheAgentsHealthToTheFeedback(t *testing.T) {
 	}
 }
 
-// What is kept to be shared is bounded, even if works say nothing of their owners.
+// The shared content that is kept is bounded, even if works have no owners.
 func TestTrimWorkKeepsLittle(t *testing.T) {
 	trimmer := newWorkTrimmer()
 	for i := range keptManifests + 10 {

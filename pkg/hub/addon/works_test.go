@@ -78,7 +78,7 @@ func TestOurDeletedWorksOfALostSpokeAreReleased(t *testing.T) {
 	}
 }
 
-func TestWorksOfASpokeThatIsThereAreNotReleased(t *testing.T) {
+func TestWorksOfAReachableSpokeAreNotReleased(t *testing.T) {
 	w := newWorld(t)
 	name := w.Namespace("cluster", nil)
 	cluster := w.cluster(name, metav1.ConditionTrue, foreignFinalizer)
@@ -105,7 +105,8 @@ func TestBeingDetached(t *testing.T) {
 	}
 }
 
-// TestBytesAreComparedAtOnce, as the framework compares the manifests of a ManifestWork.
+// TestBytesAreComparedAtOnce: the framework compares the manifests of a ManifestWork this
+// way.
 func TestBytesAreComparedAtOnce(t *testing.T) {
 	work := func(raw string) *workv1.ManifestWork {
 		w := &workv1.ManifestWork{}

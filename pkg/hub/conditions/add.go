@@ -30,14 +30,13 @@ const ControllerName = "hub.conditions"
 
 const (
 	// workers is how many addons are written at a time. They are few, so that the
-	// conditions of a thousand clusters leave the API server to profiles and copies.
+	// conditions of a thousand clusters leave the API server free for profiles and copies.
 	workers = 2
 
-	// delay is how long a cluster waits to be looked at after something changed. No
-	// addon is written more often.
+	// delay is how long a cluster waits after a change. No addon is written more often.
 	delay = time.Second
 
-	// A failed write is tried again after retryFirst, then at doubling intervals up to
+	// A failed write is retried after retryFirst, then at doubling intervals up to
 	// retryMost.
 	retryFirst = delay
 	retryMost  = time.Minute
@@ -49,32 +48,31 @@ var written = []string{
 	contract.ConditionDegraded,
 }
 
-// Source knows what one condition must be on every cluster's addon.
+// Source determines one condition for every cluster's addon.
 type Source interface {
 	// Type is the condition's type.
 	Type() string
 
-	// Desired returns what the condition of a cluster's addon must be, or nil while
-	// that is not known; then the condition stays as it is. It reads caches and memory
-	// only.
+	// Desired returns the desired condition of a cluster's addon, or nil while it is
+	// unknown; then the condition stays as it is. Desired reads caches and memory only.
 	Desired(ctx context.Context, cluster string) (*Desired, error)
 
 	// Subscribe has changed called whenever Desired may return something else for a
-	// cluster: for any cluster when the name is empty. changed returns at once.
+	// cluster, or, with an empty name, for any cluster. changed returns at once.
 	Subscribe(changed func(cluster string))
 }
 
-// Watcher is a Source that depends on objects, too.
+// Watcher is a Source that also depends on objects.
 type Watcher interface {
 	Source
 
-	// Watch adds watches after whose events everyCluster is looked at again.
+	// Watch adds watches whose events enqueue every cluster.
 	Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder
 }
 
 // Options configure the writing of conditions.
 type Options struct {
-	// Sources are all of the manager's conditions.
+	// Sources are all conditions of the manager.
 	Sources []Source
 
 	// Clock is the time; nil means the real one.
@@ -107,15 +105,15 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	return nil
 }
 
-// routes lead from events to clusters. All go through one trigger, so that a cluster
-// waits for its delay whatever happened.
+// routes map events to clusters. All go through one trigger, so that a cluster waits for
+// its delay whatever happened.
 type routes struct {
-	ctx     context.Context // for reads from the cache, which do not wait
+	ctx     context.Context // for reads from the cache, which do not block
 	reader  client.Reader
 	trigger *kube.Trigger
 }
 
-// enqueue enqueues one cluster, or all without a name.
+// enqueue enqueues one cluster, or all of them if the name is empty.
 func (r *routes) enqueue(cluster string) {
 	if cluster != "" {
 		r.trigger.EnqueueWithPriority(types.NamespacedName{Name: cluster}, kube.PriorityLow)
@@ -123,25 +121,25 @@ func (r *routes) enqueue(cluster string) {
 	}
 	addons := &addonv1beta1.ManagedClusterAddOnList{}
 	if err := r.reader.List(r.ctx, addons, kube.Uncopied); err != nil {
-		log.FromContext(r.ctx).Error(err, "Listing addons")
+		log.FromContext(r.ctx).Error(err, "Cannot list ManagedClusterAddOns")
 	}
 	for i := range addons.Items {
 		r.enqueue(addons.Items[i].Namespace)
 	}
 }
 
-// oneCluster leads from an addon to its cluster.
+// oneCluster maps an addon to its cluster.
 func (r *routes) oneCluster() handler.EventHandler {
 	return onEvent(func(addon client.Object) { r.enqueue(addon.GetNamespace()) })
 }
 
-// everyCluster leads from anything to every cluster that has the addon.
+// everyCluster maps any event to every cluster that has the addon.
 func (r *routes) everyCluster() handler.EventHandler {
 	return onEvent(func(client.Object) { r.enqueue("") })
 }
 
-// onEvent has enqueue called for each event. It does not use the controller's queue
-// itself, which the trigger fills later.
+// onEvent calls enqueue for each event. It does not use the controller's queue itself,
+// which the trigger fills later.
 func onEvent(enqueue func(client.Object)) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
@@ -151,7 +149,7 @@ func onEvent(enqueue func(client.Object)) handler.EventHandler {
 	}
 }
 
-// addonChanged compares what decide reads of an addon.
+// addonChanged compares the fields of an addon that decide reads.
 func addonChanged(before, after client.Object) bool {
 	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
 	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)

@@ -22,8 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// stepper is the reconciler, which the test steps by hand, and the addon of one
-// cluster.
+// stepper is the reconciler, which the test steps by hand, and the addon of one cluster.
 type stepper struct {
 	*ocmtest.Hub
 	r                *Reconciler
@@ -86,7 +85,7 @@ func (s *stepper) failed() metav1.Condition {
 	return s.condition("Degraded", "True", "WriteFailed", "ProfilesSynced is False (WriteFailed).")
 }
 
-func TestAllConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
+func TestAllConditionsAreCreatedInOnePatchAndOthersStay(t *testing.T) {
 	s := newStepper(t)
 	theirs := ocmtest.Condition("Available", "True", "R", "theirs")
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -112,7 +111,7 @@ func TestAllConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
 	s.has(theirs, profiles, tokens, degraded)
 	s.step()
 
-	// Somebody else drops one: it comes back.
+	// Another client drops one: it is written again.
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.Conditions = []metav1.Condition{theirs, tokens, degraded}
 	})
@@ -120,20 +119,20 @@ func TestAllConditionsAreBornInOnePatchAndOthersStay(t *testing.T) {
 	profiles.LastTransitionTime = metav1.NewTime(s.time.Now())
 	s.has(theirs, tokens, degraded, profiles)
 
-	// It must not be there any more.
+	// It must not exist any more.
 	s.tokens.say(&Desired{Absent: true})
 	s.step(patchAddon)
 	s.has(theirs, degraded, profiles)
 	s.step()
 }
 
-func TestABirthWithoutAnyConditionIsOnePatchToo(t *testing.T) {
+func TestFirstWriteWithoutAnyConditionIsOnePatch(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
 	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"), s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
 }
 
-func TestAPassingUnknownIsNotWritten(t *testing.T) {
+func TestTransientUnknownIsNotWritten(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
 	unknown := &Desired{Status: "Unknown", Reason: "SelectionUnknown", HoldBack: 5 * time.Second}
@@ -161,9 +160,9 @@ func TestAPassingUnknownIsNotWritten(t *testing.T) {
 	}
 }
 
-// What the agent reports degrades the addon once it has lasted; that it passes, or is told
-// in other words, costs nothing.
-func TestWhatTheAgentReportsDegradesTheAddon(t *testing.T) {
+// The agent's report degrades the addon once it has lasted; that it ends, or changes its
+// wording, costs nothing.
+func TestAgentsReportDegradesTheAddon(t *testing.T) {
 	s := newStepper(t)
 	reports := func(status, reason, message string) {
 		apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -209,8 +208,8 @@ func TestWhatTheAgentReportsDegradesTheAddon(t *testing.T) {
 	s.step()
 }
 
-// A manager that knows Degraded comes after one that does not: healthy addons are not
-// written for it.
+// A manager that knows Degraded follows one that does not: it writes nothing to healthy
+// addons.
 func TestAnUpgradeWritesNoHealthyAddon(t *testing.T) {
 	s := newStepper(t)
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -230,7 +229,7 @@ func TestAnUpgradeWritesNoHealthyAddon(t *testing.T) {
 	}
 }
 
-func TestAConflictIsNoErrorAndOverwritesNothing(t *testing.T) {
+func TestConflictIsNotAnErrorAndOverwritesNothing(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
 	s.profiles.say(failure())
@@ -255,7 +254,7 @@ func TestAConflictIsNoErrorAndOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenOnAnAddonThatGoes(t *testing.T) {
+func TestNothingIsWrittenToADeletedAddon(t *testing.T) {
 	s := newStepper(t)
 	apitest.Edit(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Finalizers = []string{"example.com/hold"} })
 	s.MustDelete(s.addon.DeepCopy())
@@ -264,7 +263,7 @@ func TestNothingIsWrittenOnAnAddonThatGoes(t *testing.T) {
 	s.step()
 }
 
-func TestAnEventGoesWithAWarning(t *testing.T) {
+func TestWarningCreatesAnEvent(t *testing.T) {
 	s := newStepper(t)
 	s.profiles.say(&Desired{Status: "False", Reason: "UpstreamGateOn", Message: "upstream writes", Warn: true})
 	s.step(patchAddon, "POST events")

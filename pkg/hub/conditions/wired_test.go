@@ -13,11 +13,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// quiet is how long nothing must be written for it to count as nothing: longer than
-// a change waits.
+// quiet is how long nothing must be written for it to count as nothing: longer than a
+// change waits.
 const quiet = delay + time.Second
 
-func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
+func TestAddonIsWrittenOnceAtCreationAndOncePerFailure(t *testing.T) {
 	h := ocmtest.New(t, wiredHub.Config(t))
 	t.Cleanup(func() { h.Clear(&addonv1beta1.ManagedClusterAddOnList{}) })
 	wire := &apitest.Wire{}
@@ -98,7 +98,7 @@ func TestAnAddonIsWrittenOnceAtBirthAndOncePerFailure(t *testing.T) {
 
 	stop()
 	start()
-	// The new manager has looked at every addon when one that came later has its
+	// The new manager has reconciled every addon when an addon created later has its
 	// conditions.
 	second := enabled(h)
 	says(second, "CredentialsSynced", "True")

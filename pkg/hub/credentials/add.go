@@ -32,12 +32,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Names of the controllers, alike in logs, metrics and field managers.
+// Names of the controllers, used alike in logs, metrics and field managers.
 const (
-	// ControllerName keeps the copies.
+	// ControllerName maintains the copies.
 	ControllerName = "hub.credentials"
 
-	// GrantsControllerName removes RoleBindings that are not needed any more.
+	// GrantsControllerName removes RoleBindings that are no longer needed.
 	GrantsControllerName = "hub.credentials-rights"
 
 	// ReportControllerName creates the events that say which tokens are not copied.
@@ -50,86 +50,84 @@ const (
 	StartControllerName = "hub.credentials-start"
 )
 
-// Mode says what is done about copies.
+// Mode says what to do with copies.
 type Mode string
 
 const (
-	// ModeEnabled keeps them.
+	// ModeEnabled maintains them.
 	ModeEnabled Mode = "enabled"
 
 	// ModeDraining removes them all, and then the manager's rights to them.
 	ModeDraining Mode = "draining"
 
-	// ModeDisabled does nothing and needs no rights, so it must not begin while there
-	// are copies.
+	// ModeDisabled does nothing and needs no rights, so the manager must not start while
+	// there are copies.
 	ModeDisabled Mode = "disabled"
 )
 
-// Rule knows what is published where. A ClusterProfile proves nothing by itself,
-// because whoever may create one may give it any label and owner. The rule answers
-// from caches.
+// Rule knows what is published where. A ClusterProfile proves nothing by itself, because
+// whoever may create one may give it any label and owner. The rule decides from caches.
 type Rule interface {
 	// Selected applies the rule to a pair: the namespace, and as its name the
 	// cluster. withdrawing says that a No would take something away.
 	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
-	// Namespaces returns where there is a ClusterProfile of a cluster's name.
+	// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name.
 	Namespaces(ctx context.Context, cluster string) ([]string, error)
 
 	// Subscribe has changed called whenever the rule's answer for a pair may have
 	// changed, or its profile was created or deleted. changed returns at once.
 	Subscribe(changed func(pair types.NamespacedName))
 
-	// SubscribeEarly has touched called for every pair that an event concerns, before
-	// anything is done about it. touched returns at once.
+	// SubscribeEarly has touched called for every pair that an event concerns, before the
+	// pair is reconciled. touched returns at once.
 	SubscribeEarly(touched func(pair types.NamespacedName))
 
-	// Growth tells when an object that the rule reads was last added. Accounts are
+	// Growth returns when objects that the rule reads were last added. Accounts are
 	// restored together with these.
 	Growth() *kube.Growth
 }
 
-// UpstreamSyncer tells whether managed-serviceaccount's own syncer of tokens may be
-// on, which writes Secrets of the same names.
+// UpstreamSyncer finds out whether managed-serviceaccount's own syncer of tokens may be on,
+// which writes Secrets of the same names.
 type UpstreamSyncer interface {
-	// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On
-	// cannot be told; it is empty when it can.
+	// Unknown says, as the end of a sentence about the syncer's ClusterRole, why On is not
+	// known; it is empty if it is.
 	Unknown() string
 	On() bool
 
-	// Subscribe has changed called whenever the answers may have changed.
+	// Subscribe has changed called whenever On or Unknown may have changed.
 	Subscribe(changed func())
 }
 
 // Options configure the copying of credentials.
 type Options struct {
-	// Mode is what is done.
+	// Mode says what to do with copies.
 	Mode Mode
 
-	// RequireTarget leaves an account alone that names no namespaces. Otherwise it
-	// is copied wherever its cluster has a profile.
+	// RequireTarget skips an account that names no namespaces. Otherwise it is copied
+	// wherever its cluster has a profile.
 	RequireTarget bool
 
 	// Rule knows what is published where. Required.
 	Rule Rule
 
-	// UpstreamSyncer tells whether upstream's syncer is on. Required.
+	// UpstreamSyncer finds out whether upstream's syncer is on. Required.
 	UpstreamSyncer UpstreamSyncer
 
-	// ServiceAccount is the manager's own: what its RoleBindings give rights to.
+	// ServiceAccount is the manager's own: the subject of its RoleBindings.
 	ServiceAccount types.NamespacedName
 
-	// CheckEvery is about how often every token is read though nothing says that it
-	// changed; zero means source.CheckEvery.
+	// CheckEvery is about how often every token is read although nothing indicates a
+	// change; zero means source.CheckEvery.
 	CheckEvery time.Duration
 
-	// Workers is how many accounts are worked on at a time, and WorkersPerNamespace how
-	// many of them of one cluster, and how many copies in one namespace; 0 means a
-	// default.
+	// Workers is how many accounts are processed at a time, and WorkersPerNamespace how
+	// many of them of one cluster, and how many copies in one namespace; 0 means a default.
 	Workers             int
 	WorkersPerNamespace int
 
-	// Metrics count what becomes of accounts; nil means that nobody counts.
+	// Metrics count the states of accounts; nil disables them.
 	Metrics *metrics.Metrics
 
 	// Clock is the time; nil means the real one.
@@ -139,7 +137,7 @@ type Options struct {
 	reportDelay   time.Duration // zero means reportDelay
 }
 
-// Credentials is the controllers and what they share.
+// Credentials holds the controllers and their shared state.
 type Credentials struct {
 	mgr  manager.Manager
 	opts Options
@@ -161,7 +159,7 @@ type Credentials struct {
 
 	statusChanged func(cluster string) // nil: nobody reports it
 
-	// added is for reads from caches, which do not wait.
+	// added is for reads from caches, which do not block.
 	added context.Context
 
 	// leading is closed when this process is the leader, until ctx ends.
@@ -169,10 +167,10 @@ type Credentials struct {
 	ctx     context.Context
 }
 
-// Add registers the controllers. What it returns knows the condition
-// CredentialsSynced. Accounts are read once the hub serves them, which
-// may be long after the manager has started. In ModeDisabled it registers nothing,
-// and fails if RoleBindings say that there are copies.
+// Add registers the controllers. Its result is the source of the condition
+// CredentialsSynced. Accounts are read once the hub serves them, which may be long after
+// the manager has started. In ModeDisabled it registers nothing, and fails if RoleBindings
+// indicate that there are copies.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
 	if opts.Mode == ModeDisabled {
 		return &Credentials{opts: opts}, checkNoCopies(ctx, mgr.GetAPIReader())
@@ -187,8 +185,8 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	if err != nil {
 		return nil, err
 	}
-	// The cache of CRDs is filled before any controller runs, so that it is known
-	// whether the hub has accounts at all.
+	// The cache of CRDs syncs before any controller runs, so that it is known whether the
+	// hub has accounts at all.
 	if _, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching CustomResourceDefinitions: %w", err)
 	}
@@ -200,7 +198,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	opts.Rule.Subscribe(c.enqueuePair)
 	opts.Rule.SubscribeEarly(c.enqueueUnselected)
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
-	log.FromContext(ctx).V(1).Info("Added the copying of credentials",
+	log.FromContext(ctx).V(1).Info("Added the credentials controllers",
 		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
 	return c, mgr.Add(leader{c})
 }
@@ -236,8 +234,8 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	return c, nil
 }
 
-// CacheOptions says what the manager's cache needs to hold for this concern: of
-// the RoleBindings only the manager's own.
+// CacheOptions returns what the manager's cache must hold for this concern: only the
+// manager's own RoleBindings.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&rbacv1.RoleBinding{}: {
@@ -247,16 +245,16 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// checkNoCopies fails while RoleBindings say that there are copies, which nobody
-// would withdraw.
+// checkNoCopies fails while RoleBindings indicate that there are copies, which nobody would
+// withdraw.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
 	bindings := &rbacv1.RoleBindingList{}
 	if err := live.List(ctx, bindings, client.MatchingLabels(grants.Labels())); err != nil {
-		return fmt.Errorf("looking for RoleBindings that tell of copies: %w", err)
+		return fmt.Errorf("listing RoleBindings for copies: %w", err)
 	}
 	var namespaces []string
 	for i := range bindings.Items {
-		// A tenant may label what it likes, but the manager has no copies without its rights.
+		// A tenant may set any label, but the manager has no copies without its rights.
 		if grants.IsTargetGrant(&bindings.Items[i]) {
 			namespaces = append(namespaces, bindings.Items[i].Namespace)
 		}
@@ -281,14 +279,14 @@ func (l leader) Start(ctx context.Context) error {
 	l.ctx = ctx
 	l.followers.Start(ctx)
 	close(l.leading)
-	// Namespaces of RoleBindings that were reconciled before could not be followed.
+	// Followers could not start for RoleBindings that were reconciled before.
 	l.enqueueGrants()
 	<-ctx.Done()
 	l.followers.Wait()
 	return nil
 }
 
-// addStart registers what reads the accounts once they are served.
+// addStart registers the controller that reads the accounts once they are served.
 func (c *Credentials) addStart() error {
 	late := kube.LateStart{
 		Name:  StartControllerName,
@@ -326,8 +324,8 @@ func (c *Credentials) start(ctx context.Context) error {
 	return nil
 }
 
-// followDefinition follows the CRD of the accounts. When what accounts lack begins to
-// mean something, or ceases to, all of them are looked at.
+// followDefinition follows the CRD of the accounts. When missing accounts begin or cease to
+// count as missing, all accounts are enqueued.
 func (c *Credentials) followDefinition(ctx context.Context) error {
 	if c.following {
 		return nil
@@ -357,16 +355,16 @@ func (c *Credentials) observeRestored(ctx context.Context) (bool, error) {
 	}
 	bindings := &rbacv1.RoleBindingList{}
 	if err := c.mgr.GetCache().List(ctx, bindings, kube.Uncopied); err != nil {
-		return false, fmt.Errorf("listing RoleBindings that tell of copies: %w", err)
+		return false, fmt.Errorf("listing RoleBindings for copies: %w", err)
 	}
 	return slices.ContainsFunc(bindings.Items, func(binding rbacv1.RoleBinding) bool {
 		return binding.Name == contract.TokenTargetRole && !crd.CreationTimestamp.Before(&binding.CreationTimestamp)
 	}), nil
 }
 
-// allReconciled reports whether it is known which RoleBindings are needed. Where
-// the hub serves no accounts, none is. While accounts are being restored, those that are
-// missing may need any.
+// allReconciled reports whether it is known which RoleBindings are needed. If the hub
+// serves no accounts, none are. While accounts are being restored, missing accounts may
+// need any.
 func (c *Credentials) allReconciled() bool {
 	switch {
 	case c.opts.Mode == ModeDraining:
@@ -398,7 +396,7 @@ func (c *Credentials) addAccounts() error {
 		Complete(reconciler)
 }
 
-// queue says how requests are queued, so that no namespace holds up another.
+// queue returns the options of the queue: no namespace delays another.
 func (c *Credentials) queue() fair.Options {
 	return fair.Options{Workers: c.opts.Workers, PerGroup: c.opts.WorkersPerNamespace}
 }

@@ -23,7 +23,7 @@ func TestTheConditionIsTrueWithoutAccounts(t *testing.T) {
 	s.settled()
 	without := s.world.cluster(s.Name("d"))
 	s.synced(without)
-	// Where the token is copied makes no difference to it: nothing is written.
+	// The namespaces of the copies make no difference: nothing is written.
 	healthy := s.condition(s.cluster)
 	second := s.world.team()
 	s.publish(second, s.cluster)
@@ -47,7 +47,7 @@ func TestTheConditionIsTrueOnAHubWithoutAccounts(t *testing.T) {
 	w.synced(c)
 }
 
-func TestThereIsNoConditionWhereNothingIsCopied(t *testing.T) {
+func TestDisabledCredentialsHaveNoCondition(t *testing.T) {
 	w := newWorldOn(t, hubWithoutAccounts)
 	w.opts.Mode = ModeDisabled
 	w.start()
@@ -56,9 +56,9 @@ func TestThereIsNoConditionWhereNothingIsCopied(t *testing.T) {
 	}
 }
 
-// TestTheConditionIsTrueFromFullKnowledgeOnly: after a start, some accounts have been
-// looked at and others have not.
-func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
+// TestConditionIsTrueOnlyWithFullKnowledge: after a start, some accounts have been
+// reconciled and others have not.
+func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("c"))
 	if diff := cmp.Diff(conditions.Desired{}, v.condition(v.cluster)); diff != "" {
@@ -68,7 +68,7 @@ func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
 	v.synced(v.cluster)
 }
 
-func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
+func TestUpstreamsSyncerIsLeftAlone(t *testing.T) {
 	s := newScene(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"}}
 	s.MustCreate(role)
@@ -82,7 +82,7 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	if string(s.world.copied(s.team, s.cluster, "reader").Data["token"]) != old {
 		t.Error("the copy was changed")
 	}
-	// Copies that must go are deleted all the same.
+	// Copies that must not exist are deleted nevertheless.
 	second := s.world.team()
 	s.publish(second, s.cluster)
 	s.syncer = upstream.OverrideOff
@@ -115,7 +115,7 @@ func TestUpstreamsSyncerIsLeftToItself(t *testing.T) {
 	s.settled()
 }
 
-// unknownSyncer cannot be told.
+// unknownSyncer is a syncer whose state is unknown.
 type unknownSyncer struct{ UpstreamSyncer }
 
 func (unknownSyncer) On() bool { return false }
@@ -123,9 +123,9 @@ func (unknownSyncer) Unknown() string {
 	return "may not be read by the manager: its rights are missing"
 }
 
-// TestASyncerThatCannotBeToldKeepsNoToken: the manager writes nothing, since it might
-// fight with upstream's syncer, but a token that must not be used any more goes.
-func TestASyncerThatCannotBeToldKeepsNoToken(t *testing.T) {
+// TestUnknownSyncerStateKeepsNoToken: the manager writes nothing, since it might fight with
+// upstream's syncer, but withdraws a token that must not be used any more.
+func TestUnknownSyncerStateKeepsNoToken(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("c"))
 	v.converge(v.there)

@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestAnAccountCountsAsItsFirstReason(t *testing.T) {
+func TestAccountCountsUnderItsFirstReason(t *testing.T) {
 	several := []problem{{reason: "CopyFailed"}, {reason: "ForeignSecret"}, {reason: "CopyFailed"}}
 	for _, test := range []struct {
 		problems []problem
@@ -34,7 +34,7 @@ func TestAnAccountCountsAsItsFirstReason(t *testing.T) {
 	}
 }
 
-func TestWhenACopiedTokenEnds(t *testing.T) {
+func TestExpiryOfACopiedToken(t *testing.T) {
 	now := time.Unix(1000, 0)
 	later := now.Add(time.Hour)
 	for name, test := range map[string]struct {
@@ -54,8 +54,8 @@ func TestWhenACopiedTokenEnds(t *testing.T) {
 	}
 }
 
-// TestMetricsFollowAnAccount: it counts once it is known, as what has become of it, and its
-// token until that is withdrawn.
+// TestMetricsFollowAnAccount: it counts under its state once that is known, and its token
+// until that is withdrawn.
 func TestMetricsFollowAnAccount(t *testing.T) {
 	clock := &apitest.Clock{}
 	counts := metrics.New(metrics.Options{Clock: clock})

@@ -19,51 +19,50 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// observed is what is known of one account and of every namespace that it names or
-// that holds a copy of its token.
+// observed is what is known about one account and every namespace that it names or that
+// holds a copy of its token.
 type observed struct {
 	key types.NamespacedName // the cluster's namespace, and the account's name
 	now time.Time
 
-	// known is true when the accounts are known.
+	// known is true if the accounts are known.
 	known   bool
-	account *authv1beta1.ManagedServiceAccount // nil when there is none that is labelled
+	account *authv1beta1.ManagedServiceAccount // nil if there is no labelled one
 
-	// restoring is true when accounts may be incomplete, because their CRD was deleted
-	// or created anew: nothing is withdrawn for what an account lacks.
+	// restoring is true if accounts may be incomplete, because their CRD was deleted or
+	// recreated: nothing is withdrawn because of what an account lacks.
 	restoring bool
 
-	// silent is true when the account names no namespaces and need not: then nobody
-	// expects a copy where the cluster is not published.
+	// silent is true if the account names no namespaces and need not: then nobody expects a
+	// copy where the cluster is not published.
 	silent bool
 
-	// uncounted is how many namespaces the account names beyond those that count.
+	// uncounted is how many namespaces the account names beyond the limit.
 	uncounted int
 
 	draining bool
 
-	// paused is true while upstream's own syncer is on: nothing is written then. Nor is
-	// it while that cannot be told: unknown says why.
+	// paused is true while upstream's own syncer is on: then nothing is written. The same
+	// applies while that is unknown: unknown says why.
 	paused  bool
 	unknown string
 
-	// finding is what the last read of the token found. current is true unless it is
+	// finding is the result of the last read of the token. current is true unless it is
 	// time to read again.
 	finding source.Finding
 	current bool
 
 	targets []observedTarget // by namespace
 
-	// again is how soon time alone will change the rule's answer; zero is never.
+	// again is how soon time alone will change the rule's answer; zero means never.
 	again time.Duration
 }
 
-// observedTarget is what is known of one namespace.
+// observedTarget is what is known about one namespace.
 type observedTarget struct {
 	namespace string
 
-	// wanted is true when the account is to be copied there, as far as the account
-	// goes.
+	// wanted is true if the account itself allows copying there.
 	wanted    bool
 	selection selection.Result
 	profile   observedProfile
@@ -71,35 +70,34 @@ type observedTarget struct {
 	// rivals are the other accounts that would be copied there under the same name.
 	rivals []types.NamespacedName
 
-	// holder is the other account whose copy is there, under the same name; zero if
+	// holder is the other account whose copy exists there under the same name; zero if
 	// there is none.
 	holder types.NamespacedName
 
 	copy target.Known
 
-	// blocked is true while no copy can be written there, because the namespace has as
-	// much in flight as it may or because that failed a short while ago.
+	// blocked is true while no copy can be written there, because the namespace has its
+	// maximum in flight or because a write failed a short while ago.
 	blocked bool
 
-	// contested is true while somebody else keeps changing the copy.
+	// contested is true while another client keeps changing the copy.
 	contested bool
 
-	// err is what left open whether a copy may be there.
+	// err is the error that left it unknown whether a copy may exist there.
 	err error
 }
 
-// observedProfile is the ClusterProfile of a pair. The zero value means that there
-// is none that may own a copy, or not yet.
+// observedProfile is the ClusterProfile of a pair. The zero value means that there is none
+// that may own a copy, or not yet.
 type observedProfile struct {
 	owner target.Owner // of ours
 
-	// why there can be no copy beside the profile that is there, to complete a
-	// sentence that begins with the cluster.
+	// why there can be no copy with the existing profile, to complete a sentence that
+	// begins with the cluster.
 	why string
 }
 
-// isIncomplete reports whether an account, nil if there is none, lacks what its copies
-// rest on.
+// isIncomplete reports whether an account (nil: none) lacks what its copies depend on.
 func isIncomplete(account *authv1beta1.ManagedServiceAccount) bool {
 	return account == nil || account.DeletionTimestamp != nil || account.Status.TokenSecretRef == nil
 }
@@ -116,13 +114,13 @@ func judgeProfile(profile *inventoryv1alpha1.ClusterProfile) observedProfile {
 		held := strings.Join(profile.Finalizers, ", ")
 		return observedProfile{why: "has a ClusterProfile there that is being deleted and held by finalizers " + held}
 	default:
-		// Also one without our labels. They prove nothing; it is about to be adopted or
-		// repaired, in place, or belongs to OCM's own controller.
+		// This includes a profile without our labels. They prove nothing; it is about to be
+		// adopted or repaired, in place, or belongs to OCM's own controller.
 		return observedProfile{owner: target.Owner{UID: profile.UID, Name: profile.Name}}
 	}
 }
 
-// action is what is to be done about one account in one namespace.
+// action is what to do about one account in one namespace.
 type action int
 
 const (
@@ -136,7 +134,7 @@ const (
 	publish
 )
 
-// decision is what follows for one namespace.
+// decision is the decision about one namespace.
 type decision struct {
 	namespace string
 	action    action
@@ -144,27 +142,26 @@ type decision struct {
 	copy      target.Known
 	blocked   bool
 
-	// unobserved is true when an error left open whether the copy may be there: it may
+	// unobserved is true if an error left it unknown whether the copy may exist: it may
 	// expire, but no other token is written.
 	unobserved bool
 
-	// reason and why tell people what keeps the copy from being there; reason is
-	// empty when there is nothing to tell.
+	// reason and why say, for people, what prevents the copy; reason is empty if there is
+	// nothing to report.
 	reason string
 	why    string
 }
 
-// needsCopy reports whether there must be a copy, or an existing one must be kept
-// up to date.
+// needsCopy reports whether there must be a copy, or an existing one must be kept up to
+// date.
 func (d decision) needsCopy() bool {
 	return d.action == publish || d.action == maintain && d.copy.Present
 }
 
-// decideTarget applies what always forbids a copy, what forbids one in this
-// namespace, and what cannot be told yet, in this order. Of accounts whose copies
-// would have one name, the one whose copy is there keeps it, or else whoever makes an
-// account later could take another's token away. If no copy is there, it cannot be
-// told whose place it is, and none is made.
+// decideTarget applies what always forbids a copy, what forbids one in this namespace, and
+// what is still unknown, in this order. Of accounts whose copies would have one name, the
+// one with an existing copy keeps it; otherwise a later account could take another's token
+// away. If no copy exists, it is unclear whose name it is, and none is created.
 func decideTarget(o observed, t observedTarget) decision {
 	d := decision{
 		namespace: t.namespace, owner: t.profile.owner, copy: t.copy,
@@ -187,8 +184,9 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 	case !isNamespace(t.namespace):
 		return leave, contract.ReasonTargetNotEntitled, "that is not a name a namespace can have"
 	case len(name) > target.MaxNameBytes:
-		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf("the Secret's name would have %d bytes, and %d are allowed; "+
-			"give the account a shorter name", len(name), target.MaxNameBytes)
+		return withdraw, contract.ReasonNameTooLong, fmt.Sprintf(
+			"the Secret's name would have %d bytes, and %d are allowed; give the account a shorter name",
+			len(name), target.MaxNameBytes)
 	case t.selection.Answer == selection.No:
 		return withdraw, contract.ReasonTargetNotEntitled, "the cluster " + t.selection.Why
 	case t.profile.why != "":
@@ -225,17 +223,17 @@ func accountNames(accounts []types.NamespacedName) string {
 	return strings.Join(names, ", ")
 }
 
-// tokenUse is what the account's token is needed for.
+// tokenUse says what the account's token is needed for.
 type tokenUse int
 
 const (
-	// unused: nothing is to be copied.
+	// unused: nothing is copied.
 	unused tokenUse = iota
 	// refused: the account's status says that the token must not be used.
 	refused
 	// unchanged: the last finding stands, and every copy is known to hold it.
 	unchanged
-	// postponed: the token is of no use before a copy can be written.
+	// postponed: the token is not needed before a copy can be written.
 	postponed
 	// toRead: the token must be read.
 	toRead
@@ -248,11 +246,11 @@ type plan struct {
 	finding   source.Finding // unless the token is to be read
 	problems  []problem
 
-	// unread is true when nothing is known of the token.
+	// unread is true if nothing is known about the token.
 	unread bool
 
-	// restoring is true when the account, and with it its token, may just be about to be
-	// restored: a token that cannot be used is no reason to withdraw a copy.
+	// restoring is true if the account, and with it its token, may be about to be restored:
+	// an unusable token is no reason to withdraw a copy.
 	restoring bool
 }
 
@@ -293,14 +291,15 @@ func decide(o observed) plan {
 	return p
 }
 
-// contestedProblem says that somebody else keeps changing an object that a copy rests on.
+// contestedProblem says that another client keeps changing an object that a copy depends
+// on.
 func contestedProblem(kind string, key types.NamespacedName, namespace string) problem {
-	const text = "somebody else keeps changing %s %s/%s, so it is put right every %s at most; find out who it is, " +
-		"for instance by its metadata.managedFields"
+	const text = "another client keeps changing %s %s/%s, so it is repaired at most every %s; find out which one, " +
+		"for instance from its metadata.managedFields"
 	return problem{contract.ReasonContested, namespace, fmt.Sprintf(text, kind, key.Namespace, key.Name, kube.RepairEvery)}
 }
 
-// generalProblems are those that concern an account wherever it is to be copied.
+// generalProblems are the problems of an account in every namespace.
 func generalProblems(o observed) []problem {
 	isNamed := slices.ContainsFunc(o.targets, func(t observedTarget) bool { return t.wanted })
 	switch {
@@ -317,20 +316,19 @@ func generalProblems(o observed) []problem {
 	}
 }
 
-// allHold reports whether every copy that is needed is known to hold what was
-// found.
+// allHold reports whether every needed copy is known to hold the found token.
 func (p plan) allHold(found source.Finding) bool {
 	return !slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.needsCopy() && !d.copy.Holds(found.Digest, d.owner)
 	})
 }
 
-// hasCopies reports whether there are copies that rest on the token.
+// hasCopies reports whether there are copies that depend on the token.
 func (p plan) hasCopies() bool {
 	return slices.ContainsFunc(p.decisions, func(d decision) bool { return d.needsCopy() && d.copy.Present })
 }
 
-// mayWrite reports whether a copy that is not known to hold what was found could be
+// mayWrite reports whether a copy that is not known to hold the found token could be
 // written now.
 func (p plan) mayWrite(found source.Finding) bool {
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
@@ -338,7 +336,7 @@ func (p plan) mayWrite(found source.Finding) bool {
 	})
 }
 
-// mayAttempt reports whether something that failed may have to be tried again.
+// mayAttempt reports whether a failed attempt may have to be repeated.
 func (p plan) mayAttempt(what attempt) bool {
 	switch what.task {
 	case reading:
@@ -352,15 +350,15 @@ func (p plan) mayAttempt(what attempt) bool {
 	}
 }
 
-// mayHold reports whether the account may have a copy in a namespace, as far as can be
-// told before the token is read.
+// mayHold reports whether the account may have a copy in a namespace, as far as that is
+// known before the token is read.
 func (p plan) mayHold(namespace string) bool {
 	return p.token != refused && slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.namespace == namespace && (d.action == publish || d.action == maintain)
 	})
 }
 
-// withdrawals are the namespaces where no copy may be, whatever the token is.
+// withdrawals returns the namespaces where no copy may exist, whatever the token is.
 func (p plan) withdrawals() []string {
 	var namespaces []string
 	for _, d := range p.decisions {
@@ -371,8 +369,8 @@ func (p plan) withdrawals() []string {
 	return namespaces
 }
 
-// takesAway reports whether a copy is to be withdrawn, as far as can be told before
-// the token is read.
+// takesAway reports whether a copy must be withdrawn, as far as that is known before the
+// token is read.
 func (p plan) takesAway(now time.Time) bool {
 	invalid := p.token == refused || p.isFound() && p.finding.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
@@ -380,10 +378,10 @@ func (p plan) takesAway(now time.Time) bool {
 	})
 }
 
-// isFound reports whether it is known what the token is, without reading it now.
+// isFound reports whether the token is known without reading it now.
 func (p plan) isFound() bool { return p.token == unchanged || p.token == postponed && !p.unread }
 
-// final is what follows once the token is known, for the copies that are needed.
+// final is the decision once the token is known, for the needed copies.
 type final struct {
 	withdraw []string   // namespaces
 	write    []decision // copies to create or change
@@ -391,8 +389,7 @@ type final struct {
 	again    time.Duration
 }
 
-// decideFinally decides about the copies that are needed, by what was found of the
-// token.
+// decideFinally decides about the needed copies, from the result of reading the token.
 func decideFinally(p plan, found source.Finding, now time.Time) final {
 	var f final
 	if p.token == unused {
@@ -425,12 +422,12 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 	return f
 }
 
-// timeUntil is how long it is until a time, at least an instant.
+// timeUntil returns the time until a moment, at least an instant.
 func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }
 
-// keptGrants are the rights that an account may need in a moment: where the cluster's
-// selection is not known, as for a while after a start, a copy that nobody has looked at
-// yet may have to be kept up to date.
+// keptGrants returns the rights that an account may need in a moment: while the cluster's
+// selection is unknown, as for a while after a start, a copy that has not been observed yet
+// may have to be kept up to date.
 func keptGrants(o observed, p plan) []grants.Grant {
 	mayNeedCopy := func(d decision) bool { return d.action == maintain }
 	if p.token == unused && slices.ContainsFunc(p.decisions, mayNeedCopy) {
@@ -439,10 +436,9 @@ func keptGrants(o observed, p plan) []grants.Grant {
 	return nil
 }
 
-// neededGrants are the rights that an account needs: to its token if it is to be
-// copied anywhere, and wherever there is a copy or must be one. withdrawn are the
-// namespaces where the token turned out to be unusable; isPresent tells where
-// copies are.
+// neededGrants returns the rights that an account needs: to its token if it is copied
+// anywhere, and wherever there is a copy or must be one. withdrawn are the namespaces where
+// the token turned out to be unusable; isPresent reports where copies are.
 func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespace string) bool) []grants.Grant {
 	var needed []grants.Grant
 	for _, d := range p.decisions {

@@ -188,9 +188,9 @@ func TestJudgeProfile(t *testing.T) {
 	}
 }
 
-// TestTheTokenDecidesLast goes from what is observed of one wanted namespace, without
-// a copy so far, to what is done there once the token is known.
-func TestTheTokenDecidesLast(t *testing.T) {
+// TestTokenDecidesLast goes from the observation of one wanted namespace, without a copy so
+// far, to the result once the token is known.
+func TestTokenDecidesLast(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	good := source.Finding{Expires: now.Add(time.Hour), Next: now.Add(time.Minute)}
 	for name, test := range map[string]struct {
@@ -339,8 +339,8 @@ func TestTakesAway(t *testing.T) {
 	}
 }
 
-// After a start a selection may be unknown, and the copies not yet seen: the right to
-// read the token must outlast that, or it would be deleted and made anew.
+// After a start a selection may be unknown, and the copies not seen yet: the right to read
+// the token must outlast that, or it would be deleted and recreated.
 func TestKeptGrants(t *testing.T) {
 	o := observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}}
 	source := []grants.Grant{grants.Source("c1")}

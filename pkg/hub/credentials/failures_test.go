@@ -13,7 +13,7 @@ import (
 
 var failedNow = effect{failing: true, errs: []error{errors.New("no")}}
 
-// TestAttempts counts the attempts in ten minutes of an account that is looked at ten
+// TestAttempts counts the attempts in ten minutes of an account that is reconciled ten
 // times a second.
 func TestAttempts(t *testing.T) {
 	tests := map[string]struct {
@@ -101,7 +101,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Another goal begins anew: its first failure is retried as soon as any first one.
+// Another goal starts over: its first failure is retried as soon as any first one.
 func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
 	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
 	for range 5 {
@@ -112,8 +112,8 @@ func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
 	}
 }
 
-// What came late is told, although it need not be repeated later than at once.
-func TestWhatCameLateIsToldOnce(t *testing.T) {
+// A late result is reported, although it need not be repeated later than at once.
+func TestLateResultIsReportedOnce(t *testing.T) {
 	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
 	f.record(what, goal{}, effect{problems: []problem{{namespace: "team"}}, again: foreignEvery}, false)
 	if got, paused := f.instead(what, goal{}); !paused || len(got.problems) != 1 || got.again != foreignEvery {
@@ -124,8 +124,8 @@ func TestWhatCameLateIsToldOnce(t *testing.T) {
 	}
 }
 
-// What was not tried, because there was nothing to try it with, has not succeeded.
-func TestWhatWasNotTriedCountsForNothing(t *testing.T) {
+// A skipped attempt, because there was nothing to try it with, has not succeeded.
+func TestSkippedAttemptDoesNotCount(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := newFailures(clock)
 	what := attempt{account: types.NamespacedName{Namespace: "c1", Name: "reader"}, namespace: "team", task: writing}

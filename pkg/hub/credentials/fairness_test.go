@@ -37,7 +37,7 @@ func (w *world) holdSecrets(namespace string) (release func(), writes func() int
 	return func() { close(released) }, writes
 }
 
-func TestASlowTargetNamespaceHoldsUpNoOther(t *testing.T) {
+func TestSlowTargetNamespaceDelaysNoOther(t *testing.T) {
 	const clusters, inFlight = 12, 8
 	w := newWorld(t)
 	slow, team := w.team(), w.team()
@@ -75,7 +75,7 @@ func TestASlowTargetNamespaceHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAnUnbindingIsHeardOfBeforeThePairsTurn(t *testing.T) {
+func TestUnbindingArrivesBeforeThePairsTurn(t *testing.T) {
 	s := newScene(t)
 	s.rule.mu.Lock()
 	pair := types.NamespacedName{Namespace: s.team, Name: s.cluster}

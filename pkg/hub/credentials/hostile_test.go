@@ -18,9 +18,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Somebody rewrites all of one copy, deletes another, and takes the manager's rights to a
-// third away, all the time. None of it costs more than the rate that docs/operations.md
-// states, and in the end all are right.
+// Another client rewrites all of one copy, deletes another, and takes the manager's rights
+// to a third away, all the time. None of it costs more than the rate that
+// docs/operations.md states, and in the end all are correct.
 func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	s := newScene(t)
 	rewritten, deleted, unbound := s.team, s.world.team(), s.world.team()
@@ -59,7 +59,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 			client.IgnoreNotFound(s.Patch(t.Context(), binding.DeepCopy(), client.RawPatch(types.MergePatchType, subjects))),
 		)
 	})
-	s.mentions(s.cluster, "Contested", "somebody else keeps changing Secret "+rewritten+"/"+s.cluster+"-reader")
+	s.mentions(s.cluster, "Contested", "another client keeps changing Secret "+rewritten+"/"+s.cluster+"-reader")
 
 	s.Eventually("all are right in the end", func() string {
 		for _, team := range teams {
@@ -99,7 +99,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	}
 }
 
-// A right that ends is taken back at once, however somebody fights about the copy.
+// A right that ends is revoked at once, however contested the copy is.
 func TestAWithdrawalDoesNotWaitForAFight(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("c"))

@@ -16,7 +16,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	w := newWorldOn(t, srv)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
-	// A copy that an earlier manager made: nobody can tell whether its account exists.
+	// A copy from an earlier manager: nobody knows whether its account exists.
 	left := leftover(c, team, profile)
 	w.MustCreate(left, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
@@ -58,9 +58,9 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	w.lacks(team, c, "reader")
 }
 
-// TestRightsGoWhereNoAccountsAreServed: managed-serviceaccount was uninstalled while no
+// TestRightsAreRemovedWhereNoAccountsAreServed: managed-serviceaccount was uninstalled while no
 // manager ran. The addon's objects must not wait for its return.
-func TestRightsGoWhereNoAccountsAreServed(t *testing.T) {
+func TestRightsAreRemovedWhereNoAccountsAreServed(t *testing.T) {
 	w := newWorldOn(t, hubWithoutAccounts)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)

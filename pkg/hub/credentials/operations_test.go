@@ -21,7 +21,7 @@ var (
 	bob   = types.NamespacedName{Namespace: "d", Name: "bob"}
 )
 
-// controlled is operations that a test ends.
+// controlled is operations that a test controls.
 type controlled struct {
 	*operations
 	t     *testing.T
@@ -44,15 +44,14 @@ func newControlled(t *testing.T, wait time.Duration) *controlled {
 	return r
 }
 
-// hold makes what is done in a namespace last until the returned function ends one
-// operation there.
+// hold makes operations in a namespace last until the returned function ends one there.
 func (r *controlled) hold(namespace string) (end func(effect)) {
 	held := make(chan effect)
 	r.held[namespace] = held
 	return func(e effect) { held <- e }
 }
 
-// do records what is begun for an account. What is not held copies the token.
+// do records the operations started for an account. Those that are not held copy the token.
 func (r *controlled) do(account types.NamespacedName, what task, namespaces ...string) effect {
 	return r.operations.do(account, what, requestsOf(namespaces...), func(namespace string, _ func() bool) effect {
 		r.mu.Lock()
@@ -74,7 +73,7 @@ func requestsOf(namespaces ...string) []request {
 	return requests
 }
 
-// began compares what was begun since the last call, in any order.
+// began compares the operations started since the last call, in any order.
 func (r *controlled) began(want ...string) {
 	r.t.Helper()
 	r.eventually("begun", &r.begun, want)
@@ -112,7 +111,7 @@ func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	r.enqueues()
 }
 
-func TestWhatTakesLongGoesOnByItself(t *testing.T) {
+func TestSlowOperationContinuesByItself(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	if got := r.do(alice, writing, "slow"); !got.undecided || len(got.errs) > 0 {
@@ -133,7 +132,7 @@ func TestWhatTakesLongGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestALateFailureIsReportedOnceAndRepeatedAtGrowingIntervals(t *testing.T) {
+func TestLateFailureIsReportedOnceAndRetriedAtGrowingIntervals(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	for _, pause := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond} {
@@ -161,9 +160,9 @@ func TestALateFailureIsReportedOnceAndRepeatedAtGrowingIntervals(t *testing.T) {
 	r.enqueues("alice")
 }
 
-// Nothing failed when the right to a copy ended, so nothing keeps it from being written
-// once there is a right again.
-func TestWhatWasRevokedLateIsDoneOnceItIsWantedAgain(t *testing.T) {
+// The end of the right to a copy is not a failure, so nothing delays writing it once there
+// is a right again.
+func TestLateRevocationIsRepeatedOnceTheCopyIsWantedAgain(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	r.do(alice, writing, "slow")
@@ -206,7 +205,7 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 
 // A token must not be written once the right to it has ended, however long the request
 // before it took.
-func TestWhatIsInFlightIsRevoked(t *testing.T) {
+func TestOperationInFlightIsRevoked(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	ask, answer := make(chan struct{}), make(chan bool, 2)
 	act := func(_ string, revoked func() bool) effect {
@@ -254,9 +253,9 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 	}
 }
 
-// Whoever is told that there is room may not want it any more. The next that ends makes
-// it known to others.
-func TestRoomThatNobodyTookIsOfferedAgain(t *testing.T) {
+// An account that is told of free room may not want it any more. The next operation that
+// ends offers it to others.
+func TestUnusedRoomIsOfferedAgain(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	account := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "c", Name: name} }

@@ -16,7 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
+func TestTokenIsCopiedWhereNamedAndSelected(t *testing.T) {
 	s := newScene(t)
 	other := s.world.team()
 	s.publish(other, s.cluster)
@@ -60,8 +60,8 @@ func TestATokenIsCopiedToWhereItIsNamedAndSelected(t *testing.T) {
 
 func TestForgedProfilesGetNothing(t *testing.T) {
 	s := newScene(t)
-	// A tenant makes a profile like ours in an unbound namespace, and somebody even
-	// names that namespace.
+	// A tenant creates a profile like ours in an unbound namespace, and somebody even names
+	// that namespace.
 	forged := s.world.team()
 	profile := ocmtest.OurProfile(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
@@ -118,7 +118,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-func TestAnAccountThatNamesNothing(t *testing.T) {
+func TestAccountWithoutNamespaces(t *testing.T) {
 	unnamed := func(w *world, cluster string) *authv1beta1.ManagedServiceAccount {
 		account := w.account(cluster, "reader")
 		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
@@ -144,7 +144,7 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 		w.holds(team, c, "reader", token)
 		w.publish(second, c)
 		w.holds(second, c, "reader", token)
-		// A forged profile gets nothing, and makes no noise.
+		// A forged profile gets nothing, and causes no message.
 		forged := w.team()
 		w.MustCreate(ocmtest.OurProfile(forged, c))
 		w.Stays(quietly, "no copy for a forged profile", func() string {
@@ -154,7 +154,7 @@ func TestAnAccountThatNamesNothing(t *testing.T) {
 			return ""
 		})
 		w.synced(c)
-		// One that names namespaces goes there only.
+		// An account that names namespaces is copied only there.
 		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
 		w.lacks(second, c, "reader")
 		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
@@ -184,7 +184,7 @@ func newCollision(t *testing.T) *collision {
 	return c
 }
 
-func TestOfNamesThatCollideTheCopyThatIsThereStays(t *testing.T) {
+func TestNameCollisionKeepsTheExistingCopy(t *testing.T) {
 	c := newCollision(t)
 	c.start()
 	first := c.account(c.short, "x-reader", c.both, c.one)
@@ -218,7 +218,7 @@ func TestOfNamesThatCollideTheCopyThatIsThereStays(t *testing.T) {
 	c.synced(c.long)
 }
 
-func TestOfNamesThatCollideNeitherIsMadeWhereNoneIs(t *testing.T) {
+func TestNameCollisionWithoutACopyCreatesNone(t *testing.T) {
 	c := newCollision(t)
 	first := c.account(c.short, "x-reader", c.both, c.one)
 	second := c.account(c.long, "reader", c.both)
@@ -240,7 +240,7 @@ func TestOfNamesThatCollideNeitherIsMadeWhereNoneIs(t *testing.T) {
 	c.synced(c.long)
 }
 
-func TestWhoIsNotEntitledCollidesWithNobody(t *testing.T) {
+func TestUnentitledAccountCollidesWithNone(t *testing.T) {
 	w := newWorld(t)
 	base := w.Name("c")
 	short, long := w.cluster(base), w.cluster(base+"-x")

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// maxErrorBytes bounds how much of an API server's refusal is repeated to people.
+	// maxErrorBytes bounds how much of an API server's error is repeated.
 	maxErrorBytes = 300
 
-	// foreignEvery is how often it is checked whether a foreign Secret is still in the
-	// way; it has none of the labels that are watched.
+	// foreignEvery is how often to check whether a foreign Secret still takes a copy's
+	// name; it has none of the watched labels.
 	foreignEvery = 20 * time.Second
 
-	// permanentEvery is how often a copy is tried again that the API server finds
-	// invalid or too large. Normally the change that makes it acceptable is an event;
-	// that of an admission policy is none.
+	// permanentEvery is how often a copy is retried that the API server finds invalid or
+	// too large. Normally the change that makes it acceptable sends an event; a change of
+	// an admission policy does not.
 	permanentEvery = 10 * time.Minute
 )
 
-// Reconciler keeps the copies of one account. The request is the account: its
-// cluster's namespace and its name.
+// Reconciler maintains the copies of one account. The request is the account: its cluster's
+// namespace and its name.
 type Reconciler struct {
 	observer   observer
 	tokens     *source.Tokens
@@ -52,10 +52,10 @@ type Reconciler struct {
 	clock      clock.PassiveClock
 	failing    kube.Lasting[types.NamespacedName] // by account
 
-	// retry enqueues an account once some time has passed.
+	// retry enqueues an account after a delay.
 	retry func(account types.NamespacedName, after time.Duration)
 
-	// released is called for grants that an account does not need any more.
+	// released is called for grants that an account no longer needs.
 	released func(grants.Grant)
 
 	// vacated is called for an account of which a copy was withdrawn.
@@ -65,8 +65,8 @@ type Reconciler struct {
 	allReconciled func()
 }
 
-// Reconcile brings the copies of an account to what they should be. It withdraws
-// what must not be before it reads the token.
+// Reconcile brings the copies of an account to their desired state. It withdraws copies
+// that must not exist before it reads the token.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observer.observe(ctx, req.NamespacedName, r.clock.Now())
 	if err != nil {
@@ -99,9 +99,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.result(o.key, all)
 }
 
-// result has an account looked at again as soon as anything in it asks for. A controller
-// ignores times beside an error, so they are left to the queue before: an error in one
-// namespace must not postpone, for instance, the end of the token in another.
+// result requeues an account for the earliest time in its effects. A controller ignores
+// RequeueAfter with an error, so the times are passed to the queue before: an error in one
+// namespace must not postpone, for instance, the token's expiry in another.
 func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile.Result, error) {
 	err := errors.Join(all.errs...)
 	if err == nil {
@@ -113,7 +113,7 @@ func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile
 	return reconcile.Result{}, err
 }
 
-// unobservedOf is what follows from namespaces of which nothing could be told.
+// unobservedOf returns the effect of namespaces that could not be observed.
 func unobservedOf(o observed) effect {
 	var all effect
 	for _, t := range o.targets {
@@ -128,9 +128,9 @@ func unobservedOf(o observed) effect {
 	return all
 }
 
-// pause ends a reconciliation while it cannot be told whether upstream's syncer is on.
-// What must go has gone. What else the account needs is decided later, so nothing is
-// concluded but what people must know if that lasts.
+// pause ends a reconciliation while it is unknown whether upstream's syncer is on.
+// Withdrawals are done. Everything else is decided later, so the reconciliation concludes
+// only what people must know if that lasts.
 func (r *Reconciler) pause(o observed, p plan, withdrawn effect) effect {
 	unknown := effect{problems: p.problems, again: kube.LastingAfter, failing: true, undecided: true}
 	all := join(unknown, unobservedOf(o), withdrawn)
@@ -138,8 +138,8 @@ func (r *Reconciler) pause(o observed, p plan, withdrawn effect) effect {
 	return all
 }
 
-// priority returns how urgent an account is, as far as caches and memory say: what
-// takes a token away goes first, then what has copies, then first copies.
+// priority returns how urgent an account is, according to caches and memory: withdrawals
+// first, then accounts that have copies, then first copies.
 func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	if len(r.ledger.NamespacesOf(req.NamespacedName)) == 0 {
 		return kube.PriorityLow
@@ -152,28 +152,28 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	return kube.PriorityNormal
 }
 
-// effect is what came of one phase.
+// effect is the result of one phase.
 type effect struct {
 	problems []problem
 	again    time.Duration
 
-	// errs are returned from the reconciliation that finds them, and not again before
-	// the next attempt.
+	// errs are returned from the reconciliation that finds them, and not again before the
+	// next attempt.
 	errs []error
 
-	// failing is true when something failed that is retried by itself, refused when the
-	// API server does not accept what was to be written.
+	// failing is true if something failed that is retried by itself, refused if the API
+	// server refused the content of a write.
 	failing, refused bool
 
-	// undecided is true when something is about to be retried: there is nothing new
-	// to report yet.
+	// undecided is true if something is about to be retried: there is nothing new to report
+	// yet.
 	undecided bool
 
-	// lost is true when the namespace does not exist.
+	// lost is true if the namespace does not exist.
 	lost bool
 
-	// pause, unless zero, is how long an attempt that failed must not be repeated. By
-	// default that grows with every failure.
+	// pause, unless zero, is how long a failed attempt must not be repeated. By default
+	// that grows with every failure.
 	pause time.Duration
 }
 
@@ -195,10 +195,10 @@ func join(effects ...effect) effect {
 	return all
 }
 
-// claim claims the grants that the account needs, before any is used and again
-// after copies were withdrawn.
+// claim claims the grants that the account needs, before any is used and again after copies
+// were withdrawn.
 //
-// What an account needs is not known while it may be about to be restored.
+// While an account may be about to be restored, its needs are unknown.
 func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 	if o.restoring && !o.known {
 		return
@@ -206,7 +206,7 @@ func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
 	for _, namespace := range r.operations.namespacesOf(o.key) {
 		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {
-			needed = append(needed, grant) // a copy may come of what is in flight
+			needed = append(needed, grant) // an operation in flight may create a copy
 		}
 	}
 	for _, grant := range r.grants.Claim(o.key, needed, keptGrants(o, p)) {
@@ -218,8 +218,8 @@ func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) b
 	return r.ledger.Known(account, namespace, r.clock.Now()).Present
 }
 
-// withdraw deletes the account's copies in the given namespaces, but for those that
-// upstream's syncer has taken over and may be keeping.
+// withdraw deletes the account's copies in the given namespaces, except for those that
+// upstream's syncer has taken over and may be maintaining.
 func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []string) effect {
 	var present []request
 	for _, namespace := range namespaces {
@@ -227,8 +227,8 @@ func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []stri
 			present = append(present, request{namespace: namespace})
 		}
 	}
-	// Upstream keeps only copies of accounts that are there and labelled. What else it has
-	// taken over it would delete itself.
+	// Upstream maintains only copies of accounts that exist and are labelled. It would
+	// delete others that it has taken over itself.
 	yield := (o.paused || o.unknown != "") && o.account != nil && o.account.DeletionTimestamp == nil
 	return r.operations.do(o.key, withdrawing, present, func(namespace string, _ func() bool) effect {
 		return r.withdrawFrom(ctx, o.key, namespace, yield)
@@ -239,7 +239,7 @@ func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []stri
 func (r *Reconciler) withdrawFrom(
 	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
 ) effect {
-	// Even a RoleBinding that is not ours may give the right to delete.
+	// Even a RoleBinding that is not ours may grant the right to delete.
 	granted := r.ensure(ctx, grants.Target(namespace), namespace)
 	if granted.lost {
 		return effect{}
@@ -260,8 +260,8 @@ func (r *Reconciler) withdrawFrom(
 	return effect{}
 }
 
-// readToken returns what is known of the account's token, reading it if the plan
-// says so. token is nil unless it was read and may be copied.
+// readToken returns what is known about the account's token, and reads it if the plan says
+// so. token is nil unless it was read and may be copied.
 func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.Finding, *target.Content, effect) {
 	switch p.token {
 	case unused:
@@ -282,7 +282,7 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *target.Content, effect) {
 	at := grants.Source(o.key.Namespace)
 	if granted := r.ensure(ctx, at, ""); !granted.ok() {
-		// An account whose namespace does not exist is about to go.
+		// An account whose namespace does not exist is about to be deleted.
 		granted.undecided = granted.undecided || granted.lost
 		return source.Finding{}, nil, granted
 	}
@@ -296,13 +296,13 @@ func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *tar
 	return found, &target.Content{Token: token.Token, CA: token.CA, Expires: token.Expires, Digest: found.Digest}, effect{}
 }
 
-// apply withdraws the copies of a token that must not be used, and writes those
-// that differ. token is nil if it was not read.
+// apply withdraws the copies of an unusable token, and writes those that differ. token is
+// nil if it was not read.
 func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, token *target.Content) effect {
 	withdrawn := r.withdraw(ctx, o, f.withdraw)
 	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
 	if token == nil && p.token != postponed {
-		// The Secret is missing and may come back: nothing can be written until then.
+		// The Secret is missing and may be recreated: nothing can be written until then.
 		all.undecided = all.undecided || len(f.write) > 0
 		return all
 	}
@@ -321,15 +321,15 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 	return join(all, r.operations.do(o.key, writing, requests, put))
 }
 
-// put makes one copy what it should be, unless the right to it is revoked meanwhile.
+// put brings one copy to its desired state, unless the right to it is revoked meanwhile.
 func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token target.Content, revoked func() bool,
 ) effect {
 	at := grants.Target(d.namespace)
 	switch granted := r.ensure(ctx, at, d.namespace); {
 	case granted.lost:
-		// The caches still select it; what tells them that it is gone, or there again, is
-		// an event.
+		// The caches still select it; an event will tell them that the namespace is gone,
+		// or exists again.
 		const missing = "the Namespace does not exist"
 		return effect{problems: []problem{{contract.ReasonTargetNotEntitled, d.namespace, missing}}, again: permanentEvery}
 	case !granted.ok():
@@ -345,14 +345,14 @@ func (r *Reconciler) put(
 	case errors.As(err, &fight):
 		return contested(ctx, "Secret", target.Key(account, d.namespace), d.namespace, fight)
 	case errors.Is(err, target.ErrRevoked):
-		return effect{undecided: true} // the account is reconciled again, or is just now
+		return effect{undecided: true} // the account is or will be reconciled again
 	case errors.As(err, &foreign):
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
 		text := source.Token{Token: token.Token}.Censor(err.Error())
 		failed := r.failure(at, d.namespace, err, text)
 		if kube.IsPermanent(err) {
-			log.FromContext(ctx).Info("The API server does not accept a copy", "namespace", d.namespace,
+			log.FromContext(ctx).Info("The API server refused a copy", "namespace", d.namespace,
 				"reason", kube.Shorten(source.WithoutTokens(text), maxErrorBytes))
 			failed.errs, failed.failing, failed.refused, failed.again = nil, false, true, permanentEvery
 		}
@@ -362,13 +362,13 @@ func (r *Reconciler) put(
 	}
 }
 
-// contested is what follows when somebody else keeps changing an object: it stays as it is
-// for a while. namespace is where that is reported; "" is everywhere.
+// contested returns the effect of a contested object: it stays as it is for a while.
+// namespace is where that is reported; "" means everywhere.
 func contested(
 	ctx context.Context, kind string, key types.NamespacedName, namespace string, fight *kube.ContestedError,
 ) effect {
-	if fight.News {
-		log.FromContext(ctx).Info("Somebody else keeps changing an object, so it is put right less often",
+	if fight.First {
+		log.FromContext(ctx).Info("Another client keeps changing an object, so it is repaired less often",
 			"kind", kind, "namespace", key.Namespace, "name", key.Name, "every", kube.RepairEvery)
 	}
 	return effect{
@@ -377,8 +377,8 @@ func contested(
 	}
 }
 
-// ensure makes sure that a grant's RoleBinding is there. namespace is where a
-// failure is reported; "" is everywhere.
+// ensure ensures that a grant's RoleBinding exists. namespace is where a failure is
+// reported; "" means everywhere.
 func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace string) effect {
 	made, err := r.grants.Ensure(ctx, grant)
 	if kube.IsNamespaceMissing(err) {
@@ -399,9 +399,9 @@ func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace s
 	return effect{}
 }
 
-// failure is what follows from an error: what is forbidden though a grant was just
-// made is retried soon; a refusal is reported and retried; everything else is retried,
-// and reported if that does not help. text is what may be said of the error.
+// failure returns the effect of an error: a request forbidden although its grant was just
+// created is retried soon; a refusal is reported and retried; everything else is retried,
+// and reported if that does not help. text is the part of the error that may be reported.
 func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, text string) effect {
 	text = source.WithoutTokens(text)
 	if wait := r.grants.Settling(grant); wait > 0 && apierrors.IsForbidden(err) && !isTerminating(err) {

@@ -31,7 +31,7 @@ const (
 	deleteSecret  = "DELETE secrets"
 )
 
-// story is one way through the reconcilers.
+// story is one scenario for the reconcilers.
 type story struct {
 	// first is true when there is no copy before the story begins.
 	first bool
@@ -42,10 +42,10 @@ type story struct {
 	// done says what is not yet as it should be in the end.
 	done func(v *still) string
 
-	// writes is what the manager writes for it, sorted.
+	// writes are the manager's writes for it, sorted.
 	writes []string
 
-	// late is true when a round before the watches have caught up may write more.
+	// late is true if a round before the watches have caught up may write more.
 	late bool
 }
 
@@ -102,7 +102,7 @@ var stories = map[string]story{
 			v.StoreToken(v.account, ocmtest.Token(time.Now().Add(-time.Minute)), ocmtest.CA())
 			v.ReportToken(v.account, "reader", later())
 		},
-		// The source is looked at again, so the right to read it stays.
+		// The source is read again, so the right to read it stays.
 		done: func(v *still) string {
 			binding := client.ObjectKey{Namespace: v.team, Name: targetRole}
 			switch err := v.Get(v.T.Context(), binding, &rbacv1.RoleBinding{}); {
@@ -201,7 +201,7 @@ func (v *still) granted() string {
 	return cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects)
 }
 
-// tell acts a story on a cluster of its own.
+// tell runs a story on a cluster of its own.
 func (s *stepper) tell(name string, what story) *still {
 	s.T.Helper()
 	v := s.still(s.Name(name))
@@ -215,8 +215,8 @@ func (s *stepper) tell(name string, what story) *still {
 	return v
 }
 
-// TestStories goes through every way with all going well: what is written, and
-// that one more step, be it before the watches tell of it, writes nothing.
+// TestStories runs every story without failures: what is written, and that one more step,
+// even before the watches report it, writes nothing.
 func TestStories(t *testing.T) {
 	s := newStepper(t)
 	defer func(whole *ocmtest.Hub) { s.Hub = whole }(s.Hub)
@@ -244,8 +244,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestStoriesWithFailures makes each write of each story fail once, in the ways
-// it can.
+// TestStoriesWithFailures makes each write of each story fail once, in every possible way.
 func TestStoriesWithFailures(t *testing.T) {
 	faults := map[string]apitest.Fault{
 		"a conflict":    {Status: 409, Reason: "Conflict", Message: "conflict"},
@@ -274,8 +273,8 @@ func TestStoriesWithFailures(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfTheSourceTakesNothingBack: what cannot be read says nothing.
-func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
+// TestSourceErrorWithdrawsNothing: an unreadable source means nothing.
+func TestSourceErrorWithdrawsNothing(t *testing.T) {
 	for name, answer := range map[string]apitest.Fault{
 		"forbidden":   {Status: 403, Reason: "Forbidden", Message: "forbidden"},
 		"unavailable": {Status: 503, Reason: "ServiceUnavailable", Message: "unavailable"},
@@ -315,8 +314,8 @@ func TestAnErrorOfTheSourceTakesNothingBack(t *testing.T) {
 	}
 }
 
-// A clock that was wrong is put right, and nothing but time says so.
-func TestATokenThatExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
+// A wrong clock is corrected, and only time shows that.
+func TestTokenExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 	for name, expires := range map[string]func(v *still, at time.Time){
 		"by the account's status": func(v *still, at time.Time) { v.ReportToken(v.account, "reader", at) },
 		"by the token itself": func(v *still, at time.Time) {
@@ -350,9 +349,9 @@ func TestATokenThatExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 	}
 }
 
-// The namespace goes while nothing of it is seen: neither its copies nor its
-// RoleBinding, with which the right to see them went.
-func TestANamespaceThatWentUnseenIsForgotten(t *testing.T) {
+// The namespace is deleted unseen: neither its copies nor its RoleBinding are seen, because
+// the right to see them went with it.
+func TestNamespaceDeletedUnseenIsForgotten(t *testing.T) {
 	for name, answer := range map[string]selection.Result{
 		"the rule knows that it is gone":      {Answer: selection.No, Why: "is out"},
 		"the rule has not heard of it either": {Answer: selection.Yes},
@@ -390,8 +389,8 @@ func TestANamespaceThatWentUnseenIsForgotten(t *testing.T) {
 	}
 }
 
-// unseen deletes the team's namespace with all that is in it, of which no watch
-// tells, since the rights to watch go first.
+// unseen deletes the team's namespace with its contents, which no watch reports, since the
+// rights to watch are deleted first.
 func (v *still) unseen() {
 	v.T.Helper()
 	v.creds.followers.Unfollow(v.team)
@@ -412,8 +411,8 @@ func (v *still) unseen() {
 	})
 }
 
-// What is invalid or too large does not become acceptable by waiting.
-func TestACopyThatIsNotAcceptedIsNotTriedAgainAsIfItWere(t *testing.T) {
+// An invalid or too large copy does not become acceptable by waiting.
+func TestRefusedCopyIsRetriedRarely(t *testing.T) {
 	for reason, status := range map[string]int{"Invalid": 422, "RequestEntityTooLarge": 413} {
 		t.Run(reason, func(t *testing.T) {
 			s := newStepper(t)
@@ -439,7 +438,7 @@ func TestACopyThatIsNotAcceptedIsNotTriedAgainAsIfItWere(t *testing.T) {
 	}
 }
 
-// An error that passes by itself is no refusal.
+// A transient error is not a refusal.
 func TestAServerThatFailsIsNotReported(t *testing.T) {
 	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-func TestANamespaceThatIsGoing(t *testing.T) {
+func TestTerminatingNamespace(t *testing.T) {
 	w := newWorld(t)
 	c, team, other := w.cluster(w.Name("c")), w.team(), w.team()
 	w.publish(team, c)
@@ -25,7 +25,7 @@ func TestANamespaceThatIsGoing(t *testing.T) {
 	w.mentions(c, "CopyFailed", "Account reader could not be copied or withdrawn in "+team, "being terminated")
 }
 
-// No controller counts quotas here, so the answer is made up.
+// No controller counts quotas here, so the response is invented.
 func TestAQuotaIsReported(t *testing.T) {
 	w := newWorld(t)
 	c, team, other := w.cluster(w.Name("c")), w.team(), w.team()
@@ -47,8 +47,8 @@ func TestAQuotaIsReported(t *testing.T) {
 	w.synced(c)
 }
 
-// TestEveryWriteMayFail makes each write fail once, in the ways it can, and lets
-// the manager come to where it should be.
+// TestEveryWriteMayFail makes each write fail once, in every possible way, and lets the
+// manager converge.
 func TestEveryWriteMayFail(t *testing.T) {
 	faults := map[string]apitest.Fault{
 		"a conflict":     {Status: 409, Reason: "Conflict", Message: "conflict"},

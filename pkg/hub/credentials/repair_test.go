@@ -57,7 +57,7 @@ func TestACopyIsRepaired(t *testing.T) {
 			s.MustDelete(c)
 		},
 		"another type in its place": func(s *scene, c *corev1.Secret) {
-			// While nobody looks, so that it stands there at the start.
+			// While the manager is stopped, so that it exists at the start.
 			s.stop()
 			s.MustDelete(c)
 			s.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
@@ -125,7 +125,7 @@ func TestNothingForeignIsTouched(t *testing.T) {
 	}
 }
 
-func TestAForeignSecretThatGoesMakesRoom(t *testing.T) {
+func TestDeletedForeignSecretMakesRoom(t *testing.T) {
 	s := newScene(t)
 	team := s.world.team()
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: s.cluster + "-reader"}}

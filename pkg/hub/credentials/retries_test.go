@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// refuse answers the writes of Secrets in a namespace.
+// refuse refuses the writes of Secrets in a namespace.
 func (w *world) refuse(namespace string, answer apitest.Fault) {
 	w.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.IsWrite() && strings.Contains(call.Path, "/namespaces/"+namespace+"/secrets") {
@@ -42,10 +42,10 @@ func (v *still) sourceReads() int {
 	return len(slices.DeleteFunc(readsOf(v.wire.Calls()), func(read string) bool { return read != path }))
 }
 
-// A write that is refused is repeated at growing intervals, whether the refusal comes
-// at once or when the reconciliation is over, and however often the account is looked
-// at. A withdrawal is repeated every five seconds.
-func TestWhatIsRefusedIsRepeatedAtGrowingIntervals(t *testing.T) {
+// A refused write is repeated at growing intervals, whether the refusal comes at once or
+// when the reconciliation is over, and however often the account is reconciled. A
+// withdrawal is repeated every five seconds.
+func TestRefusalIsRetriedAtGrowingIntervals(t *testing.T) {
 	const (
 		every = 5 * time.Second
 		looks = 121 // in ten minutes
@@ -101,7 +101,7 @@ func TestWhatIsRefusedIsRepeatedAtGrowingIntervals(t *testing.T) {
 	}
 }
 
-// What is refused late is told as an error once for each time.
+// A late refusal is returned as an error once for each time.
 func TestALateRefusalIsAnErrorOnce(t *testing.T) {
 	s := newStepper(t, func(o *Options) { o.operationWait = time.Nanosecond })
 	v := s.still(s.Name("late"))
@@ -121,7 +121,7 @@ func TestALateRefusalIsAnErrorOnce(t *testing.T) {
 	}
 }
 
-// Who waits for room in a namespace does not read its token.
+// An account that waits for room in a namespace does not read its token.
 func TestATokenIsNotReadWhileThereIsNoRoomForIt(t *testing.T) {
 	for name, copied := range map[string]bool{"a first copy": false, "a rotation": true} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestATokenIsNotReadWhileThereIsNoRoomForIt(t *testing.T) {
 	}
 }
 
-// timers is a queue that records after what time accounts are looked at again, unless
-// that is at once.
+// timers is a queue that records after what time accounts are reconciled again, unless that
+// is at once.
 type timers struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	mu    sync.Mutex
@@ -191,8 +191,8 @@ func (q *timers) AddAfter(_ reconcile.Request, after time.Duration) {
 	}
 }
 
-// What fails in one namespace does not postpone what time brings in another: here, the
-// end of the token.
+// A failure in one namespace does not postpone what time brings in another: here, the
+// token's expiry.
 func TestAnErrorInOneNamespaceKeepsTheTimersOfOthers(t *testing.T) {
 	const left = 10 * time.Second
 	s := newStepper(t)
@@ -228,8 +228,8 @@ func TestAnErrorInOneNamespaceKeepsTheTimersOfOthers(t *testing.T) {
 	}
 }
 
-// The rule cannot answer for one namespace. What it says of another counts.
-func TestWhatCannotBeToldOfOneNamespaceHoldsUpNoOther(t *testing.T) {
+// The rule fails for one namespace. Its result for another counts.
+func TestUnknownNamespaceDelaysNoOther(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("rule"))
 	unknown := s.team()

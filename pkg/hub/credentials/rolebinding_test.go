@@ -16,7 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
+func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 	for name, change := range map[string]func(*rbacv1.RoleBinding){
 		"one of the manager's":         func(*rbacv1.RoleBinding) {},
 		"one that is for another":      func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "elsewhere" },
@@ -39,7 +39,7 @@ func TestRoleBindingsThatNobodyNeedsGo(t *testing.T) {
 	}
 }
 
-func TestRightsComeBack(t *testing.T) {
+func TestRightsAreRestored(t *testing.T) {
 	s := newScene(t)
 	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
@@ -62,8 +62,8 @@ func TestRightsComeBack(t *testing.T) {
 	s.copied()
 }
 
-// Who may edit RoleBindings must not be able to keep a copy by it.
-func TestARoleBindingThatIsNoLongerOursKeepsNoCopy(t *testing.T) {
+// The right to edit RoleBindings must not allow keeping a copy.
+func TestRoleBindingNoLongerOursKeepsNoCopy(t *testing.T) {
 	s := newScene(t)
 	s.settled()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}

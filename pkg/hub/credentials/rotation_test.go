@@ -32,8 +32,8 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 		s.token = s.Rotate(s.account)
 		s.copied()
 		s.holds(second, s.cluster, "reader", s.token)
-		// The token is read when the account tells of it, and once more when the
-		// second it was made in is over; its copies never.
+		// The token is read when the account's status changes, and once more when that
+		// second is over; its copies never.
 		twice := []string{s.source(), s.source()}
 		s.Eventually("the token is read twice", func() string { return cmp.Diff(twice, s.reads()) })
 		s.settle()
@@ -46,15 +46,15 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 	}
 }
 
-// The agent recreates a Secret that was deleted. A reconcile in between withdraws
+// The agent recreates a Secret that was deleted. A reconciliation in between withdraws
 // nothing.
-func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
+func TestReissuedTokenIsCopiedInPlace(t *testing.T) {
 	s := newScene(t)
 	before := s.copied()
 	s.lookedTwice()
 	s.wire.Reset()
 	s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
-	// The second look comes when it is back.
+	// The second read happens when it is back.
 	back, looks := make(chan struct{}), 0
 	s.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Path != s.source() {
@@ -65,7 +65,7 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 		}
 		return apitest.Fault{Until: back}
 	})
-	// A copy that was altered makes the manager read its source.
+	// An altered copy makes the manager read its source.
 	apitest.Edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
 	s.Eventually("the source is looked for", func() string {
 		if len(s.reads()) == 0 {
@@ -80,8 +80,8 @@ func TestATokenMadeAnewIsCopiedInPlace(t *testing.T) {
 	}
 }
 
-// The agent makes two tokens within a second when its cache is behind; its status
-// then says the same of both.
+// The agent issues two tokens within a second if its cache lags; its status is then the
+// same for both.
 func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
 	s := newScene(t)
 	s.lookedTwice()
@@ -99,7 +99,7 @@ func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
 	s.copied()
 }
 
-func TestWhatDoesNotConcernTheTokenWritesNothing(t *testing.T) {
+func TestIrrelevantChangesWriteNothing(t *testing.T) {
 	s := newScene(t)
 	s.settled()
 	s.settle()
@@ -142,7 +142,7 @@ func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
 	s.copied()
 }
 
-func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
+func TestCheckFindsUnannouncedChanges(t *testing.T) {
 	scene := func(t *testing.T) *scene {
 		s := newScene(t)
 		s.opts.CheckEvery = 300 * time.Millisecond
@@ -160,7 +160,7 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 		s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
 		s.lacks(s.team, s.cluster, "reader")
 		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
-		// Another look at it writes nothing.
+		// Another reconciliation writes nothing.
 		s.bound(s.team, targetRole, false)
 		s.settle()
 		s.wire.Reset()
@@ -186,7 +186,7 @@ func TestTheCheckFindsWhatNoStatusSays(t *testing.T) {
 	})
 }
 
-func TestATokenThatExpiresIsTakenBack(t *testing.T) {
+func TestExpiredTokenIsWithdrawn(t *testing.T) {
 	const validity = 10 * time.Minute
 	s, now := newScene(t), &apitest.Clock{}
 	s.opts.Clock = now

@@ -12,9 +12,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// TestNoTokenIsSaid looks for every token of a busy time in everything that is
-// told to people.
-func TestNoTokenIsSaid(t *testing.T) {
+// TestNoTokenIsDisclosed searches for every token of a busy period in everything that
+// people can read.
+func TestNoTokenIsDisclosed(t *testing.T) {
 	s := newScene(t)
 	tokens := []string{s.token}
 	for range 3 {

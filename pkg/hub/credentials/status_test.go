@@ -68,8 +68,8 @@ func TestCredentialsSynced(t *testing.T) {
 	}
 }
 
-// TestEveryReasonHasItsPlace: a reason that order does not know would be lost.
-func TestEveryReasonHasItsPlace(t *testing.T) {
+// TestEveryReasonIsOrdered: a reason that order does not know would be lost.
+func TestEveryReasonIsOrdered(t *testing.T) {
 	for _, reason := range order {
 		got := credentialsSynced(map[string][]problem{"a": {{reason, "x", "why"}}}, true)
 		if got.Reason != reason || got.Message == "" {

@@ -25,8 +25,8 @@ import (
 
 const upstreamLabel = "authentication.open-cluster-management.io/synced-from"
 
-// upstreamSyncer is managed-serviceaccount's own syncer, as far as its gate goes and as the
-// test plays it.
+// upstreamSyncer is managed-serviceaccount's own syncer, with its gate and its behaviour as
+// the test plays it.
 type upstreamSyncer struct {
 	*world
 	role *rbacv1.ClusterRole
@@ -57,8 +57,8 @@ func (u *upstreamSyncer) off(what string, check func() string) {
 	})
 }
 
-// takes does what upstream does with a Secret of the name of its copy: it replaces data,
-// labels and owners.
+// takes does what upstream does with a Secret that has the name of its copy: it replaces
+// data, labels and owners.
 func (u *upstreamSyncer) takes(profile *inventoryv1alpha1.ClusterProfile, account, token string) {
 	u.T.Helper()
 	wanted := ocmtest.UpstreamCopy(profile, account, token)
@@ -94,8 +94,8 @@ func (w *world) ours(team, cluster, account, token string, uid types.UID) func()
 	}
 }
 
-// What upstream's syncer has left behind becomes this addon's, without a moment in which it
-// is not there, or holds something else than a token of the account.
+// Secrets that upstream's syncer has left behind become this addon's, without a moment in
+// which they are missing, or hold anything but a token of the account.
 func TestUpstreamsCopiesAreTakenOverInPlace(t *testing.T) {
 	w := newWorld(t)
 	u := newUpstreamSyncer(w)
@@ -131,7 +131,7 @@ func TestUpstreamsCopiesAreTakenOverInPlace(t *testing.T) {
 	if diff := cmp.Diff([]string{"PATCH secrets", "PATCH secrets"}, w.wire.Sent("secrets")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	// From now on they are what every copy is.
+	// From now on they are like every other copy.
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: current, Name: "reader"}}
 	w.MustGet(account)
 	w.holds(team, current, "reader", w.Rotate(account))
@@ -140,9 +140,9 @@ func TestUpstreamsCopiesAreTakenOverInPlace(t *testing.T) {
 }
 
 // Whoever may write Secrets in a namespace may label them as upstream's, and upstream wrote
-// for accounts that are not entitled there. What is not certainly a copy that this addon
-// would have made stays as it is, and its owner is told why.
-func TestWhatOnlyLooksLikeUpstreamsStays(t *testing.T) {
+// for accounts that are not entitled there. A Secret that is not certainly a copy that this
+// addon would have created stays as it is, and its owner learns why.
+func TestSecretThatOnlyLooksLikeUpstreamsStays(t *testing.T) {
 	hour := time.Now().Add(time.Hour)
 	tests := map[string]struct {
 		change func(s *corev1.Secret, cluster string)
@@ -193,8 +193,8 @@ func TestWhatOnlyLooksLikeUpstreamsStays(t *testing.T) {
 	}
 }
 
-// Upstream copies to wherever there is a profile. Where this addon's rule does not entitle
-// the account, the Secret stays; it is nobody's to take over.
+// Upstream copies to every namespace with a profile. Where this addon's rule does not
+// entitle the account, the Secret stays; it must not be taken over.
 func TestUpstreamsCopyWhereTheAccountIsNotEntitledStays(t *testing.T) {
 	w := newWorld(t)
 	c, named, unnamed, unbound := w.cluster(w.Name("c")), w.team(), w.team(), w.team()
@@ -217,9 +217,9 @@ func TestUpstreamsCopyWhereTheAccountIsNotEntitledStays(t *testing.T) {
 	}
 }
 
-// Upstream's gate goes on and off while the manager runs. Each takes over from the other,
-// in place.
-func TestUpstreamsSyncerThatComesAndGoes(t *testing.T) {
+// Upstream's gate is turned on and off while the manager runs. Each takes over from the
+// other, in place.
+func TestUpstreamsSyncerTurnedOnAndOff(t *testing.T) {
 	s := newScene(t)
 	u := newUpstreamSyncer(s.world)
 	uid := s.copied().UID
@@ -248,9 +248,9 @@ func TestUpstreamsSyncerThatComesAndGoes(t *testing.T) {
 	s.wire.Quiet(s.T, quietly, "while the gate flaps")
 }
 
-// What upstream has taken over is upstream's as long as its gate is on: whoever goes back
-// and removes this addon loses no token.
-func TestWhatUpstreamHasTakenOverIsNotWithdrawn(t *testing.T) {
+// Copies that upstream has taken over are upstream's as long as its gate is on: going back
+// and removing this addon loses no token.
+func TestCopyTakenOverByUpstreamIsNotWithdrawn(t *testing.T) {
 	s := newScene(t)
 	u := newUpstreamSyncer(s.world)
 	taken, kept := s.team, s.world.team()
@@ -272,9 +272,9 @@ func TestWhatUpstreamHasTakenOverIsNotWithdrawn(t *testing.T) {
 	}
 }
 
-// OCM's own controller makes profiles without our labels. Copies go beside them all the
-// same: its gate is another than that of the tokens.
-func TestATokenIsCopiedBesideAProfileOfOCMsController(t *testing.T) {
+// OCM's own controller creates profiles without our labels. Copies are created for them,
+// too: its gate is not that of the tokens.
+func TestTokenIsCopiedForAProfileOfOCMsController(t *testing.T) {
 	w := newWorld(t)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := ocmtest.OurProfile(team, c)

@@ -22,7 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
+func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 	for name, take := range map[string]func(s *scene){
 		"the label is taken off": func(s *scene) {
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
@@ -64,7 +64,7 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			// Whoever wants to keep the copy holds it too.
+			// A client that wants to keep the copy also holds it.
 			apitest.Edit(s.world, s.copied(), func(c *corev1.Secret) { c.Finalizers = []string{"example.com/keep"} })
 			take(s)
 			s.withdrawn()
@@ -72,16 +72,16 @@ func TestWhatIsPositivelyNotSoTakesTheCopyBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
+func TestUnknownKeepsTheCopyAndCreatesNone(t *testing.T) {
 	s := newScene(t)
 	another := s.world.team()
 	s.MustCreate(ocmtest.OurProfile(another, s.cluster))
-	s.rule.say(another, s.cluster, selection.Result{Why: "is not decided for yet"})
-	s.rule.say(s.team, s.cluster, selection.Result{Why: "is not decided for yet"})
+	s.rule.say(another, s.cluster, selection.Result{Why: "awaits a decision"})
+	s.rule.say(s.team, s.cluster, selection.Result{Why: "awaits a decision"})
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
-	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster is not decided for yet")
+	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster awaits a decision")
 
-	// The copy that exists is kept up to date.
+	// The existing copy is kept up to date.
 	s.token = s.Rotate(s.account)
 	s.copied()
 	s.Stays(quietly, "no copy is made", func() string {
@@ -92,7 +92,7 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	})
 	s.bound(another, targetRole, false)
 
-	// An error tells nothing either.
+	// An error does not mean No, either.
 	s.MustDelete(s.copied())
 	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
@@ -104,7 +104,7 @@ func TestWhatIsUnknownLeavesTheCopyAndMakesNone(t *testing.T) {
 	s.copied()
 }
 
-func TestTransientErrorsOfTheAccountsAgentTakeNothingBack(t *testing.T) {
+func TestTransientErrorsOfTheAccountsAgentWithdrawNothing(t *testing.T) {
 	s := newScene(t)
 	apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
 		a.Status.Conditions = []metav1.Condition{{
@@ -120,13 +120,13 @@ func TestTransientErrorsOfTheAccountsAgentTakeNothingBack(t *testing.T) {
 	})
 }
 
-// TestARevocationDoesNotWaitForFirstCopies takes one copy back while many others are
-// still to be made.
+// TestARevocationDoesNotWaitForFirstCopies withdraws one copy while many others are still
+// to be created.
 func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 	s := newScene(t)
 	s.stop()
-	// A few are made, and then as many are in flight as the namespace may have, until
-	// one was taken back.
+	// A few are created, and then the namespace has its maximum in flight, until one was
+	// withdrawn.
 	const few, inFlight, many = 20, 8, 60
 	for i := range many {
 		c := s.world.cluster(s.Name(fmt.Sprintf("d%d", i)))
@@ -191,8 +191,8 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 	}
 }
 
-// A manager that runs as another service account than the one before finds what
-// that one left.
+// A manager that runs as another service account than the one before finds what that one
+// left.
 func TestLeftoversOfAnotherServiceAccountAreFound(t *testing.T) {
 	s := newScene(t)
 	s.settled()

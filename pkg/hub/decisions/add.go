@@ -23,9 +23,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Names of the controllers, alike in logs, metrics, field managers and events.
+// Names of the controllers, used alike in logs, metrics, field managers and events.
 const (
-	// ControllerName keeps the slices.
+	// ControllerName maintains the slices.
 	ControllerName = "hub.decisions"
 
 	// DefinitionsControllerName follows the CRD of the slices.
@@ -39,24 +39,24 @@ const (
 const DecisionCRD = "placementdecisions.multicluster.x-k8s.io"
 
 const (
-	// gatherTime is how long what is added, and what is put right after somebody's
-	// change, waits for more of it, so that a hundred clusters that join together are few
-	// writes, and whoever fights over a slice gets one a second.
+	// gatherTime is how long additions, and repairs after another client's change, are
+	// gathered, so that a hundred clusters that join together cause few writes, and a
+	// client that fights over a slice causes one a second.
 	gatherTime = time.Second
 
-	// urgentTime is how long what is withdrawn waits for more of it.
+	// urgentTime is how long withdrawals are gathered.
 	urgentTime = 50 * time.Millisecond
 )
 
 // Options configure the decisions.
 type Options struct {
-	// Rule says what Placements choose. Required.
+	// Rule says which clusters Placements choose. Required.
 	Rule *selection.Rule
 
 	// References knows which profiles may be referred to. Required.
 	References *References
 
-	// Workers is how many Placements are worked on at a time, and WorkersPerNamespace how
+	// Workers is how many Placements are processed at a time, and WorkersPerNamespace how
 	// many of them in one namespace; 0 means a default.
 	Workers             int
 	WorkersPerNamespace int
@@ -65,19 +65,19 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// decisions is the controllers and what they share.
+// decisions holds the controllers and their shared state.
 type decisions struct {
 	mgr         manager.Manager
 	opts        Options
 	definitions *kube.Definitions
-	indexed     int // how many indexes there are
+	indexed     int // number of indexes added so far
 
-	now    kube.Trigger // what is published or not at all
-	soon   kube.Trigger // what is added, and put right
-	urgent kube.Trigger // what is withdrawn
+	now    kube.Trigger // Placements that begin or cease to publish
+	soon   kube.Trigger // additions and repairs
+	urgent kube.Trigger // withdrawals
 }
 
-// Add registers the controllers. The one that keeps the slices starts when the rule is
+// Add registers the controllers. The one that maintains the slices starts when the rule is
 // prepared and the hub serves PlacementDecisions, which may be long after the manager has
 // started.
 func Add(mgr manager.Manager, opts Options) error {
@@ -111,7 +111,8 @@ func Add(mgr manager.Manager, opts Options) error {
 func (d *decisions) start(ctx context.Context) error {
 	for ; d.indexed < len(indexes); d.indexed++ {
 		index := indexes[d.indexed]
-		if err := d.mgr.GetCache().IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract); err != nil {
+		if err := d.mgr.GetCache().IndexField(
+			ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract); err != nil {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
 	}
@@ -131,7 +132,7 @@ func (d *decisions) start(ctx context.Context) error {
 	}
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.opts.References.follow(sliceReader{served: d.served, changed: d.admitted, urgent: d.withdrawn})
-	// What was withdrawn before waits to hear that nothing refers to it.
+	// Profiles withdrawn before wait to hear that nothing refers to them.
 	d.opts.References.checkAll(ctx)
 	d.enqueueAll(ctx)
 	return nil
@@ -152,19 +153,19 @@ func (d *decisions) addSlices() error {
 		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.definitions, d.opts))
 }
 
-// versionChanged compares everything: it is false for a resync alone.
+// versionChanged compares the versions: it is false only for a resync.
 func versionChanged(before, after client.Object) bool {
 	return before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// served reports whether the cache of slices means anything.
+// served reports whether the cache of slices can be trusted.
 func (d *decisions) served(ctx context.Context) bool {
 	standing, err := d.definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
 	return err != nil || standing != kube.Unserved
 }
 
-// touched enqueues the Placement that a PlacementDecision is of, or was, whoever made it.
-// If profiles wait for what is withdrawn, that is urgent.
+// touched enqueues the Placement to which a PlacementDecision belongs or belonged, whoever
+// made it. If profiles wait for a withdrawal, that is urgent.
 func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
 	if !ok {
@@ -188,8 +189,8 @@ func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 	return nil
 }
 
-// placementOf returns the Placement whose slices have names with a base. One whose name
-// had to be cut, and that is gone, is called by the base, which has no shorter one.
+// placementOf returns the Placement whose slices' names start with a base. For a Placement
+// that is gone and whose name had to be cut, it returns the base itself.
 func (d *decisions) placementOf(ctx context.Context, namespace, base string) types.NamespacedName {
 	if len(base) > maxKeyBytes {
 		for _, placement := range d.publishing(ctx, namespace) {
@@ -201,7 +202,8 @@ func (d *decisions) placementOf(ctx context.Context, namespace, base string) typ
 	return types.NamespacedName{Namespace: namespace, Name: base}
 }
 
-// placementsWithKey returns the publishing Placements whose decision-key somebody else uses.
+// placementsWithKey returns the publishing Placements whose decision-key is also used by
+// somebody else.
 func (d *decisions) placementsWithKey(
 	ctx context.Context, decision *inventoryv1alpha1.PlacementDecision,
 ) []types.NamespacedName {
@@ -218,21 +220,22 @@ func (d *decisions) placementsWithKey(
 	return placements
 }
 
-// publishing returns the publishing Placements of a namespace, or of all without a name.
+// publishing returns the publishing Placements of a namespace, or all of them if the name
+// is empty.
 func (d *decisions) publishing(ctx context.Context, namespace string) []types.NamespacedName {
 	placements, err := d.opts.Rule.Publishing(ctx, namespace)
 	if err != nil { // the cache is being shut down
-		log.FromContext(ctx).Error(err, "Finding publishing Placements")
+		log.FromContext(ctx).Error(err, "Cannot find the publishing Placements")
 	}
 	return placements
 }
 
-// admitted enqueues the Placements that choose a pair, whose profile may be referred to
-// from now on. With the first one of all, Placements that choose nothing get a slice, too.
+// admitted enqueues the Placements that choose a pair whose profile may now be referred to.
+// After the first pair of all, Placements that choose nothing get a slice, too.
 func (d *decisions) admitted(ctx context.Context, pair types.NamespacedName, first bool) {
 	placements, err := d.opts.Rule.Choosing(ctx, pair)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the Placements that choose a cluster", "cluster", pair.Name)
+		log.FromContext(ctx).Error(err, "Cannot find the Placements that choose a cluster", "cluster", pair.Name)
 	}
 	if first {
 		placements = append(placements, d.publishing(ctx, "")...)
@@ -242,12 +245,12 @@ func (d *decisions) admitted(ctx context.Context, pair types.NamespacedName, fir
 	}
 }
 
-// withdrawn enqueues a Placement whose slices refer to what must not be referred to.
+// withdrawn enqueues a Placement whose slices refer to a withdrawn profile.
 func (d *decisions) withdrawn(ctx context.Context, namespace, base string) {
 	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), kube.PriorityHigh)
 }
 
-// enqueueAll enqueues every publishing Placement, and those that slices are of.
+// enqueueAll enqueues every publishing Placement, and every Placement that has slices.
 func (d *decisions) enqueueAll(ctx context.Context) {
 	d.opts.References.checkAll(ctx)
 	for _, placement := range d.publishing(ctx, "") {
@@ -255,7 +258,7 @@ func (d *decisions) enqueueAll(ctx context.Context) {
 	}
 	list := &inventoryv1alpha1.PlacementDecisionList{}
 	if err := d.mgr.GetCache().List(ctx, list, kube.Uncopied); err != nil {
-		log.FromContext(ctx).Error(err, "Listing PlacementDecisions")
+		log.FromContext(ctx).Error(err, "Cannot list PlacementDecisions")
 	}
 	for i := range list.Items {
 		if decision := &list.Items[i]; isOurs(decision) {

@@ -52,7 +52,7 @@ func TestNamesAndKeys(t *testing.T) {
 	}
 }
 
-func TestNamesOfOthers(t *testing.T) {
+func TestNamesTakenByOthers(t *testing.T) {
 	for _, name := range []string{
 		"", "p", "p-decision-1", "-profiles-1", "p-profiles-", "p-profiles-x", "p-profiles--1", "p-profiles-01", "p-profiles-1-decision-1",
 	} {
@@ -62,7 +62,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 }
 
-func TestASliceIsWhatWasWritten(t *testing.T) {
+func TestObservedSliceEqualsTheWrittenOne(t *testing.T) {
 	want := &inventoryv1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p-profiles-2", Labels: map[string]string{
 			"app.kubernetes.io/managed-by":                              "cluster-inventory-addon",
@@ -96,7 +96,7 @@ func TestAlterations(t *testing.T) {
 	tests := map[string]struct {
 		alter   func(*object)
 		altered bool
-		want    map[string]any // what is put right
+		want    map[string]any // what is repaired
 	}{
 		"a foreign label and an annotation": {alter: func(o *object) {
 			o.Labels["team"], o.Annotations = "theirs", map[string]string{"a": "b"}
@@ -152,7 +152,7 @@ func TestAlterations(t *testing.T) {
 	}
 }
 
-func TestWhoMadeIt(t *testing.T) {
+func TestOwnerOfADecision(t *testing.T) {
 	controller := true
 	upstreams := &inventoryv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Name: "p-decision-1", Labels: map[string]string{"multicluster.x-k8s.io/decision-key": "p", "x": "y"},

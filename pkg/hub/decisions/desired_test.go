@@ -48,7 +48,7 @@ func (s state) all() map[string]bool {
 	return clusters
 }
 
-// check checks what must be true at rest.
+// check checks the invariants at rest.
 func (s state) check(t *testing.T, want map[string]selection.Group) {
 	t.Helper()
 	indexes, found := map[int]bool{}, map[string]selection.Group{}
@@ -76,8 +76,8 @@ func (s state) check(t *testing.T, want map[string]selection.Group) {
 
 func number(n int) string { return nameOf("p", n) }
 
-// reach plans and carries out the writes, and checks after each of them that nothing is
-// missing that was there and is wanted, and that no slice is too large.
+// reach plans and carries out the writes, and checks after each of them that no wanted
+// cluster that was in a slice is missing, and that no slice is too large.
 func (s state) reach(t *testing.T, want map[string]selection.Group) []write {
 	t.Helper()
 	before := s.all()
@@ -129,7 +129,7 @@ func expect(t *testing.T, what string, writes []write, want string) {
 	}
 }
 
-func TestSlicesAtBirth(t *testing.T) {
+func TestFirstSlices(t *testing.T) {
 	for n, count := range map[int]int{0: 1, 1: 1, 99: 1, 100: 1, 101: 2, 200: 2, 1000: 10, 1001: 11} {
 		s := state{}
 		if writes := s.reach(t, clusters(n)); len(writes) != count || len(s) != count {
@@ -171,7 +171,7 @@ func TestFlappingAtTheEdge(t *testing.T) {
 	}
 }
 
-func TestAMiddleSliceThatIsEmptyStays(t *testing.T) {
+func TestEmptyMiddleSliceStays(t *testing.T) {
 	s := state{}
 	want := clusters(500)
 	s.reach(t, want)
@@ -248,9 +248,9 @@ func TestGroupsHaveSlicesOfTheirOwn(t *testing.T) {
 	expect(t, "a group is renamed", s.reach(t, want), "update 2")
 }
 
-// Full groups whose members all move on by one, as when OCM cuts decision groups anew, wait
+// Full groups whose members all shift by one, as when OCM cuts decision groups again, wait
 // for each other from the end of the chain.
-func TestFullSlicesMoveOnByOne(t *testing.T) {
+func TestFullSlicesShiftByOne(t *testing.T) {
 	s := state{}
 	shift := func(by int) map[string]selection.Group {
 		want := map[string]selection.Group{}
@@ -265,8 +265,8 @@ func TestFullSlicesMoveOnByOne(t *testing.T) {
 	}
 }
 
-// Two full groups that swap a member each wait for each other: the circle is broken by a
-// slice more.
+// Two full groups that swap a member each wait for each other: one more slice breaks the
+// cycle.
 func TestFullSlicesThatSwap(t *testing.T) {
 	s := state{}
 	want := grouped(100, 100)
@@ -277,7 +277,7 @@ func TestFullSlicesThatSwap(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyDidIsPutRight(t *testing.T) {
+func TestAlteredSlicesAreRepaired(t *testing.T) {
 	born := func() (state, map[string]selection.Group) {
 		s, want := state{}, clusters(250)
 		s.reach(t, want)
@@ -327,7 +327,7 @@ func TestWhatSomebodyDidIsPutRight(t *testing.T) {
 	}
 }
 
-func TestNamesOfOthersAreSkipped(t *testing.T) {
+func TestNamesTakenByOthersAreSkipped(t *testing.T) {
 	writes := desiredWrites(nil, clusters(150), number, map[string]bool{number(0): true, number(2): true})
 	expect(t, "two slices", writes, "create 1, create 3")
 	for i, w := range writes {
@@ -338,8 +338,8 @@ func TestNamesOfOthersAreSkipped(t *testing.T) {
 }
 
 // TestChurn adds, removes and regroups clusters at random. The invariants of reach hold
-// after each write, and a change of one cluster is one write, two if it moves, unless slices
-// are filled up anew.
+// after each write, and a change of one cluster is one write, two if it moves, unless
+// slices are refilled.
 func TestChurn(t *testing.T) {
 	for seed := range uint64(9) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -50,8 +50,8 @@ func (w *world) clearFleet() {
 	w.clearHub()
 }
 
-// order returns the writes of profiles and slices that mention a text, with those of slices
-// that do not while they are about a Placement.
+// order returns the writes of profiles and slices that mention a text, including those of
+// slices that do not mention it while they concern a Placement.
 func (w *world) order(placement string) []string {
 	var calls []apitest.Call
 	for _, call := range w.wire.Writes("clusterprofiles", "clusterprofiles/status", "placementdecisions") {
@@ -76,8 +76,8 @@ func (w *world) follow(cluster *clusterv1.ManagedCluster, value string) {
 	})
 }
 
-// TestReferencesComeAfterAndGoBeforeProfiles shows the order of writes.
-func TestReferencesComeAfterAndGoBeforeProfiles(t *testing.T) {
+// TestReferencesFollowAndPrecedeProfiles shows the order of writes.
+func TestReferencesFollowAndPrecedeProfiles(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearFleet)
 	var forbidden atomic.Bool
@@ -131,7 +131,7 @@ func TestReferencesComeAfterAndGoBeforeProfiles(t *testing.T) {
 	}
 }
 
-// Whoever makes writes of slices fail keeps no profile alive.
+// Making writes of slices fail keeps no profile alive.
 func TestAProfileDoesNotWaitForEver(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearFleet)
@@ -156,8 +156,8 @@ func TestAProfileDoesNotWaitForEver(t *testing.T) {
 	w.shows("p", "")
 }
 
-// TestUnbinding: with the last set of the namespace, slices and profiles go, and the former
-// first.
+// TestUnbinding: with the last set of the namespace, slices and profiles are removed,
+// slices first.
 func TestUnbinding(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearFleet)
@@ -180,9 +180,9 @@ func TestUnbinding(t *testing.T) {
 	}
 }
 
-// TestWhatWentWhileNobodyRan: a reference to a profile that is gone, and whose cluster
-// nothing selects any more, is found after a start.
-func TestWhatWentWhileNobodyRan(t *testing.T) {
+// TestProfilesDeletedWhileTheManagerWasDown: a reference to a deleted profile, whose
+// cluster nothing selects any more, is found after a start.
+func TestProfilesDeletedWhileTheManagerWasDown(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearFleet)
 	var forbidden atomic.Bool

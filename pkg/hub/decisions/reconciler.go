@@ -31,11 +31,11 @@ const (
 	// invalid: a change of an admission policy is no event.
 	permanentEvery = 10 * time.Minute
 
-	// overtaken is how soon to plan again after something changed while that was done.
+	// overtaken is how soon to plan again after something changed during planning.
 	overtaken = 10 * time.Millisecond
 )
 
-// Reconciler keeps the slices of one Placement, which the request names.
+// Reconciler maintains the slices of one Placement, which the request names.
 type Reconciler struct {
 	rule        *selection.Rule
 	references  *References
@@ -53,13 +53,15 @@ type Reconciler struct {
 	unseen map[types.NamespacedName]*unseen // by Placement
 }
 
-// unseen is what was written that the cache may not show yet.
+// unseen is what was written and may not be in the cache yet.
 type unseen struct {
 	slices map[string]struct{} // names
 	adding []string            // clusters
 }
 
-func newReconciler(reader client.Reader, writer client.Client, definitions *kube.Definitions, opts Options) *Reconciler {
+func newReconciler(
+	reader client.Reader, writer client.Client, definitions *kube.Definitions, opts Options,
+) *Reconciler {
 	return &Reconciler{
 		rule:         opts.Rule,
 		references:   opts.References,
@@ -73,7 +75,7 @@ func newReconciler(reader client.Reader, writer client.Client, definitions *kube
 	}
 }
 
-// Reconcile makes the slices what the Placement chooses and what the profiles allow.
+// Reconcile makes the slices match the Placement's choice, as far as the profiles allow.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	placement := req.NamespacedName
 	standing, err := r.definitions.Standing(ctx, r.reader, DecisionCRD)
@@ -111,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
 	case kube.IsPermanent(err):
-		log.FromContext(ctx).Info("The API server does not accept a PlacementDecision",
+		log.FromContext(ctx).Info("The API server refused a PlacementDecision",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, permanentEvery)}, nil
 	case err != nil:
@@ -121,17 +123,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 }
 
-// observed are the PlacementDecisions that matter for one Placement.
+// observed holds the PlacementDecisions that matter for one Placement.
 type observed struct {
 	current []slice                                         // ours
 	objects map[string]*inventoryv1alpha1.PlacementDecision // of current, by name
 	going   map[string]*inventoryv1alpha1.PlacementDecision // ours that are being deleted
-	taken   map[string]bool                                 // names that cannot be had
+	taken   map[string]bool                                 // names that are taken
 	foreign []*inventoryv1alpha1.PlacementDecision
 }
 
-// observe reads caches. A slice that somebody has deleted, and whose finalizers hold it,
-// has gone for readers and comes back under another name.
+// observe reads caches. For readers, a slice that somebody has deleted and that its
+// finalizers hold is gone; it is recreated under another name.
 func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName) (observed, error) {
 	o := observed{
 		objects: map[string]*inventoryv1alpha1.PlacementDecision{},
@@ -176,7 +178,7 @@ func (r *Reconciler) list(
 	return list.Items, nil
 }
 
-// catchUp returns how long to wait for the cache to show what was written last.
+// catchUp returns how long to wait for the cache to show the last write.
 func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName, o observed) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,15 +199,15 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 	}
 	if wait == 0 {
 		r.references.seen(placement, last.adding)
-		// What was to be added, and was not because a write failed, is of no slice that
-		// changes, so no event tells.
+		// A cluster that was not added because a write failed is in no slice that changes,
+		// so no event announces that.
 		r.references.check(ctx, placement.Namespace, last.adding)
 		delete(r.unseen, placement)
 	}
 	return wait
 }
 
-// plan returns the writes that are needed, and when time alone changes that.
+// plan returns the necessary writes, and when time alone changes them.
 func (r *Reconciler) plan(
 	ctx context.Context, placement types.NamespacedName, o observed, choice selection.Choice,
 ) ([]write, time.Duration, error) {
@@ -234,8 +236,8 @@ func (r *Reconciler) plan(
 	return desiredWrites(o.current, want, number, o.taken), again, nil
 }
 
-// askAbout has those profiles looked at of which nothing is known although slices refer to
-// them: they may have gone while this addon did not run.
+// askAbout requests the profiles that slices refer to although nothing is known about them:
+// they may have been deleted while this addon did not run.
 func (r *Reconciler) askAbout(namespace string, present map[string]selection.Group, of standings) {
 	var unknown []types.NamespacedName
 	for cluster := range present {
@@ -243,10 +245,10 @@ func (r *Reconciler) askAbout(namespace string, present map[string]selection.Gro
 			unknown = append(unknown, types.NamespacedName{Namespace: namespace, Name: cluster})
 		}
 	}
-	r.references.ask(unknown)
+	r.references.request(unknown)
 }
 
-// added are the clusters that writes add to what slices refer to.
+// added returns the clusters that writes add to those that slices refer to.
 func added(current []slice, writes []write) []string {
 	before := referred(current)
 	clusters := map[string]struct{}{}
@@ -272,7 +274,7 @@ func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool
 	return true
 }
 
-// wrote remembers that the cache must show a slice, or not show it any more.
+// wrote records that the cache must show a slice, or no longer show it.
 func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,9 +284,9 @@ func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
 	r.unseen[placement].slices[name] = struct{}{}
 }
 
-// apply sends the writes one after the other. After one has failed, only such follow that
-// move no cluster out of a slice: it may have been the one that the cluster moves into. The
-// first failure is returned.
+// apply sends the writes one after the other. After a failure, it sends only those that
+// move no cluster out of a slice: the failed one may have been the destination. It returns
+// the first failure.
 func (r *Reconciler) apply(ctx context.Context, placement types.NamespacedName, o observed, writes []write) error {
 	var failed error
 	for i, w := range writes {
@@ -301,7 +303,8 @@ func (r *Reconciler) apply(ctx context.Context, placement types.NamespacedName, 
 	return failed
 }
 
-// movesOut reports whether a write removes a cluster from a slice that another refers to.
+// movesOut reports whether a write removes a cluster from a slice that another slice refers
+// to.
 func movesOut(before *inventoryv1alpha1.PlacementDecision, w write, all []write) bool {
 	if before == nil {
 		return false
@@ -370,13 +373,15 @@ func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName,
 	return nil
 }
 
-func (r *Reconciler) remember(placement types.NamespacedName, o observed, written *inventoryv1alpha1.PlacementDecision) {
+func (r *Reconciler) remember(
+	placement types.NamespacedName, o observed, written *inventoryv1alpha1.PlacementDecision,
+) {
 	r.expectations.Wrote(written, r.clock.Now())
 	r.wrote(placement, written.Name)
 	o.objects[written.Name] = written
 }
 
-// remove deletes a slice if it is still exactly what was observed.
+// remove deletes a slice if it is still exactly as observed.
 func (r *Reconciler) remove(
 	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision,
 ) error {

@@ -12,13 +12,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// References knows which profiles PlacementDecisions may refer to, and which they refer
-// to. Whoever writes the profiles tells it, in memory: Admit when a profile is whole,
-// Withdraw before it goes. A pair is the profile's namespace and, as its name, the
+// References knows which profiles PlacementDecisions may refer to, and which they refer to.
+// The writer of the profiles tells it, in memory: Admit when a profile is complete,
+// Withdraw before it is deleted. A pair is the profile's namespace and, as its name, the
 // cluster.
 //
-// Of a pair of which nothing was said, as of every one after a start, references stay, and
-// none is added. It is safe for concurrent use.
+// While nothing is known about a pair, as about every pair after a start, its references
+// stay and none is added. References is safe for concurrent use.
 type References struct {
 	cache client.Reader
 
@@ -30,16 +30,16 @@ type References struct {
 	// admitted are the pairs that may be referred to.
 	admitted map[types.NamespacedName]struct{}
 
-	// withdrawn are, by namespace, the clusters whose profiles are about to go or have
-	// gone, and that slices still refer to.
+	// withdrawn are, by namespace, the clusters whose profiles are about to be deleted or
+	// are deleted, and that slices still refer to.
 	withdrawn kube.SetIndex[string, string]
 
-	// asked are the pairs that are referred to, and of which nothing was said although
-	// subscribers were asked to look at them.
-	asked map[types.NamespacedName]struct{}
+	// requested are the pairs that slices refer to, and about which nothing is known
+	// although subscribers were asked to reconcile them.
+	requested map[types.NamespacedName]struct{}
 
-	// adding are the Placements (names) whose slices are being written so as to refer to
-	// a pair, or were, and the cache has not shown it yet.
+	// adding are the Placements (names) whose slices refer to a pair in a write that is in
+	// progress or not in the cache yet.
 	adding kube.SetIndex[types.NamespacedName, string]
 
 	subscribers []func(types.NamespacedName)
@@ -47,7 +47,7 @@ type References struct {
 
 // sliceReader finds the slices once they are known.
 type sliceReader struct {
-	served  func(context.Context) bool // whether the cache means anything
+	served  func(context.Context) bool // whether the cache can be trusted
 	changed func(ctx context.Context, pair types.NamespacedName, first bool)
 	urgent  func(ctx context.Context, namespace, base string)
 }
@@ -58,28 +58,28 @@ func NewReferences(cache client.Reader) *References {
 		cache:     cache,
 		admitted:  map[types.NamespacedName]struct{}{},
 		withdrawn: kube.SetIndex[string, string]{},
-		asked:     map[types.NamespacedName]struct{}{},
+		requested: map[types.NamespacedName]struct{}{},
 		adding:    kube.SetIndex[types.NamespacedName, string]{},
 	}
 }
 
-// Subscribe has look called with a pair that must be looked at: nothing refers to its
-// withdrawn profile any more, or something does although nothing was said of it. look must
-// return at once.
-func (r *References) Subscribe(look func(pair types.NamespacedName)) {
+// Subscribe has enqueue called with each pair that must be reconciled: nothing refers to
+// its withdrawn profile any more, or something refers to a profile about which nothing is
+// known. enqueue must return at once.
+func (r *References) Subscribe(enqueue func(pair types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.subscribers = append(r.subscribers, look)
+	r.subscribers = append(r.subscribers, enqueue)
 }
 
-// Admit says that a pair's profile is there, with all that consumers need.
+// Admit records that a pair's profile exists, with everything that consumers need.
 func (r *References) Admit(ctx context.Context, pair types.NamespacedName) {
 	r.mu.Lock()
 	_, known := r.admitted[pair]
 	first := len(r.admitted) == 0
 	r.admitted[pair] = struct{}{}
 	r.withdrawn.Delete(pair.Namespace, pair.Name)
-	delete(r.asked, pair)
+	delete(r.requested, pair)
 	slices := r.slices
 	r.mu.Unlock()
 	if !known && slices != nil {
@@ -87,14 +87,14 @@ func (r *References) Admit(ctx context.Context, pair types.NamespacedName) {
 	}
 }
 
-// Withdraw says that a pair's profile is about to go, or has gone. It reports whether
-// nothing refers to it any more; otherwise subscribers hear when that is so. Where
-// PlacementDecisions are not served, nothing does.
+// Withdraw records that a pair's profile is about to be deleted, or is deleted. It reports
+// whether nothing refers to it any more; otherwise subscribers are told when that is so.
+// Where PlacementDecisions are not served, nothing does.
 func (r *References) Withdraw(ctx context.Context, pair types.NamespacedName) (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.admitted, pair)
-	delete(r.asked, pair)
+	delete(r.requested, pair)
 	referring, known := r.referring(ctx, pair)
 	if known && len(referring) == 0 {
 		r.withdrawn.Delete(pair.Namespace, pair.Name)
@@ -107,30 +107,30 @@ func (r *References) Withdraw(ctx context.Context, pair types.NamespacedName) (d
 	return false
 }
 
-// Hold says that nothing can be said of a pair's profile now: references stay, and none is
-// added.
+// Hold records that nothing is known about a pair's profile now: its references stay, and
+// none is added.
 func (r *References) Hold(pair types.NamespacedName) {
 	r.Forget(pair)
 	r.Keep(pair)
 }
 
-// Forget says that a pair's profile is not there, or on its way out: references stay, unless
-// it was withdrawn, and none is added.
+// Forget records that a pair's profile does not exist, or is being deleted: unless it was
+// withdrawn, its references stay; none is added.
 func (r *References) Forget(pair types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.admitted, pair)
-	delete(r.asked, pair)
+	delete(r.requested, pair)
 }
 
-// Keep says that a pair's profile stays after all, if it was withdrawn.
+// Keep records that a pair's profile stays after all, if it was withdrawn.
 func (r *References) Keep(pair types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.withdrawn.Delete(pair.Namespace, pair.Name)
 }
 
-// Refers reports whether something refers to a pair's profile, as far as is known.
+// Refers reports whether anything is known to refer to a pair's profile.
 func (r *References) Refers(ctx context.Context, pair types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,9 +138,8 @@ func (r *References) Refers(ctx context.Context, pair types.NamespacedName) bool
 	return known && len(referring) > 0
 }
 
-// referring returns the bases of the slices that refer to a pair, or are about to. Known
-// is false while the slices are not known although the hub serves them. It requires the
-// lock.
+// referring returns the bases of the slices that refer to a pair, or are about to. known is
+// false while the slices are unknown although the hub serves them. It requires the lock.
 func (r *References) referring(ctx context.Context, pair types.NamespacedName) (bases map[string]struct{}, known bool) {
 	if r.slices == nil {
 		served, err := kube.IsServed(ctx, r.cache, DecisionCRD)
@@ -164,7 +163,7 @@ func (r *References) referring(ctx context.Context, pair types.NamespacedName) (
 	return bases, true
 }
 
-// follow begins to know what slices refer to.
+// follow makes the slices known.
 func (r *References) follow(slices sliceReader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +183,8 @@ func (r *References) checkAll(ctx context.Context) {
 	}
 }
 
-// check tells subscribers of those of some clusters' profiles that were withdrawn, and to
-// which nothing refers any more.
+// check tells subscribers which of some clusters' withdrawn profiles are no longer referred
+// to.
 func (r *References) check(ctx context.Context, namespace string, clusters []string) {
 	r.mu.Lock()
 	var released []types.NamespacedName
@@ -204,18 +203,18 @@ func (r *References) check(ctx context.Context, namespace string, clusters []str
 	tell(subscribers, released)
 }
 
-// ask has subscribers look at pairs that are referred to and of which nothing was said,
-// each once.
-func (r *References) ask(pairs []types.NamespacedName) {
+// request has subscribers reconcile pairs that slices refer to and about which nothing is
+// known, each once.
+func (r *References) request(pairs []types.NamespacedName) {
 	r.mu.Lock()
 	var unknown []types.NamespacedName
 	for _, pair := range pairs {
-		_, asked := r.asked[pair]
+		_, requested := r.requested[pair]
 		_, admitted := r.admitted[pair]
-		if asked || admitted || r.withdrawn.Has(pair.Namespace, pair.Name) {
+		if requested || admitted || r.withdrawn.Has(pair.Namespace, pair.Name) {
 			continue
 		}
-		r.asked[pair] = struct{}{}
+		r.requested[pair] = struct{}{}
 		unknown = append(unknown, pair)
 	}
 	subscribers := r.subscribers
@@ -224,14 +223,14 @@ func (r *References) ask(pairs []types.NamespacedName) {
 }
 
 func tell(subscribers []func(types.NamespacedName), pairs []types.NamespacedName) {
-	for _, look := range subscribers {
+	for _, enqueue := range subscribers {
 		for _, pair := range pairs {
-			look(pair)
+			enqueue(pair)
 		}
 	}
 }
 
-// standing says whether a pair may be referred to, and whether it must not be.
+// standing reports whether a pair may be referred to, and whether it must not be.
 func (r *References) standing(pair types.NamespacedName) (admitted, withdrawn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +253,7 @@ func (r *References) hasAdmitted() bool {
 }
 
 // begin records that the slices of a Placement are about to refer to more clusters. It
-// reports false, and records nothing, if one of these may not be referred to any more.
+// reports false, and records nothing, if one of these may no longer be referred to.
 func (r *References) begin(placement types.NamespacedName, clusters []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +269,7 @@ func (r *References) begin(placement types.NamespacedName, clusters []string) bo
 	return true
 }
 
-// seen records that the cache shows what was written because of begin.
+// seen records that the cache shows the write that begin announced.
 func (r *References) seen(placement types.NamespacedName, clusters []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

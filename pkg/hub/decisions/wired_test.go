@@ -25,9 +25,9 @@ import (
 
 func repeat(n int, what string) []string { return slices.Repeat([]string{what}, n) }
 
-// TestWhatIsWritten counts the writes of each change, with 0, 1, 100, 101 and 1000
+// TestWrites counts the writes of each change, with 0, 1, 100, 101 and 1000
 // clusters.
-func TestWhatIsWritten(t *testing.T) {
+func TestWrites(t *testing.T) {
 	for clusters, count := range map[int]int{0: 1, 1: 1, 100: 1, 101: 2, 1000: 10} {
 		t.Run(fmt.Sprint(clusters, " clusters"), func(t *testing.T) {
 			w := newWorld(t, hub)
@@ -88,7 +88,7 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestASliceIsWhatReadersExpect(t *testing.T) {
+func TestSliceHasTheFormReadersExpect(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
 	w.start()
@@ -113,7 +113,7 @@ func TestASliceIsWhatReadersExpect(t *testing.T) {
 	}
 }
 
-func TestAChoiceIsFollowed(t *testing.T) {
+func TestSlicesFollowTheChoice(t *testing.T) {
 	whole := newWorld(t, hub)
 	t.Cleanup(whole.clearHub)
 	whole.start()
@@ -223,7 +223,7 @@ func TestAChoiceIsFollowed(t *testing.T) {
 	})
 }
 
-func TestWhatOthersDoToSlices(t *testing.T) {
+func TestOthersChangesToSlices(t *testing.T) {
 	whole := newWorld(t, hub)
 	t.Cleanup(whole.clearHub)
 	whole.start()
@@ -257,7 +257,7 @@ func TestWhatOthersDoToSlices(t *testing.T) {
 			w.follows()
 			w.wire.Reset()
 			test.do(w)
-			w.Eventually("put right", func() string { return cmp.Diff(len(test.wrote), len(w.written())) })
+			w.Eventually("repaired", func() string { return cmp.Diff(len(test.wrote), len(w.written())) })
 			w.shows("p", "a b")
 			w.follows()
 			w.wrote(name, test.wrote...)
@@ -294,8 +294,8 @@ func TestWhatOthersDoToSlices(t *testing.T) {
 	})
 }
 
-// TestDecisionsOfOthers: what stands in the place of a slice, or has the Placement's key,
-// stays, and the Placement is told.
+// TestDecisionsOfOthers: a foreign object with the name of a slice, or with the Placement's
+// key, stays, and an event on the Placement says so.
 func TestDecisionsOfOthers(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
@@ -371,7 +371,7 @@ func TestALongName(t *testing.T) {
 	w.shows(key, none)
 }
 
-// A slice that cannot be written keeps no other Placement from being published, nor the
+// A slice that cannot be written prevents neither another Placement's publication nor the
 // withdrawal from other slices.
 func TestARefusedWrite(t *testing.T) {
 	w := newWorld(t, hub)
@@ -408,7 +408,7 @@ func TestARefusedWrite(t *testing.T) {
 		return fmt.Sprintf("%d events", len(list.Items))
 	})
 	w.wire.Fail(nil)
-	w.Eventually("it is tried again", func() string {
+	w.Eventually("it is retried", func() string {
 		if strings.Contains(w.shown("p"), name(0)) {
 			return "not yet"
 		}
@@ -416,8 +416,9 @@ func TestARefusedWrite(t *testing.T) {
 	})
 }
 
-// TestTheCRDComesGoesAndComesAgain, and the CRDs of what slices are made of.
-func TestTheCRDComesGoesAndComesAgain(t *testing.T) {
+// TestCRDIsCreatedDeletedAndRecreated covers the slices' CRD and those they are derived
+// from.
+func TestCRDIsCreatedDeletedAndRecreated(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
 	w := newWorld(t, server)
 	w.start()
@@ -454,7 +455,7 @@ func TestTheCRDComesGoesAndComesAgain(t *testing.T) {
 			server.Reinstall(w.World, crd, apitest.Hub())
 			restore()
 			w.follows()
-			w.wrote("a CRD was created anew")
+			w.wrote("a CRD was recreated")
 			if after := w.slices("p"); len(after) != 1 || after[0].ResourceVersion != before.ResourceVersion {
 				t.Errorf("slices %v", after)
 			}

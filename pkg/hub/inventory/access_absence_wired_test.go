@@ -12,10 +12,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// A consumer such as Argo CD forgets a cluster whose access provider is gone, be it
-// for a moment. So whatever the provider rests on may be replaced without one write
-// of a profile.
-func TestWhatIsReplacedWithinAMomentWritesNothing(t *testing.T) {
+// A consumer such as Argo CD forgets a cluster whose access provider is gone, even for a
+// moment. So every prerequisite of the provider may be replaced without a write of a
+// profile.
+func TestMomentaryReplacementWritesNothing(t *testing.T) {
 	w, now := newTimedWorld(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -88,7 +88,7 @@ func TestWhatIsReplacedWithinAMomentWritesNothing(t *testing.T) {
 
 // While cluster-proxy writes the entries itself they are not ours, even if its
 // Deployment is replaced.
-func TestAGateThatIsReplacedStaysOn(t *testing.T) {
+func TestReplacedGateStaysOn(t *testing.T) {
 	w, now := newTimedWorld(t)
 	apitest.Edit(w, proxyManager("false"), func(d *appsv1.Deployment) { d.Spec = proxyManager("true").Spec })
 	left := `Access provider "open-cluster-management" is left as it is: cluster-proxy writes it itself, ` +
@@ -110,9 +110,9 @@ func TestAGateThatIsReplacedStaysOn(t *testing.T) {
 	w.reachedLater(now, w.c1) // without the Service there is nothing to publish
 }
 
-// After a start nothing is known of what was there before: what is missing then may
-// have been there a moment ago.
-func TestWhatIsMissingAtTheStartIsWithdrawnWhenThatHasLasted(t *testing.T) {
+// After a start nothing is known about earlier objects: a missing one may have existed a
+// moment before.
+func TestAbsenceAtTheStartIsWithdrawnOnceItLasted(t *testing.T) {
 	for name, missing := range map[string]struct{ take, give func(w *accessWorld) }{
 		"the Secret": {
 			take: func(w *accessWorld) { w.MustDelete(servingSecret(nil, nil)) },

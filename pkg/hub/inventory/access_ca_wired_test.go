@@ -13,14 +13,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
-func TestAnotherCertificateOfTheSameCAWritesNothing(t *testing.T) {
+func TestRenewedCertificateOfTheSameCAWritesNothing(t *testing.T) {
 	w := newReachedWorld(t)
 	w.setChain(w.leaf(w.ca))
 	w.marker()
 	w.wrote("PATCH clusterprofiles/status")
 }
 
-func TestANewCAIsPublishedBesideTheOldOneWithOneWrite(t *testing.T) {
+func TestNewCAIsAddedToTheOldOneWithOneWrite(t *testing.T) {
 	w := newReachedWorld(t)
 	published := certtest.ByAge(w.ca, w.next)
 	w.setChain(w.leaf(w.next))
@@ -40,7 +40,7 @@ func TestARestartBetweenTwoCAsWritesNothing(t *testing.T) {
 	w.stop()
 	w.forget()
 	w.start(nil)
-	// The new manager has read everything when it acts on what happens after its start.
+	// The new manager has read everything when it acts on events after its start.
 	late := w.Cluster("late", ocmtest.InSet(w.set.Name))
 	w.allInPlace(late)
 	for _, call := range w.wire.Writes() {
@@ -51,7 +51,7 @@ func TestARestartBetweenTwoCAsWritesNothing(t *testing.T) {
 	w.reached(w.c1, throughProxy(published, w.c1.Name))
 }
 
-func TestTheOldCAIsForgottenAtOnceWhenTheAdministratorSaysSo(t *testing.T) {
+func TestAdministratorCanForgetTheOldCAAtOnce(t *testing.T) {
 	w, _ := newRotatedWorld(t)
 	published := w.next.PEM()
 	w.MustDelete(remembered())

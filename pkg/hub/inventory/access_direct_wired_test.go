@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
-func TestAClusterIsReachedDirectlyWhenTheAdministratorSaysHow(t *testing.T) {
+func TestDirectAccessFollowsTheAdministrator(t *testing.T) {
 	w, now := newTimedWorld(t)
 	published := w.ca.PEM()
 	const notPublished = `Access provider "direct" is not published: `

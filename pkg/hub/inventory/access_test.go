@@ -23,7 +23,7 @@ func (g *givenAccess) Of(string) access.Decision         { return g.decision }
 func (g *givenAccess) Subscribe(func(cluster string))    {}
 func (g *givenAccess) WaitForSync(context.Context) error { return nil }
 
-func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
+func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		given := &givenAccess{}
 		s.r.access = given
@@ -76,9 +76,9 @@ func TestAccessProvidersAreKeptWithTheRest(t *testing.T) {
 	})
 }
 
-// OCM's own controller keeps the profile, but for its access providers. Those are kept
-// beside it, and nothing else.
-func TestAccessProvidersAreKeptInAProfileOfOCMs(t *testing.T) {
+// OCM's own controller maintains the profile, except for its access providers. The manager
+// maintains those, and nothing else.
+func TestAccessProvidersAreMaintainedInOCMsProfile(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		given := &givenAccess{}
 		s.r.access = given
@@ -119,7 +119,7 @@ func TestAccessProvidersAreKeptInAProfileOfOCMs(t *testing.T) {
 	})
 }
 
-// Addons disappear with their API: that is no word about cluster-proxy.
+// Addons disappear with their API: that is not a decision about cluster-proxy.
 func TestWithoutTheAddonsAPIAccessStays(t *testing.T) {
 	s := newStepper(t, mapHub)
 	proxy := throughProxy([]byte("CA"), s.c.Name)
@@ -134,8 +134,8 @@ func TestWithoutTheAddonsAPIAccessStays(t *testing.T) {
 	s.mustStep(patchStatus)
 }
 
-// Somebody who writes between our read and our write loses nothing.
-func TestAnEntryThatCameMeanwhileStays(t *testing.T) {
+// A client that writes between our read and our write loses nothing.
+func TestConcurrentlyAddedEntryStays(t *testing.T) {
 	s := newStepper(t, mapHub)
 	proxy := throughProxy([]byte("CA"), s.c.Name)
 	theirs := inventoryv1alpha1.AccessProvider{Name: "theirs", Cluster: clientcmdv1.Cluster{Server: "https://x"}}

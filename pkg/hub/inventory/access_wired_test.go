@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-func TestAProfileIsBornWithItsProviderInTwoWrites(t *testing.T) {
+func TestProfileIsCreatedWithItsProviderInTwoWrites(t *testing.T) {
 	w := newAccessWorld(t)
 	// The first reads of the Secret fail, so profiles have to wait for it.
 	asked := 0
@@ -72,10 +72,10 @@ func TestAClusterGetsClusterProxyAndLosesIt(t *testing.T) {
 	w.wrote("PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 }
 
-// TestWithoutItsGroundsTheProviderIsWithdrawn takes away, one at a time, what
-// cluster-proxy's access provider rests on: at once where it is changed, after a
-// while where it is gone.
-func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
+// TestProviderIsWithdrawnWithItsPrerequisites takes away the prerequisites of
+// cluster-proxy's access provider, one at a time: a changed one counts at once, a missing
+// one after a while.
+func TestProviderIsWithdrawnWithItsPrerequisites(t *testing.T) {
 	w, now := newTimedWorld(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -151,7 +151,7 @@ func TestWithoutItsGroundsTheProviderIsWithdrawn(t *testing.T) {
 	}
 }
 
-func TestOthersEntriesStayAsTheyAreBehindOurs(t *testing.T) {
+func TestOthersEntriesStayAfterOurs(t *testing.T) {
 	w := newReachedWorld(t)
 	published := w.ca.PEM()
 	theirs := inventoryv1alpha1.AccessProvider{
@@ -177,7 +177,7 @@ func TestOthersEntriesStayAsTheyAreBehindOurs(t *testing.T) {
 	w.marker()
 }
 
-func TestWhileClusterProxyWritesItsEntriesTheyAreItsOwn(t *testing.T) {
+func TestClusterProxysEntriesBelongToItWhileItsGateIsOn(t *testing.T) {
 	w := newReachedWorld(t)
 	upstream := proxyManager("false")
 	turn := func(gate string) {
@@ -205,7 +205,7 @@ func TestWhileClusterProxyWritesItsEntriesTheyAreItsOwn(t *testing.T) {
 	w.wrote("PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 }
 
-func TestWithoutRightsOnTheSecretEntriesStayAndProfilesAreMade(t *testing.T) {
+func TestWithoutRightsOnTheSecretEntriesStayAndProfilesAreCreated(t *testing.T) {
 	w := newReachedWorld(t)
 	published := w.ca.PEM()
 	w.stop()

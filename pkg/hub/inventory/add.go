@@ -28,43 +28,44 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Names of the controllers, alike in logs, metrics, field managers and events.
+// Names of the controllers, used alike in logs, metrics, field managers and events.
 const (
-	// ControllerName keeps the profiles.
+	// ControllerName maintains the profiles.
 	ControllerName = "hub.inventory"
 
-	// ReportControllerName creates the events that say what is withheld.
+	// ReportControllerName creates the events about withheld profiles.
 	ReportControllerName = "hub.inventory-report"
 
-	// DefinitionsControllerName follows the CRDs of what profiles are computed from.
+	// DefinitionsControllerName follows the CRDs of the objects from which profiles are
+	// computed.
 	DefinitionsControllerName = "hub.inventory-definitions"
 
-	// StartControllerName starts ControllerName once the hub serves what it needs.
+	// StartControllerName starts ControllerName once the hub serves the required APIs.
 	StartControllerName = "hub.inventory-start"
 )
 
 const (
-	// everyDelay lets changes that come at the same time, such as those of several CRDs,
-	// have each pair looked at once.
+	// everyDelay makes simultaneous changes, such as those of several CRDs, cause one
+	// reconciliation of each pair.
 	everyDelay = 100 * time.Millisecond
 
-	// Failed events are tried again after retryFirst, then at doubling intervals up
-	// to retryMost: a quota that was raised sends no event.
+	// Failed events are retried after retryFirst, then at doubling intervals up to
+	// retryMost: a raised quota sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
 )
 
 // Options configure the inventory.
 type Options struct {
-	// Rule says what is published where. Required.
+	// Rule decides what is published where. Required.
 	Rule *selection.Rule
 
-	// Guard says whether profiles may be written. Required.
+	// Guard decides whether profiles may be written. Required.
 	Guard Guard
 
-	// GuardObjects are of the kinds that the guard's verdict depends on, except for
-	// their status: after a change every pair is looked at again. The manager's cache
-	// must be restricted to the objects that matter.
+	// GuardObjects are the kinds on which the guard's verdict depends, except for their
+	// status: after a change every pair is reconciled. The manager's cache must be
+	// restricted to the objects that matter.
 	GuardObjects []client.Object
 
 	// GuardChanges, if not nil, has changed called when the guard's verdict may have
@@ -76,20 +77,20 @@ type Options struct {
 	// copied.
 	LabelAllow []string
 
-	// Access says how clusters are reached. Nil means that access providers are not
-	// this addon's to write.
+	// Access says how clusters are reached. If nil, this addon does not write access
+	// providers.
 	Access Access
 
-	// References are told which profiles may be referred to. Nil means that nobody refers
-	// to any.
+	// References are told which profiles may be referred to. If nil, nothing refers to
+	// profiles.
 	References References
 
-	// Workers is how many pairs are worked on at a time, and WorkersPerNamespace how
-	// many of them in one namespace; 0 means a default.
+	// Workers is how many pairs are processed at a time, and WorkersPerNamespace how many
+	// of them in one namespace; 0 means a default.
 	Workers             int
 	WorkersPerNamespace int
 
-	// Metrics count what becomes of pairs and claims; nil means that nobody counts.
+	// Metrics count the states of pairs and claims; nil disables them.
 	Metrics *metrics.Metrics
 
 	// Clock is the time; nil means the real one.
@@ -102,59 +103,60 @@ type Access interface {
 	// memory only.
 	Of(cluster string) access.Decision
 
-	// Subscribe makes changed be called whenever Of may return something else for a
-	// cluster: for any cluster when the name is empty.
+	// Subscribe has changed called whenever Of may return something else for a cluster, or,
+	// with an empty name, for any cluster.
 	Subscribe(changed func(cluster string))
 
-	// WaitForSync returns when Of knows what can be known after a start, so that a
-	// profile is born with its access providers.
+	// WaitForSync returns when Of knows what can be known after a start, so that a profile
+	// is created with its access providers.
 	WaitForSync(ctx context.Context) error
 }
 
-// References are what refers to profiles, and must not refer to any that is not whole, or
-// not any more.
+// References are the objects that refer to profiles. They must not refer to a profile that
+// is not complete, or not any more.
 type References interface {
-	// Admit says that a pair's profile is whole.
+	// Admit records that a pair's profile is complete.
 	Admit(ctx context.Context, pair types.NamespacedName)
 
-	// Withdraw says that a pair's profile is about to go, or has gone. It reports whether
-	// nothing refers to it any more; otherwise subscribers are told when that is so.
+	// Withdraw records that a pair's profile is about to be deleted, or is deleted. It
+	// reports whether nothing refers to it any more; otherwise subscribers are told when
+	// that is so.
 	Withdraw(ctx context.Context, pair types.NamespacedName) (done bool)
 
-	// Hold says that nothing can be said of a pair's profile now.
+	// Hold records that nothing is known about a pair's profile now.
 	Hold(pair types.NamespacedName)
 
-	// Forget says that a pair's profile is not there, or on its way out: references stay,
-	// unless it was withdrawn, and none is added.
+	// Forget records that a pair's profile does not exist, or is being deleted: unless it
+	// was withdrawn, its references stay; none is added.
 	Forget(pair types.NamespacedName)
 
-	// Keep says that a pair's profile stays after all, if it was withdrawn.
+	// Keep records that a pair's profile stays after all, if it was withdrawn.
 	Keep(pair types.NamespacedName)
 
 	// Refers reports whether something refers to a pair's profile, which may be gone.
 	Refers(ctx context.Context, pair types.NamespacedName) bool
 
-	// Subscribe makes look be called with a pair that must be looked at.
-	Subscribe(look func(pair types.NamespacedName))
+	// Subscribe has enqueue called with each pair that must be reconciled.
+	Subscribe(enqueue func(pair types.NamespacedName))
 }
 
-// Guard says whether this addon may write profiles now.
+// Guard decides whether this addon may write profiles now.
 type Guard interface {
-	// Verdict reads caches only. On an error nothing is written, and it is called
+	// Verdict reads caches only. After an error nothing is written, and Verdict is called
 	// again.
 	Verdict(ctx context.Context) (GuardVerdict, error)
 }
 
-// GuardVerdict is a guard's answer. If it does not allow writing, Reason and
-// Message become those of the condition ProfilesSynced. Without a reason the
-// condition stays: it cannot be told yet whether writing is allowed.
+// GuardVerdict is a guard's verdict. If it does not allow writing, Reason and Message
+// become those of the condition ProfilesSynced. Without a reason the condition stays: it is
+// not known yet whether writing is allowed.
 type GuardVerdict struct {
 	Allowed bool
 	Reason  string
 	Message string
 
-	// Access allows access providers to be written to profiles that are there although
-	// nothing else may be written: whoever writes the rest leaves these alone.
+	// Access allows writing access providers to existing profiles although nothing else may
+	// be written: the writer of the rest leaves them alone.
 	Access bool
 }
 
@@ -164,32 +166,33 @@ type GuardFunc func(ctx context.Context) (GuardVerdict, error)
 // Verdict calls the function.
 func (f GuardFunc) Verdict(ctx context.Context) (GuardVerdict, error) { return f(ctx) }
 
-// inventory is the controllers and what they share.
+// inventory holds the controllers and their shared state.
 type inventory struct {
 	mgr    manager.Manager
 	opts   Options
 	pairs  *Reconciler
 	status *statusSource
 	routes selection.Routes
-	ctx    context.Context // for reads from caches, which do not wait
+	ctx    context.Context // for reads from caches, which do not block
 
-	// accessTrigger feeds the pairs of clusters whose access has changed.
+	// accessTrigger enqueues the pairs of clusters whose access has changed.
 	accessTrigger kube.Trigger
 
-	// referenceTrigger feeds the pairs to whose profiles nothing refers any more, and those
-	// to which something does for no known reason.
+	// referenceTrigger enqueues pairs whose profiles are no longer referred to, or are
+	// referred to for no known reason.
 	referenceTrigger kube.Trigger
 
-	// everyTrigger feeds all pairs when the guard has changed its mind, or a kind is
-	// served again or is not. What changes together has each pair looked at once.
+	// everyTrigger enqueues all pairs when the guard's verdict has changed, or a kind is
+	// served again or no longer. Simultaneous changes cause one reconciliation of each
+	// pair.
 	everyTrigger kube.Trigger
 
 	counting bool // whether the metrics count rejected claims
 }
 
-// Add registers the controllers and returns what knows the condition ProfilesSynced.
-// The one that keeps the profiles starts when the hub serves ClusterProfiles and all
-// they are computed from, which may be long after the manager has started.
+// Add registers the controllers and returns the source of the condition ProfilesSynced. The
+// controller that maintains the profiles starts when the hub serves ClusterProfiles and all
+// APIs from which they are computed, which may be long after the manager has started.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
 	if opts.Rule == nil || opts.Guard == nil {
 		return nil, errors.New("inventory: a rule and a guard are required")
@@ -223,11 +226,11 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	if err := i.addReport(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
-	log.FromContext(ctx).V(1).Info("Added the inventory", "labelAllow", opts.LabelAllow)
+	log.FromContext(ctx).V(1).Info("Added the inventory controllers", "labelAllow", opts.LabelAllow)
 	return i.status, nil
 }
 
-// addStart registers what starts the pairs' controller.
+// addStart registers the controller that starts the pairs' controller.
 func (i *inventory) addStart() error {
 	start := &kube.LateStart{
 		Name: StartControllerName, CRDs: selection.CRDs(), Kinds: selection.Kinds(), Start: i.start,
@@ -252,8 +255,8 @@ func (i *inventory) start(ctx context.Context) error {
 	if err := i.opts.Rule.WatchDefinitions(i.mgr, DefinitionsControllerName, i.enqueueAll); err != nil {
 		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
 	}
-	// All conditions have waited for this. Those of clusters without pairs wait for
-	// nothing else.
+	// All conditions have waited for this. Those of clusters without pairs wait for nothing
+	// else.
 	i.pairs.outcomes.enqueueStatus("")
 	return nil
 }
@@ -281,7 +284,7 @@ func (i *inventory) enqueueAll(ctx context.Context) {
 	}
 }
 
-// queue says how pairs are queued, so that no namespace holds up another and no
+// queue returns the options of the pairs' queue: no namespace delays another, and no
 // removal waits for first writes.
 func (i *inventory) queue() fair.Options {
 	return fair.Options{
@@ -295,15 +298,14 @@ func (i *inventory) queue() fair.Options {
 func (i *inventory) enqueueEverything(ctx context.Context) {
 	i.pairs.outcomes.enqueueStatus("")
 	if !i.opts.Rule.Ready() {
-		return // no pair has been looked at yet
+		return // no pair has been reconciled yet
 	}
 	i.enqueueAll(ctx)
 }
 
-// followAccess enqueues the profiles of clusters that are reached in another way
-// than before. Other pairs need nothing: their profiles will be born with what is
-// known then. Nor does a change before the rule is prepared: no pair has been looked
-// at yet.
+// followAccess enqueues the profiles of clusters whose access has changed. Other pairs need
+// nothing: their profiles will be created with what is known then. Nor does a change before
+// the rule is prepared: no pair has been reconciled yet.
 func (i *inventory) followAccess(ctx context.Context) {
 	i.accessTrigger.Ready = i.opts.Access.WaitForSync
 	i.opts.Access.Subscribe(func(cluster string) {
@@ -312,7 +314,7 @@ func (i *inventory) followAccess(ctx context.Context) {
 		}
 		pairs, err := i.routes.PairsWithProfile(ctx, cluster)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Finding the profiles of a cluster whose access has changed", "cluster", cluster)
+			log.FromContext(ctx).Error(err, "Cannot find the profiles of a cluster whose access has changed", "cluster", cluster)
 		}
 		for _, pair := range pairs {
 			i.accessTrigger.Enqueue(pair)
@@ -334,8 +336,8 @@ func retries() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
 }
 
-// guardMatters passes changes of a guard's object, except for the initial list: the
-// start looks at everything anyway.
+// guardMatters passes changes of a guard's object, except for the initial list: at the
+// start every pair is reconciled anyway.
 func guardMatters() builder.Predicates { return when(kube.AfterStart(), kube.OnChange(guardChanged)) }
 
 func when(conditions ...predicate.Predicate) builder.Predicates {

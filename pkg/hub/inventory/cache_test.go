@@ -35,8 +35,8 @@ func lean() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
 }
 
-// Managed fields are kept where they tell more than the annotation does.
-func TestTheCacheKeepsWhatTellsCopiedLabels(t *testing.T) {
+// Managed fields are kept where they contain more than the annotation.
+func TestCacheKeepsWhatIdentifiesCopiedLabels(t *testing.T) {
 	const list = "inventory.open-cluster-management.io/copied-labels"
 	record := func(manager, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -80,7 +80,7 @@ func TestTheCacheKeepsWhatTellsCopiedLabels(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
+func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 	tests := map[string]struct{ in, want client.Object }{
 		"ManagedCluster": {
 			in: &clusterv1.ManagedCluster{
@@ -133,7 +133,7 @@ func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
 				ObjectMeta: func() metav1.ObjectMeta {
 					meta := lean()
 					meta.Annotations = map[string]string{
-						"inventory.open-cluster-management.io/left-out": `"x\n" has a name that does not print` + "\n" +
+						"inventory.open-cluster-management.io/left-out": `"x\n" has a name with unprintable characters` + "\n" +
 							`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
 							"the Kubernetes version has 65 bytes, more than 64",
 						"inventory.open-cluster-management.io/rejected": "Name=1,Limit=1",

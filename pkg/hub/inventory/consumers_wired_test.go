@@ -35,7 +35,7 @@ func (w *accessWorld) watchForConsumers(t *testing.T) *consumers.Watch {
 	return watch
 }
 
-// Whatever happens to what a profile is made of, no version of it breaks a consumer.
+// Whatever happens to the sources of a profile, no version of it breaks a consumer.
 func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 	w := newAccessWorld(t)
 	watch, now := w.watchForConsumers(t), testingclock.NewFakeClock(time.Now())
@@ -48,7 +48,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"the certificate's Secret is made anew", func() {
+		{"the certificate's Secret is recreated", func() {
 			w.MustDelete(servingSecret(nil, nil))
 			w.marker()
 			now.Step(8 * time.Second)
@@ -59,7 +59,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 			w.setChain(w.leaf(w.next))
 			published = certtest.ByAge(w.ca, w.next)
 		}},
-		{"the Service and the addon are made anew", func() {
+		{"the Service and the addon are recreated", func() {
 			w.MustDelete(userService(), proxyAddon(w.c1.Name))
 			w.marker()
 			w.MustCreate(userService(), proxyAddon(w.c1.Name))
@@ -117,8 +117,8 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 	}
 }
 
-// A test that cannot fail shows nothing: an entry that is gone for a moment is found.
-func TestAnEntryThatIsGoneForAMomentIsFound(t *testing.T) {
+// A test that cannot fail proves nothing: a momentarily missing entry is found.
+func TestMomentarilyMissingEntryIsFound(t *testing.T) {
 	w := newReachedWorld(t)
 	c, err := client.NewWithWatch(wiredHub.Config(t), client.Options{Scheme: ocmtest.Scheme()})
 	apitest.Must(t, err)

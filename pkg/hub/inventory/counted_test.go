@@ -31,7 +31,7 @@ func clusterOf(claims []clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster
 	return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
 }
 
-func TestEveryOutcomeCountsAsOneThing(t *testing.T) {
+func TestEveryOutcomeCountsOnce(t *testing.T) {
 	tests := map[outcomeKind]metrics.Pair{
 		withheld:  {Withheld: "NotPlaced"},
 		inPlace:   {State: "Synced"},
@@ -77,8 +77,8 @@ func TestRejectedClaimsByReason(t *testing.T) {
 	}
 }
 
-// TestRejectedClaimsAreCountedOncePerCluster: as clusters come, change and go, also if
-// their going was missed.
+// TestRejectedClaimsAreCountedOncePerCluster: as clusters are created, changed and deleted,
+// even if their deletion was missed.
 func TestRejectedClaimsAreCountedOncePerCluster(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	counter := rejectedCounter{counts}
@@ -97,7 +97,7 @@ func TestRejectedClaimsAreCountedOncePerCluster(t *testing.T) {
 	shows(t, "both are gone", counts, "properties_rejected", map[string]float64{})
 }
 
-// TestWhyAPairIsWithheldIsCounted steps a pair through what the rule may say no to.
+// TestWhyAPairIsWithheldIsCounted steps a pair through every reason for a No of the rule.
 func TestWhyAPairIsWithheldIsCounted(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*stepper)
@@ -155,8 +155,8 @@ func holdCluster(s *stepper) {
 	})
 }
 
-// TestMetricsFollowTheHub runs the inventory in a manager: counts and delays come from
-// what happens, and no metric costs a write.
+// TestMetricsFollowTheHub runs the inventory in a manager: counts and delays follow events,
+// and no metric costs a write.
 func TestMetricsFollowTheHub(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
@@ -193,7 +193,7 @@ func TestMetricsFollowTheHub(t *testing.T) {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 
-	w.MustDelete(w.Profile(ns, cluster.Name)) // it is made anew, which is no change of the cluster
+	w.MustDelete(w.Profile(ns, cluster.Name)) // it is recreated, which is no change of the cluster
 	w.Eventually("the profile is back", func() string {
 		if profile := w.Profile(ns, cluster.Name); profile == nil || len(profile.Status.Properties) == 0 {
 			return "it is not whole yet"
@@ -210,7 +210,7 @@ func TestMetricsFollowTheHub(t *testing.T) {
 	}
 }
 
-// BenchmarkCounting is what one outcome costs.
+// BenchmarkCounting measures the cost of one outcome.
 func BenchmarkCounting(b *testing.B) {
 	o := newOutcomes()
 	o.metrics = metrics.New(metrics.Options{})

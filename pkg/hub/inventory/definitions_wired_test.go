@@ -22,7 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// restoration is a hub whose CRDs are deleted and created anew while the inventory
+// restoration is a hub whose CRDs are deleted and recreated while the inventory
 // runs.
 type restoration struct {
 	*world
@@ -57,7 +57,7 @@ func newRestoration(t *testing.T) *restoration {
 	return r
 }
 
-// later lets whatever was restored count.
+// later lets restored objects count.
 func (r *restoration) later() { r.elapse(kube.RestoreTime) }
 
 func (r *restoration) elapse(by time.Duration) {
@@ -65,7 +65,7 @@ func (r *restoration) elapse(by time.Duration) {
 	r.time.Set(r.ahead)
 }
 
-// restored has objects restored, and waits until the manager knows that some were.
+// restored restores objects, and waits until the manager knows that some were.
 func (r *restoration) restored(restore func()) {
 	r.T.Helper()
 	began := r.time.Now()
@@ -78,8 +78,8 @@ func (r *restoration) restored(restore func()) {
 	})
 }
 
-// follows waits until the profiles of the cluster c show a claim that was edited just
-// now, so that they have been looked at after all that happened before.
+// follows waits until the profiles of the cluster c show a claim that was edited just now,
+// so that they have been reconciled after everything that happened before.
 func (r *restoration) follows() {
 	r.T.Helper()
 	r.claims++
@@ -126,9 +126,9 @@ func (r *restoration) createdOrDeleted() []string {
 	return list
 }
 
-// TestASourceThatIsCreatedAnewDeletesNothing deletes the CRDs that profiles are
+// TestRecreatedSourceDeletesNothing deletes the CRDs that profiles are
 // computed from, one after the other, and restores each with its objects.
-func TestASourceThatIsCreatedAnewDeletesNothing(t *testing.T) {
+func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	r := newRestoration(t)
 	before := r.uids()
 	if len(before) != 3 {
@@ -188,9 +188,9 @@ func TestASlowRestoreDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotRestoredGoes: a minute after a CRD was created anew, what is missing
-// counts; and what is deleted of another kind counts at once.
-func TestWhatIsNotRestoredGoes(t *testing.T) {
+// TestUnrestoredObjectsAreRemoved: a minute after a CRD was recreated, missing objects
+// count; and a deletion of another kind counts at once.
+func TestUnrestoredObjectsAreRemoved(t *testing.T) {
 	r := newRestoration(t)
 	const crd = "managedclustersetbindings.cluster.open-cluster-management.io"
 	r.wire.Reset()

@@ -50,7 +50,7 @@ func (h *held) writes() int {
 	return n
 }
 
-func TestOneSlowNamespaceHoldsUpNobody(t *testing.T) {
+func TestSlowNamespaceDelaysNoOther(t *testing.T) {
 	const members, inFlight = 60, 8
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })

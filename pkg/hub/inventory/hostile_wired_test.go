@@ -37,8 +37,9 @@ func everyStatus(n int) client.Patch {
 			"lastTransitionTime":"2026-03-03T03:03:03Z"}]}}`, n))
 }
 
-// Somebody rewrites every field of one profile, and deletes another, all the time. Neither
-// costs more than the rate that docs/operations.md states, and in the end both are right.
+// Another client rewrites every field of one profile, and deletes another, all the time.
+// Neither costs more than the rate that docs/operations.md states, and in the end both are
+// correct.
 func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
@@ -108,7 +109,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 		}
 	}
 
-	// Once there has been calm for long enough, nothing is wrong any more.
+	// Once they have been left alone for long enough, nothing is wrong any more.
 	clock.Set(kube.RestoreTime + time.Hour)
 	for _, namespace := range []string{rewritten, deleted} {
 		w.MustMerge(hostile(namespace), `{"metadata":{"annotations":{"theirs":"x"}}}`)
@@ -116,8 +117,8 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	w.synced(c.Name)
 }
 
-// A change that comes now and then is put right at once, with one write each.
-func TestAChangeNowAndThenIsOneWriteEach(t *testing.T) {
+// An occasional change is repaired at once, with one write each.
+func TestOccasionalChangeIsOneWriteEach(t *testing.T) {
 	s := newStepper(t, mapHub)
 	s.mustStep(post, patchStatus)
 	for n := range 2 * kube.RepairsAtOnce {
@@ -131,9 +132,9 @@ func TestAChangeNowAndThenIsOneWriteEach(t *testing.T) {
 	}
 }
 
-// A burst is put right ten times. Then the profile waits, and so does one that is deleted;
-// its removal, if it must go, does not.
-func TestAProfileThatIsFoughtOverWaits(t *testing.T) {
+// A burst is repaired ten times. Then the profile waits, and so does a deleted one; its
+// removal, if it must go, does not.
+func TestContestedProfileWaits(t *testing.T) {
 	fight := func(t *testing.T) *stepper {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)

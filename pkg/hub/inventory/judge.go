@@ -14,32 +14,30 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Limits bound what one spoke makes the hub remember, and write into every namespace
-// that publishes its cluster. A klusterlet may send whatever fits into a
-// ManagedCluster.
+// Limits bound what one spoke makes the hub store, and write to every namespace that
+// publishes its cluster. A klusterlet may send everything that fits into a ManagedCluster.
 type Limits struct {
-	// Properties is how many properties a profile has at most.
+	// Properties is the maximum number of properties of a profile.
 	Properties int
 
-	// PropertyBytes is how many bytes their names and values have at most, taken
-	// together.
+	// PropertyBytes is the maximum size of their names and values together.
 	PropertyBytes int
 }
 
-// Of the claims that are invalid by themselves, so many are named, in so many bytes.
-// The others are counted.
+// How many invalid claims are named, and in how many bytes. The others are counted.
 const (
 	maxNamedClaims      = 6
 	maxNamedClaimsBytes = 400
 )
 
-// judgeClaims returns, sorted by name, the claims that become properties, and says
-// what is left out and why.
+// judgeClaims returns, sorted by name, the claims that become properties, and what is left
+// out, and why.
 //
-// A claim that the API would refuse, or whose name does not print, is left out by
-// itself. Of the others, the first by name are kept, as many as the limits allow: so
-// the same claims give the same properties, whatever their order, and one more claim
-// displaces no more of the last ones than it needs room. No value is cut. Judging what
+// A claim that the API would refuse, or whose name does not print, is left out by itself.
+// Of the others, the first by name are kept, as many as the limits allow: so the same
+// claims give the same properties, whatever their order, and one more claim displaces only
+// as many of the last ones as it needs room. No value is cut. Judging the kept claims again
+// leaves nothing out.
 // was kept leaves nothing out.
 func (l Limits) judgeClaims(
 	claims []clusterv1.ManagedClusterClaim,
@@ -67,7 +65,7 @@ func (l Limits) judgeClaims(
 	if fit := l.fit(kept); fit < len(kept) {
 		leftOut = append(leftOut, fmt.Sprintf("%d of %d claims, from %s on: a profile has at most %d, with %d bytes in all",
 			len(kept)-fit, len(kept), kube.Quote(kept[fit].Name), l.Properties, l.PropertyBytes))
-		kept = slices.Clip(slices.Clone(kept[:fit])) // or the others would stay in memory
+		kept = slices.Clip(slices.Clone(kept[:fit])) // otherwise the others would stay in memory
 	}
 	return kept, leftOut
 }
@@ -84,7 +82,7 @@ func (l Limits) fit(claims []clusterv1.ManagedClusterClaim) int {
 	return len(claims)
 }
 
-// firstProblems returns the first problems, and how many there are besides.
+// firstProblems returns the first problems, and how many others there are.
 func firstProblems(problems []string) []string {
 	bytes := 0
 	for i, problem := range problems {
@@ -96,8 +94,8 @@ func firstProblems(problems []string) []string {
 	return problems
 }
 
-// claimProblem says why a claim cannot be a property by itself, or "", and which of the
-// metrics' reasons that is. times is how many claims have its name.
+// claimProblem returns why a claim by itself cannot become a property, or "", and the
+// corresponding reason of the metrics. times is how many claims have its name.
 func claimProblem(claim clusterv1.ManagedClusterClaim, times int) (reason, problem string) {
 	switch {
 	case claim.Name == "":
@@ -108,9 +106,9 @@ func claimProblem(claim clusterv1.ManagedClusterClaim, times int) (reason, probl
 	case !utf8.ValidString(claim.Name):
 		return metrics.RejectedName, "has a name that is not UTF-8"
 	case !kube.IsPrintable(claim.Name):
-		return metrics.RejectedName, "has a name that does not print"
+		return metrics.RejectedName, "has a name with unprintable characters"
 	case times > 1:
-		return metrics.RejectedDuplicate, fmt.Sprintf("is there %d times", times)
+		return metrics.RejectedDuplicate, fmt.Sprintf("occurs %d times", times)
 	case claim.Value == "":
 		return metrics.RejectedEmpty, "has no value"
 	case len(claim.Value) > contract.MaxPropertyValueBytes:
@@ -129,18 +127,18 @@ func judgeVersion(version string) (kept, leftOut string) {
 	case len(version) > contract.MaxVersionBytes:
 		return "", fmt.Sprintf("the Kubernetes version has %d bytes, more than %d", len(version), contract.MaxVersionBytes)
 	case !kube.IsPrintable(version):
-		return "", "the Kubernetes version does not print"
+		return "", "the Kubernetes version has unprintable characters"
 	default:
 		return version, ""
 	}
 }
 
-// annotationLeftOut on a ManagedCluster in the cache says, a line each, what was left
-// out of it. Only the cache's transform sets it. A spoke that writes it itself changes
-// what the condition of its own addon says, which its agent may write anyway.
+// annotationLeftOut on a ManagedCluster in the cache lists, one per line, what was left out
+// of it. Only the cache's transform sets it. A spoke that writes it changes the condition
+// of its own addon, which its agent may write anyway.
 const annotationLeftOut = contract.KeyPrefix + "left-out"
 
-// rememberLeftOut keeps on a cached ManagedCluster what was left out of it.
+// rememberLeftOut records on a cached ManagedCluster what was left out of it.
 func rememberLeftOut(cluster *clusterv1.ManagedCluster, leftOut []string) {
 	if len(leftOut) == 0 {
 		return

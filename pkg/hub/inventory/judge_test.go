@@ -47,11 +47,11 @@ func TestJudgeClaims(t *testing.T) {
 		},
 		"what is invalid takes no room": {
 			claims: append(numbered(0, 10), claim("a", ""), claim("b", "1"), claim("b", "2")), kept: numbered(0, 10),
-			leftOut: []string{`"a" has no value`, `"b" is there 2 times`},
+			leftOut: []string{`"a" has no value`, `"b" occurs 2 times`},
 		},
 		"a name that does not print, such as one that steers a terminal": {
 			claims: []clusterv1.ManagedClusterClaim{claim("a\x1b[2J", "1"), claim("b", "line\nline")},
-			kept:   []clusterv1.ManagedClusterClaim{claim("b", "line\nline")}, leftOut: []string{`"a\x1b[2J" has a name that does not print`},
+			kept:   []clusterv1.ManagedClusterClaim{claim("b", "line\nline")}, leftOut: []string{`"a\x1b[2J" has a name with unprintable characters`},
 		},
 		"many that are invalid: some are named": {
 			claims: func() []clusterv1.ManagedClusterClaim {
@@ -99,7 +99,7 @@ func TestJudgeClaims(t *testing.T) {
 	}
 }
 
-// Whatever a spoke sends, its profile is bounded, and so is what is said about it.
+// Whatever a spoke sends, its profile is bounded, and so are the messages about it.
 func FuzzWhatASpokeSends(f *testing.F) {
 	f.Add("a", "1", "a", "2", "v1.35.4", "left out before")
 	f.Add("", "\xff", strings.Repeat("x", 300), strings.Repeat("y", 2000), strings.Repeat("v", 70), "\n\n")

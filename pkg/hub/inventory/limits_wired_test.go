@@ -15,9 +15,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// A klusterlet sends what its API server takes: hundreds of claims, and a version of a
-// megabyte.
-func TestWhatASpokeSendsIsBounded(t *testing.T) {
+// A klusterlet sends whatever its API server accepts: hundreds of claims, and a version of
+// a megabyte.
+func TestSpokesInputIsBounded(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
 	wire := &apitest.Wire{}
@@ -56,7 +56,7 @@ func TestWhatASpokeSendsIsBounded(t *testing.T) {
 		t.Errorf("two profiles are made with %v", sent)
 	}
 
-	// One more claim displaces no more than it needs room.
+	// One more claim displaces only as many as it needs room.
 	before := w.Profile(ns, c.Name)
 	wire.Reset()
 	apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) {
@@ -67,7 +67,7 @@ func TestWhatASpokeSendsIsBounded(t *testing.T) {
 		return cmp.Diff(want, names(w.Profile(ns, c.Name)))
 	})
 
-	// When the spoke sends less, all is well.
+	// When the spoke sends less, nothing is left out.
 	apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) {
 		c.Status.ClusterClaims, c.Status.Version.Kubernetes = claims[:2], "v1.35.4"
 	})
@@ -86,7 +86,7 @@ func names(profile *inventoryv1alpha1.ClusterProfile) []string {
 }
 
 // The list of the copied labels is stripped while no manager runs.
-func TestCopiedLabelsAreKnownAfterARestartWithoutTheirList(t *testing.T) {
+func TestCopiedLabelsAreRecognizedAfterARestartWithoutTheirList(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
 	set, ns := w.ExclusiveSet("s"), w.Namespace("team", nil)

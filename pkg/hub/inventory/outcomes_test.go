@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestOutcomesTellWhatChanged(t *testing.T) {
+func TestOutcomesAnnounceChanges(t *testing.T) {
 	queue := func() workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		t.Cleanup(q.ShutDown)

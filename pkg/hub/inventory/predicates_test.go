@@ -65,7 +65,7 @@ func TestContentChanged(t *testing.T) {
 	})
 }
 
-func TestOnChangePassesComingAndGoing(t *testing.T) {
+func TestOnChangePassesCreationAndDeletion(t *testing.T) {
 	p := kube.OnChange(kube.Never)
 	obj := ocmtest.Addon("c")
 	if !p.Create(event.CreateEvent{Object: obj}) || !p.Create(event.CreateEvent{Object: obj, IsInInitialList: true}) || !p.Delete(event.DeleteEvent{Object: obj}) {

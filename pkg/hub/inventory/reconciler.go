@@ -23,28 +23,28 @@ import (
 )
 
 const (
-	// maxErrorBytes bounds how much of an API server's refusal messages repeat.
+	// maxErrorBytes bounds how much of an API server's error messages repeat.
 	maxErrorBytes = 300
 
-	// permanentEvery is how often a profile is tried again that the API server finds
-	// invalid or too large. Normally the change that makes it acceptable is an event;
-	// that of an admission policy is none.
+	// permanentEvery is how often a profile is retried that the API server finds invalid or
+	// too large. Normally the change that makes it acceptable sends an event; a change of
+	// an admission policy does not.
 	permanentEvery = 10 * time.Minute
 
-	// referenceWait is how long a profile that must go waits at most until nothing refers
-	// to it any more. Whoever can make writes of references fail must not keep it alive;
+	// referenceWait is the longest that a profile's removal waits until nothing refers to
+	// it any more. Whoever can make writes of references fail must not keep it alive;
 	// copies of tokens do not wait at all.
 	referenceWait = 3 * time.Second
 )
 
-// Reconciler keeps the profile of one pair: the request's namespace and, as its
-// name, the cluster.
+// Reconciler maintains the profile of one pair: the request's namespace and, as its name,
+// the cluster.
 type Reconciler struct {
 	rule       *selection.Rule
 	writer     client.Client
 	guard      Guard
-	access     Access     // nil: access providers are not ours
-	references References // nil: nobody refers to profiles
+	access     Access     // nil: this addon does not write access providers
+	references References // nil: nothing refers to profiles
 	labelAllow []string
 	metrics    *metrics.Metrics
 	clock      clock.PassiveClock
@@ -75,7 +75,7 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 	return r
 }
 
-// Reconcile makes the pair's profile what the rule and the cluster say.
+// Reconcile makes the pair's profile match the rule and the cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pair := req.NamespacedName
 	observation, selected, err := r.rule.Observe(ctx, pair)
@@ -96,8 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	r.rule.Track(pair, selected.Answer, o.Profile)
-	// Asked after observing: what somebody did because the guard is known to forbid
-	// writing must not be acted on under an older verdict that allows it.
+	// The verdict is requested after observing: a change that somebody made because the
+	// guard forbids writing must not be answered under an older verdict that allows it.
 	verdict, err := r.guard.Verdict(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -112,8 +112,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := r.expectations.Wait(pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	// While an API is not served, what is known about access to clusters is
-	// unreliable as well.
+	// While an API is not served, the information about access to clusters is unreliable as
+	// well.
 	if r.access != nil && len(o.Unserved) == 0 {
 		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
@@ -136,21 +136,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.record(pair, o, selected, problems, err)
 	r.admit(ctx, o, selected.Answer, err)
 	if kube.IsPermanent(err) && next != remove {
-		log.FromContext(ctx).Info("The API server does not accept the ClusterProfile",
+		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
 		return reconcile.Result{RequeueAfter: permanentEvery}, nil
 	}
 	return r.finish(ctx, pair, err)
 }
 
-// finish ends a reconciliation. A profile that somebody else keeps changing is looked at
-// again when it may be written, and when there has been calm for long enough.
+// finish ends a reconciliation. A profile that another client keeps changing is reconciled
+// again when it may be written, and when it has been left alone for long enough.
 func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err error) (reconcile.Result, error) {
 	fight := &kube.ContestedError{}
 	switch {
 	case errors.As(err, &fight):
-		if fight.News {
-			log.FromContext(ctx).Info("Somebody else keeps changing the ClusterProfile, so it is put right less often",
+		if fight.First {
+			log.FromContext(ctx).Info("Another client keeps changing the ClusterProfile, so it is repaired less often",
 				"every", kube.RepairEvery)
 		}
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
@@ -161,11 +161,11 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err 
 	}
 }
 
-// priority returns how urgent a pair is, as far as the caches say.
+// priority returns how urgent a pair is, according to the caches.
 func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	observation, selected, err := r.rule.Observe(ctx, req.NamespacedName)
 	if err != nil {
-		return kube.PriorityNormal // its turn will show why
+		return kube.PriorityNormal // its reconciliation will show why
 	}
 	last, _ := r.outcomes.get(req.NamespacedName)
 	o := observed{Observation: observation}
@@ -185,7 +185,7 @@ func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answ
 	}
 }
 
-// apply writes what differs from the desired profile: at birth the object and then
+// apply writes the differences from the desired profile: at creation the object and then
 // its status, afterwards at most one patch each of metadata and status.
 func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
@@ -204,8 +204,7 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	return problems, r.patch(ctx, o, desire, statusChanges, r.patchStatus)
 }
 
-// applyAccess writes nothing but the access providers, to a profile that somebody else
-// keeps.
+// applyAccess writes only the access providers, to a profile that somebody else maintains.
 func (r *Reconciler) applyAccess(ctx context.Context, o *observed) error {
 	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
 		desired := o.Profile.DeepCopy()
@@ -243,7 +242,7 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc)
 	return nil
 }
 
-// patch writes what differs, if anything does, to the profile that was observed.
+// patch writes the differences, if any, to the observed profile.
 func (r *Reconciler) patch(
 	ctx context.Context, o *observed, desire desireFunc, differing changesFunc, write patchFunc,
 ) error {
@@ -270,8 +269,8 @@ func (r *Reconciler) patch(
 	return nil
 }
 
-// wrote records a write that brought our part of the pair's profile to what it is now. If that is not as desired, a webhook has changed it on its way, who is somebody else,
-// too.
+// wrote records a write of our part of the pair's profile. If the result is not as desired,
+// a webhook has changed it on the way, which counts as another client.
 func (r *Reconciler) wrote(
 	o *observed, before string, written *inventoryv1alpha1.ClusterProfile, desire desireFunc, differing changesFunc,
 ) {
@@ -287,15 +286,15 @@ func (r *Reconciler) wrote(
 	o.Profile = written
 }
 
-// lost records a write that failed because somebody else was faster.
+// lost records a write that failed because another client was faster.
 func (r *Reconciler) lost(o *observed, what kube.Repair, err error) {
 	if apierrors.IsConflict(err) {
 		r.brake.Lost(o.pair, what, ownPart(o.Profile), r.clock.Now())
 	}
 }
 
-// prune deletes the profile if it is still exactly what was observed: with another
-// UID it is somebody else's, with another version it may have lost our mark.
+// prune deletes the profile if it is still exactly as observed: with another UID it is
+// somebody else's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 	before := ownPart(o.Profile)
 	if err := r.brake.Check(o.pair, kube.Remove, before, r.clock.Now()); err != nil {
@@ -314,7 +313,7 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// record remembers the outcome for the pair, for the condition and the events.
+// record stores the outcome of the pair, for the condition and the events.
 func (r *Reconciler) record(
 	pair types.NamespacedName, o observed, selected selection.Result, problems []string, err error,
 ) {
@@ -331,7 +330,7 @@ func (r *Reconciler) record(
 				"find out who it is, for instance by its metadata.managedFields", kube.RepairEvery),
 		})
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
-		// It is tried again; until then the previous outcome is the best one known.
+		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.set(pair, outcome{
 			kind:     failed,

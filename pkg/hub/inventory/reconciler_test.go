@@ -219,7 +219,7 @@ func (s *stepper) claims(claims ...clusterv1.ManagedClusterClaim) {
 	apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = claims })
 }
 
-// plant makes a profile of the pair that this addon did not make.
+// plant creates a profile of the pair that this addon did not create.
 func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 	s.T.Helper()
 	p := &inventoryv1alpha1.ClusterProfile{
@@ -297,7 +297,7 @@ const (
 	del         = "DELETE clusterprofiles"
 )
 
-func TestBirthIsTwoWritesAndOneChangeOne(t *testing.T) {
+func TestCreationIsTwoWritesAndAChangeOne(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		s.mustStep(post, patchStatus)
 		want := s.ownProfile()
@@ -334,7 +334,7 @@ func TestBirthIsTwoWritesAndOneChangeOne(t *testing.T) {
 	})
 }
 
-func TestABareClusterIsBornWithOneWrite(t *testing.T) {
+func TestBareClustersProfileIsCreatedWithOneWrite(t *testing.T) {
 	s := newStepper(t, mapHub)
 	apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) {
 		c.Status.Conditions, c.Status.ClusterClaims, c.Status.Version.Kubernetes = []metav1.Condition{}, nil, ""
@@ -343,7 +343,7 @@ func TestABareClusterIsBornWithOneWrite(t *testing.T) {
 	s.settled()
 }
 
-func TestAdoptionKeepsUIDAndWhatIsOthers(t *testing.T) {
+func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		planted := s.plant("open-cluster-management")
 		s.mustStep(patchMain, patchStatus)
@@ -369,7 +369,7 @@ func TestAdoptionKeepsUIDAndWhatIsOthers(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
+func TestForeignProfilesAreLeftAlone(t *testing.T) {
 	tests := map[string]struct {
 		manager string
 		mark    bool
@@ -380,7 +380,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 		"another manager's, wanted":              {manager: "gke", kind: foreign, why: `cluster manager "gke"`},
 		"another manager's with our mark":        {manager: "gke", mark: true, kind: foreign, why: `cluster manager "gke"`},
 		"another manager's, not wanted":          {manager: "gke", mark: true, prepare: withdraw, kind: withheld, why: "is in no ManagedClusterSet"},
-		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, kind: leftAlone, why: "did not make"},
+		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, kind: leftAlone, why: "did not create"},
 		"ours without mark, perhaps wanted":      {manager: "open-cluster-management", prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
 		"another manager's, the namespace going": {manager: "gke", prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
 	}
@@ -419,7 +419,7 @@ func terminate(s *stepper) {
 	s.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})
 }
 
-func TestOnlyAPositiveNoDeletes(t *testing.T) {
+func TestOnlyADefiniteNoDeletes(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*stepper)
 		writes  []string
@@ -439,7 +439,7 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 		},
 		"the cluster is gone": {
 			prepare: func(s *stepper) { s.MustDelete(s.c) },
-			writes:  []string{del}, kind: withheld, why: "is no ManagedCluster",
+			writes:  []string{del}, kind: withheld, why: "is not a ManagedCluster",
 		},
 		"the cluster left the set": {
 			prepare: func(s *stepper) {
@@ -450,7 +450,7 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
 		"the set is gone": {
 			prepare: func(s *stepper) { s.MustDelete(s.members) },
-			kind:    undecided, why: "is not there",
+			kind:    undecided, why: "does not exist",
 		},
 		"the set's selector is invalid": {
 			prepare: func(s *stepper) {
@@ -486,7 +486,7 @@ func TestOnlyAPositiveNoDeletes(t *testing.T) {
 	}
 }
 
-func TestWhileUnknownTheContentStaysTrue(t *testing.T) {
+func TestContentIsUpdatedWhileUnknown(t *testing.T) {
 	s := newStepper(t, mapHub)
 	s.mustStep(post, patchStatus)
 	unbindUnknown(s)
@@ -499,9 +499,9 @@ func TestWhileUnknownTheContentStaysTrue(t *testing.T) {
 	s.settled()
 }
 
-func TestADeleteMeansWhatWasSeen(t *testing.T) {
+func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
-		"made anew by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
+		"recreated by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
 			s.MustDelete(p)
 			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
 			s.MustCreate(fresh)
@@ -585,14 +585,14 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		frozen(s)
 		s.mustStep(post, patchStatus)
 		s.later(5 * time.Second)
-		// The profile is there, so the second birth is refused, without harm.
+		// The profile exists, so the second creation is refused, without harm.
 		if result := s.mustStep(post); result.RequeueAfter != 5*time.Second {
 			t.Errorf("result = %+v, want to wait for the cache", result)
 		}
 	})
 }
 
-func TestPlacementsNarrow(t *testing.T) {
+func TestPlacementsRestrict(t *testing.T) {
 	start := func(t *testing.T) (*stepper, *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision) {
 		s := newStepper(t, mapHub)
 		placement, decision := s.Placement(s.ns, "view", s.c.Name, "another")
@@ -648,7 +648,7 @@ func TestPlacementsNarrow(t *testing.T) {
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep()
-		s.came(undecided, "do not add up")
+		s.came(undecided, "list another number")
 		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
 		waits(t, s, time.Second)
 		s.later(time.Second)
@@ -711,7 +711,7 @@ func TestInvalidClaimsAreLeftOutAlone(t *testing.T) {
 			t.Errorf("profile (-want +got):\n%s", diff)
 		}
 		got, _ := s.r.outcomes.get(s.pair)
-		if diff := cmp.Diff([]string{`"empty" has no value`, `"twice" is there 2 times`}, got.properties); diff != "" {
+		if diff := cmp.Diff([]string{`"empty" has no value`, `"twice" occurs 2 times`}, got.properties); diff != "" {
 			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 		s.settled()
@@ -747,7 +747,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreReportedAndTriedAgain(t *testing.T) {
+func TestRefusalsAreReportedAndRetried(t *testing.T) {
 	t.Run("a quota", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		quota := &corev1.ResourceQuota{
@@ -896,8 +896,8 @@ func TestEveryWriteMayFail(t *testing.T) {
 	}
 }
 
-// What is invalid or too large does not become acceptable by waiting.
-func TestAProfileThatIsNotAcceptedIsTriedAgainWhenItChanges(t *testing.T) {
+// An invalid or too large profile does not become acceptable by waiting.
+func TestRefusedProfileIsRetriedWhenItChanges(t *testing.T) {
 	for reason, status := range map[string]int{"Invalid": 422, "RequestEntityTooLarge": 413} {
 		t.Run(reason, func(t *testing.T) {
 			s := newStepper(t, mapHub)
@@ -918,7 +918,7 @@ func TestAProfileThatIsNotAcceptedIsTriedAgainWhenItChanges(t *testing.T) {
 	}
 }
 
-// An error that passes by itself is no refusal.
+// A transient error is not a refusal.
 func TestAServerThatFailsIsNotReported(t *testing.T) {
 	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -927,7 +927,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			s.claims(claim("a", "x"))
 			s.wire.FailNthWrite(1, apitest.Fault{Status: status, Reason: reason, Message: "not now"})
 			if _, err := s.step(); err == nil {
-				t.Fatal("the failure is not tried again")
+				t.Fatal("the failure is not retried")
 			}
 			s.came(inPlace, "")
 			s.mustStep(patchStatus)
@@ -942,7 +942,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			})
 			for _, want := range []outcomeKind{inPlace, inPlace, failed} {
 				if _, err := s.step(); err == nil {
-					t.Fatal("the failure is not tried again")
+					t.Fatal("the failure is not retried")
 				}
 				s.came(want, "")
 				s.later(20 * time.Second)
@@ -954,9 +954,9 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 	}
 }
 
-// Somebody strips or edits the list of the labels that were copied: they are ours all
-// the same, and others' labels are not.
-func TestCopiedLabelsAreKnownWithoutTheirList(t *testing.T) {
+// Somebody removes or edits the list of copied labels: they are still ours, and others'
+// labels are not.
+func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 	const list = "inventory.open-cluster-management.io/copied-labels"
 	for name, edit := range map[string]func(*inventoryv1alpha1.ClusterProfile){
 		"stripped": func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Annotations, list) },
@@ -985,7 +985,7 @@ func TestCopiedLabelsAreKnownWithoutTheirList(t *testing.T) {
 				}
 				s.settled()
 
-				// Who sets a copied label makes it theirs, once it is not listed.
+				// A client that sets a copied label owns it, once it is not listed.
 				apitest.Edit(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
 					p.Labels["env"] = "theirs"
 					delete(p.Annotations, list)

@@ -20,7 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// noted notes what it is told, and refers to one profile or does not.
+// noted records its calls, and refers to one profile or does not.
 type noted struct {
 	refers bool
 	said   []string
@@ -51,7 +51,7 @@ func (n *noted) heard(t *testing.T, want ...string) {
 	n.said = nil
 }
 
-func TestAWholeProfileMayBeReferredTo(t *testing.T) {
+func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 	s, refs := newReferred(t)
 	s.mustStep(post, patchStatus)
 	refs.heard(t, "admit")
@@ -63,7 +63,7 @@ func TestAWholeProfileMayBeReferredTo(t *testing.T) {
 	refs.heard(t, "hold")
 }
 
-func TestAProfileWithoutAccessIsNotWhole(t *testing.T) {
+func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	s, refs := newReferred(t)
 	given := &givenAccess{access.Decision{Lacking: []string{"open-cluster-management"}}}
 	s.r.access = given
@@ -73,7 +73,7 @@ func TestAProfileWithoutAccessIsNotWhole(t *testing.T) {
 	given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}
 	s.mustStep(patchStatus)
 	refs.heard(t, "admit")
-	// It is unknown for a while whether there should be one: the entry stays.
+	// For a while it is unknown whether there should be one: the entry stays.
 	given.decision = access.Decision{Lacking: []string{"open-cluster-management"}}
 	s.settled()
 	refs.heard(t, "admit")
@@ -121,7 +121,7 @@ func TestAProfileThatIsWantedAgainWaitsAnew(t *testing.T) {
 	}
 }
 
-func TestReferencesToWhatIsNotThere(t *testing.T) {
+func TestReferencesToMissingProfiles(t *testing.T) {
 	t.Run("the profile is gone, and must be", func(t *testing.T) {
 		s, refs := newReferred(t)
 		refs.refers = true

@@ -44,7 +44,7 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 		})
 		got := w.Profile(ns, c.Name)
 		if got.UID != uid {
-			t.Fatal("the profile was made anew")
+			t.Fatal("the profile was recreated")
 		}
 		if len(got.Status.Conditions) != 3 || len(got.Status.AccessProviders) != 1 || got.Status.AccessProviders[0].Name != "theirs" {
 			t.Errorf("form %d: conditions %+v, access providers %+v", n, got.Status.Conditions, got.Status.AccessProviders)

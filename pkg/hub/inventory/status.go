@@ -21,41 +21,41 @@ const (
 	// maxNames bounds how many names a message or an event lists.
 	maxNames = 10
 
-	// syncedMessage is the one message of the condition while nothing is wrong, so
-	// that publishing a cluster in one more namespace writes no addon. Which namespaces
-	// these are, the profiles themselves tell by their label.
+	// syncedMessage is the only message of the condition while nothing is wrong, so that
+	// publishing a cluster in one more namespace writes no addon. The profiles' label shows
+	// which namespaces these are.
 	syncedMessage = "Every ClusterProfile that this cluster should have is up to date."
 
-	// passing is how long something must last that often passes by itself.
+	// passing is how long a state must last that is often transient.
 	passing = 5 * time.Second
 
-	// incomplete is how long to wait for the outcomes of other namespaces before what
-	// is wrong in some is written.
+	// incomplete is how long to wait for the outcomes of other namespaces before problems
+	// in some are written.
 	incomplete = 30 * time.Second
 )
 
-// outcomeKind is what became of a pair.
+// outcomeKind is the kind of a pair's outcome.
 type outcomeKind int
 
 const (
 	// withheld: there must be no profile, and there is none of ours.
 	withheld outcomeKind = iota
-	// inPlace: the profile is what it should be.
+	// inPlace: the profile is as it should be.
 	inPlace
 	// undecided: it is unknown whether there must be a profile.
 	undecided
-	// doubtful: undecided, without a profile or a set that is known to select the
-	// cluster. One invalid set makes every cluster of the hub doubtful without saying
-	// anything about it, so this is reported only where the set is bound.
+	// doubtful: undecided, without a profile or a set that is known to select the cluster.
+	// One invalid set makes every cluster of the hub doubtful, so this is reported only
+	// where the set is bound.
 	doubtful
 	// foreign: the profile belongs to another cluster manager.
 	foreign
-	// leftAlone: a profile of our cluster manager that this addon did not make and
-	// that should not be there.
+	// leftAlone: a profile of our cluster manager that this addon did not create and that
+	// should not exist.
 	leftAlone
 	// failed: the API server refused a write.
 	failed
-	// contested: somebody else keeps changing the profile.
+	// contested: another client keeps changing the profile.
 	contested
 )
 
@@ -66,14 +66,14 @@ type outcome struct {
 	// why completes a sentence that begins with the cluster; empty when inPlace.
 	why string
 
-	// reason is one of the metrics' reasons, when withheld where somebody may expect a
-	// profile.
+	// reason is one of the metrics' reasons, if the profile is withheld where somebody may
+	// expect one.
 	reason string
 
-	// properties says what of the cluster was left out of the profile, and why.
+	// properties lists what was left out of the profile, and why.
 	properties []string
 
-	// access says which access providers are missing from the profile, and why.
+	// access lists the access providers missing from the profile, and why.
 	access []string
 
 	// bindings and placements are the objects of the namespace that somebody who
@@ -82,8 +82,7 @@ type outcome struct {
 	placements []string
 }
 
-// outcomeOf returns the outcome for a pair about whose profile nothing is left to
-// do.
+// outcomeOf returns the outcome for a pair whose profile needs nothing more.
 func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 	out := outcome{why: s.Why, bindings: s.Bindings, placements: s.Undecided}
 	switch {
@@ -112,7 +111,7 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 		}
 	case o.Profile != nil && !selection.IsMarked(o.Profile):
 		out.kind = leftAlone
-		out.why = "has a ClusterProfile that this addon did not make and leaves alone, although the cluster " + s.Why
+		out.why = "has a ClusterProfile that this addon did not create and leaves alone, although the cluster " + s.Why
 	}
 	if out.kind == withheld && len(s.Bindings) > 0 {
 		out.reason = withheldFor(o, s)
@@ -120,9 +119,9 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 	return out
 }
 
-// profilesSynced sums up the outcomes of the namespaces that concern a cluster into
-// the condition on its addon. Outcomes that are not complete show what is wrong at
-// most, never that nothing is.
+// profilesSynced summarizes the outcomes of the namespaces that concern a cluster in the
+// condition on its addon. Incomplete outcomes can show a problem, but never that there is
+// none.
 func profilesSynced(byNamespace map[string]outcome, isComplete bool) *conditions.Desired {
 	namespaces := make(map[outcomeKind][]string)
 	for namespace, out := range byNamespace {
@@ -191,8 +190,8 @@ func accessProblems(byNamespace map[string]outcome) []string {
 	return kube.SortedNames(problems)
 }
 
-// blocked returns the condition while no profile may be written at all. When
-// upstream's gate begins to forbid that, an event says so.
+// blocked returns the condition while no profile may be written at all. An event announces
+// when upstream's gate begins to forbid writing.
 func blocked(reason, message string) *conditions.Desired {
 	return &conditions.Desired{
 		Status:  metav1.ConditionFalse,

@@ -51,7 +51,7 @@ func synced() *conditions.Desired {
 	return &conditions.Desired{Status: "True", Reason: "Synced", Message: syncedText}
 }
 
-func TestTheConditionIsTrueFromFullKnowledgeOnly(t *testing.T) {
+func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	r := newReporting(t)
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
@@ -91,10 +91,10 @@ func TestTheConditionDoesNotWaitForASetThatSelectsByOtherLabels(t *testing.T) {
 	r.reads(synced())
 }
 
-// TestTheConditionOfAPairThatWaitsForItsTurnIsNotKnown: when a set is bound, OCM marks the
+// TestConditionOfAQueuedPairIsUnknown: when a set is bound, OCM marks the
 // binding a moment after it is created, and until all profiles are written, many pairs
 // have only been looked at before.
-func TestTheConditionOfAPairThatWaitsForItsTurnIsNotKnown(t *testing.T) {
+func TestConditionOfAQueuedPairIsUnknown(t *testing.T) {
 	r := newReporting(t)
 	r.bindingSays()
 	r.mustStep()
@@ -129,7 +129,7 @@ func TestTheConditionIsTheSameWhereverTheClusterIsPublished(t *testing.T) {
 	r.reads(synced())
 }
 
-func TestTheConditionSaysWhatStopsAllWrites(t *testing.T) {
+func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 	r := newReporting(t)
 	r.guard.blocked.Store(true)
 	r.reads(&conditions.Desired{Status: "False", Reason: "UpstreamGateOn", Message: "upstream writes profiles", Warn: true})
@@ -145,7 +145,7 @@ func TestTheConditionSaysWhatStopsAllWrites(t *testing.T) {
 	})
 }
 
-func TestEventsSayWhatIsNew(t *testing.T) {
+func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
 	reporter := newReporter(s.cache, s.r.writer, s.time, s.r.outcomes)
 	step := func(want ...string) reconcile.Result {
@@ -189,7 +189,7 @@ func TestEventsSayWhatIsNew(t *testing.T) {
 	s.later(time.Minute)
 	set("c1", withheld, "is out")
 	step(postEvent)
-	// Of a binding that is gone nothing is said, and it is no error.
+	// Nothing is reported about a deleted binding, without an error.
 	set("c1", withheld, "is away")
 	s.later(time.Minute)
 	s.MustDelete(s.binding())

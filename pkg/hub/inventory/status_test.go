@@ -78,7 +78,7 @@ func TestOutcomeOf(t *testing.T) {
 		},
 		"not wanted, but somebody made one in our manager's name": {
 			o: situation(have(ours, false)), s: selection.Result{Answer: selection.No, Why: "is not chosen"},
-			want: outcome{kind: leftAlone, why: "has a ClusterProfile that this addon did not make and leaves alone, although the cluster is not chosen"},
+			want: outcome{kind: leftAlone, why: "has a ClusterProfile that this addon did not create and leaves alone, although the cluster is not chosen"},
 		},
 		"wanted, but the namespace is going": {
 			o: situation(func(o *observed) { o.Namespace.DeletionTimestamp = &now }), s: selection.Result{Answer: selection.Yes, Bindings: s},
@@ -117,8 +117,8 @@ func TestProfilesSynced(t *testing.T) {
 			status: "True", reason: "Synced", message: syncedText,
 		},
 		"somebody interferes in one namespace": {
-			outcomes: map[string]outcome{"a": good, "b": {kind: contested, why: "has a profile that somebody keeps changing"}},
-			status:   "False", reason: "Contested", message: "In b: the cluster has a profile that somebody keeps changing.",
+			outcomes: map[string]outcome{"a": good, "b": {kind: contested, why: "has a profile that another client keeps changing"}},
+			status:   "False", reason: "Contested", message: "In b: the cluster has a profile that another client keeps changing.",
 		},
 		"withheld everywhere": {
 			outcomes: map[string]outcome{"b": {why: "is no x"}, "a": {why: "is no x"}, "c": {why: "is y"}},

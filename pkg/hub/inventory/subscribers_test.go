@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// selects checks what the rule answers others about the pair.
+// selects checks the rule's answer about the pair for others.
 func (s *stepper) selects(want selection.Answer, why string, again time.Duration) {
 	s.T.Helper()
 	got, err := s.rule.Selected(s.T.Context(), s.pair, true)
@@ -23,9 +23,9 @@ func (s *stepper) selects(want selection.Answer, why string, again time.Duration
 	}
 }
 
-// TestOthersAreToldWhatIsSelected: other subscribers of the rule hear of every change of
-// its answer, and of nothing else.
-func TestOthersAreToldWhatIsSelected(t *testing.T) {
+// TestSubscribersLearnWhatIsSelected: other subscribers of the rule learn of every change
+// of its answer, and of nothing else.
+func TestSubscribersLearnWhatIsSelected(t *testing.T) {
 	s := newStepper(t, mapHub)
 	var told []types.NamespacedName
 	s.rule.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
@@ -64,14 +64,14 @@ func TestOthersAreToldWhatIsSelected(t *testing.T) {
 	hears("nothing more", 0)
 
 	unbindUnknown(s)
-	s.selects(selection.Unknown, "has not been found bound or unbound", 0)
+	s.selects(selection.Unknown, "the condition Bound of ManagedClusterSetBinding", 0)
 	s.mustStep()
 	hears("unknown", 1)
 }
 
-// TestAnAbsenceIsNoAnswerBeforeItLasted: when a Placement drops the cluster, others
+// TestAbsenceDoesNotCountBeforeItLasted: when a Placement drops the cluster, others
 // wait as long as the profile does before they withdraw anything.
-func TestAnAbsenceIsNoAnswerBeforeItLasted(t *testing.T) {
+func TestAbsenceDoesNotCountBeforeItLasted(t *testing.T) {
 	s := newStepper(t, mapHub)
 	placement, decision := s.Placement(s.ns, "p", s.c.Name)
 	s.selects(selection.Yes, "", 0)

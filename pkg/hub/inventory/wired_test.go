@@ -375,7 +375,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 		return ""
 	})
 	server.Install(t, apitest.AtomicClusterProfile())
-	w.Eventually("the profile is made anew", func() string {
+	w.Eventually("the profile is recreated", func() string {
 		list := &inventoryv1alpha1.ClusterProfileList{}
 		if err := w.List(t.Context(), list); err != nil {
 			return err.Error()

@@ -13,11 +13,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
-// prefix begins the names of all metrics of this addon.
+// prefix starts the names of all metrics of this addon.
 const prefix = "cluster_inventory_"
 
-// StateLeftAlone is the state of a profile of our cluster manager that this addon did
-// not make and that should not be there. The other states are reasons of conditions.
+// StateLeftAlone is the state of a profile of our cluster manager that this addon did not
+// create and that should not exist. The other states are reasons of conditions.
 const StateLeftAlone = "LeftAlone"
 
 // Why a namespace that binds a cluster's set has no profile of the cluster.
@@ -42,7 +42,7 @@ const (
 	RejectedLimit     = "Limit"
 )
 
-// Writers of Open Cluster Management's own with which this addon must not compete.
+// OCM's own writers, with which this addon must not compete.
 const (
 	WriterRegistration   = "registration"
 	WriterClusterProxy   = "cluster-proxy"
@@ -73,7 +73,7 @@ func withheldReasons() []string {
 	}
 }
 
-// RejectionReasons are why claims do not become properties.
+// RejectionReasons are the reasons why claims do not become properties.
 func RejectionReasons() []string {
 	return []string{
 		RejectedName, RejectedDuplicate, RejectedEmpty, RejectedTooLong, RejectedNotText, RejectedLimit,
@@ -101,13 +101,13 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Metric is one of the metrics, with all labels that it may have.
+// Metric is one metric with all labels that it may have.
 type Metric struct {
 	Name   string
 	Labels []string
 }
 
-// All is the table of the metrics, by name.
+// All is the table of the metrics, sorted by name.
 func All() []Metric {
 	return []Metric{
 		{prefix + "build_info", []string{"goversion", "revision", "version"}},
@@ -122,7 +122,7 @@ func All() []Metric {
 	}
 }
 
-// Metrics is a prometheus.Collector of all of them. It is safe for concurrent use. A nil
+// Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use. A nil
 // one counts nothing.
 type Metrics struct {
 	profiles    *tally
@@ -139,39 +139,39 @@ type Metrics struct {
 
 var _ prometheus.Collector = &Metrics{}
 
-// New returns metrics of nothing yet.
+// New returns metrics that have counted nothing yet.
 func New(opts Options) *Metrics {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
 	return &Metrics{
 		profiles: newTally("profiles",
-			"Pairs of namespace and cluster that have a ClusterProfile, or should, by what has become of it.",
+			"Pairs of namespace and cluster that have or should have a ClusterProfile, by its state.",
 			"state", opts.ByNamespace, profileStates()),
 		withheld: newTally("withheld",
-			"Pairs of a namespace and a cluster of a set bound there that must have no ClusterProfile, by why.",
+			"Pairs of a namespace and a cluster of a set bound there that must not have a ClusterProfile, by reason.",
 			"reason", opts.ByNamespace, withheldReasons()),
 		rejected: newTally("properties_rejected",
-			"Claims of ManagedClusters that are left out of their ClusterProfiles, by why.",
+			"Claims of ManagedClusters that are left out of their ClusterProfiles, by reason.",
 			"reason", false, RejectionReasons()),
 		credentials: newTally("credentials",
-			"ManagedServiceAccounts that are labelled to be copied, by what has become of that.",
+			"ManagedServiceAccounts that are labelled to be copied, by the state of their copies.",
 			"state", false, credentialStates()),
 		expiry:  newSoonest(opts.Clock),
 		changes: newChanges(opts.Clock),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "profile_delay_seconds",
-			Help: "From when the manager saw that a ManagedCluster's claims, version or conditions changed " +
-				"to when a ClusterProfile of it was written.",
+			Help: "Time between the manager's seeing a change of a ManagedCluster's claims, version or conditions " +
+				"and its writing a ClusterProfile of the cluster.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "writes_total",
-			Help: "Requests of the manager that write, by resource, verb and outcome.",
+			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
 		upstream: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: prefix + "upstream_mode",
-			Help: "1 for the mode in which one of Open Cluster Management's own writers is, 0 for the others.",
+			Help: "1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
 		}, []string{"writer", "mode"}),
 		build: kube.BuildInfo(prefix+"build_info", "Of which version the manager is; always 1.", version.Get().Labels()),
 	}
@@ -197,14 +197,14 @@ func (m *Metrics) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// Pair is what a pair of namespace and cluster counts as: at most one of both. The zero
-// value is that nobody expects a profile of it.
+// Pair is the state or the reason under which a pair of namespace and cluster counts: at
+// most one of both. The zero value means that no profile of it is expected.
 type Pair struct {
 	State    string // of its profile
 	Withheld string // why there is none
 }
 
-// MovePair says what a pair in a namespace counted as, and what it counts as now.
+// MovePair moves a pair in a namespace from one state or reason to another.
 func (m *Metrics) MovePair(namespace string, before, after Pair) {
 	if m == nil {
 		return
@@ -213,38 +213,38 @@ func (m *Metrics) MovePair(namespace string, before, after Pair) {
 	m.withheld.move(namespace, before.Withheld, after.Withheld)
 }
 
-// RejectClaims says how many more claims than before are left out for a reason; the
-// number may be negative.
+// RejectClaims changes the number of claims left out for a reason; more may be negative.
 func (m *Metrics) RejectClaims(reason string, more int) {
 	if m != nil && slices.Contains(RejectionReasons(), reason) {
 		m.rejected.add("", reason, more)
 	}
 }
 
-// MoveAccount says what an account counted as, and what it counts as now: its reason in
-// the condition CredentialsSynced, or "" where it does not count.
+// MoveAccount moves an account from one state to another: its reason in the condition
+// CredentialsSynced, or "" if it does not count.
 func (m *Metrics) MoveAccount(before, after string) {
 	if m != nil {
 		m.credentials.move("", before, after)
 	}
 }
 
-// TokenEnds says when an account's token ends; the zero time is that none is copied.
+// TokenEnds records when an account's token expires; the zero time means that none is
+// copied.
 func (m *Metrics) TokenEnds(account types.NamespacedName, at time.Time) {
 	if m != nil {
 		m.expiry.set(account, at)
 	}
 }
 
-// ClusterChanged says that something has changed in a ManagedCluster, at this resource
-// version, that its profiles show.
+// ClusterChanged records that a ManagedCluster, at this resource version, has changed in a
+// way that its profiles show.
 func (m *Metrics) ClusterChanged(cluster, version string) {
 	if m != nil {
 		m.changes.changed(cluster, version)
 	}
 }
 
-// ProfileServed says that the profile in a namespace shows its ManagedCluster as of this
+// ProfileServed records that the profile in a namespace shows its ManagedCluster as of this
 // resource version, and whether it was patched for that.
 func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patched bool) {
 	if m == nil {
@@ -255,7 +255,7 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 	}
 }
 
-// Upstream says in which mode one of Open Cluster Management's writers is.
+// Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
 	if m == nil {
 		return

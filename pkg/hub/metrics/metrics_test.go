@@ -27,7 +27,7 @@ func check(t *testing.T, when string, m *Metrics, name string, want map[string]f
 	}
 }
 
-func TestPairsAreCountedByWhatTheyAreNow(t *testing.T) {
+func TestPairsAreCountedByState(t *testing.T) {
 	m := New(Options{})
 	synced, failed, withheld := Pair{State: "Synced"}, Pair{State: "WriteFailed"}, Pair{Withheld: "NotPlaced"}
 	m.MovePair("a", Pair{}, synced)
@@ -43,8 +43,8 @@ func TestPairsAreCountedByWhatTheyAreNow(t *testing.T) {
 	check(t, "later", m, "withheld", map[string]float64{})
 }
 
-// TestNamespaces: where they are told apart, one of which nothing is left to count leaves
-// no series.
+// TestNamespaces: with a namespace label, a namespace with nothing left to count has no
+// series.
 func TestNamespaces(t *testing.T) {
 	m := New(Options{ByNamespace: true})
 	m.MovePair("a", Pair{}, Pair{State: "Synced"})
@@ -59,8 +59,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestStatesAreThereFromTheFirst: a rate or a sum needs the zero.
-func TestStatesAreThereFromTheFirst(t *testing.T) {
+// TestStatesAreExportedFromTheStart: a rate or a sum needs the zero.
+func TestStatesAreExportedFromTheStart(t *testing.T) {
 	series := map[string]int{}
 	for _, family := range apitest.Gather(t, New(Options{})) {
 		series[strings.TrimPrefix(family.GetName(), "cluster_inventory_")] = len(family.GetMetric())
@@ -82,7 +82,7 @@ func TestRejectedClaims(t *testing.T) {
 	check(t, "claims", m, "properties_rejected", map[string]float64{"Empty": 2, "Limit": 20})
 }
 
-func TestTheTokenThatEndsFirst(t *testing.T) {
+func TestFirstTokenExpiry(t *testing.T) {
 	now := time.Unix(1000, 0)
 	clock := testingclock.NewFakePassiveClock(now)
 	m := New(Options{Clock: clock})
@@ -175,7 +175,7 @@ func TestDelayFromAChangeToTheWrite(t *testing.T) {
 	}
 }
 
-// TestOldChangesLeaveNoMemory: also those of clusters that change all the time.
+// TestOldChangesLeaveNoMemory: not even those of clusters that change all the time.
 func TestOldChangesLeaveNoMemory(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	m := New(Options{Clock: clock})
@@ -265,7 +265,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestNobodyCounts(*testing.T) {
+func TestNilMetricsCountNothing(*testing.T) {
 	var m *Metrics
 	m.MovePair("a", Pair{}, Pair{State: "Synced"})
 	m.RejectClaims("Empty", 1)

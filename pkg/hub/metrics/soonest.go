@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// soonest knows when the first of many tokens ends. It is a prometheus.Collector.
+// soonest knows when the first of many tokens expires. It is a prometheus.Collector.
 type soonest struct {
 	desc  *prometheus.Desc
 	clock clock.PassiveClock
@@ -20,7 +20,7 @@ type soonest struct {
 	accounts map[types.NamespacedName]*end
 }
 
-// end is when the token of an account ends.
+// end is when the token of an account expires.
 type end struct {
 	at    time.Time
 	place int // in the heap
@@ -29,13 +29,13 @@ type end struct {
 func newSoonest(clock clock.PassiveClock) *soonest {
 	return &soonest{
 		desc: prometheus.NewDesc(prefix+"credential_expiry_seconds",
-			"How long the copied token that ends first is still valid. Missing while no token is copied.", nil, nil),
+			"Time until the first copied token expires. Missing while no token is copied.", nil, nil),
 		clock:    clock,
 		accounts: map[types.NamespacedName]*end{},
 	}
 }
 
-// set says when an account's token ends; the zero time forgets it.
+// set records when an account's token expires; the zero time forgets it.
 func (s *soonest) set(account types.NamespacedName, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func lean() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
 }
 
-func TestTheCacheKeepsWhatIsReadAndNoMore(t *testing.T) {
+func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 	namespace := kube.Partial(kube.NamespaceKind)
 	namespace.ObjectMeta = fat()
 	leanNamespace := kube.Partial(kube.NamespaceKind)

@@ -19,11 +19,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Choice tells, from the caches, what a Placement chooses. A No in it has been
-// confirmed: nothing that it rests on was deleted with its CRD.
+// Choice returns, from the caches, what a Placement chooses. A No in it has been confirmed:
+// none of the objects that it rests on were deleted with their CRD.
 func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (Choice, error) {
 	if !r.Ready() {
-		return Choice{Result: Result{Why: "has not been looked at yet", Again: notReady}}, nil
+		return Choice{Result: Result{Why: "has not been evaluated yet", Again: notReady}}, nil
 	}
 	o, err := r.observeChoice(ctx, placement)
 	if err != nil {
@@ -60,12 +60,12 @@ func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (cho
 	return o, err
 }
 
-// Leaving returns those of some clusters that a Placement has ceased to choose, given all
-// that its choice lacks and that somebody would take something away from. An absence
-// counts as Settle says, for each Placement by itself. again is when to ask again; zero if
-// no absence will count because of time alone.
+// Leaving returns which of some clusters a Placement has ceased to choose; the caller
+// passes all clusters that the choice lacks and from which it would take something away. An
+// absence counts as Settle says, for each Placement by itself. again is when to ask again;
+// zero if no absence will count by time alone.
 //
-// Like Settle, only who watches what Rule.WatchChoices does may call it.
+// Like Settle, it may only be called by controllers with the watches of Rule.WatchChoices.
 func (r *Rule) Leaving(
 	ctx context.Context, placement types.NamespacedName, choice Choice, clusters []string,
 ) (left []string, again time.Duration, err error) {
@@ -76,7 +76,7 @@ func (r *Rule) Leaving(
 	observed := []observedPlacement{choice.observed}
 	r.settling.see(observed, now)
 	if choice.Incomplete != "" {
-		return nil, 0, nil // an event of the Placement or its decisions will lead here again
+		return nil, 0, nil // an event of the Placement or its decisions will trigger another call
 	}
 	for _, crd := range leavingCRDs {
 		if slices.Contains(choice.restoring, crd) {
@@ -96,12 +96,13 @@ func (r *Rule) Leaving(
 	}
 	doubtful, err := r.definitions.Confirm(ctx, leavingCRDs...)
 	if err != nil || doubtful != "" {
-		return nil, 0, err // an event of the CRD will lead here again
+		return nil, 0, err // an event of the CRD will trigger another call
 	}
 	return left, again, nil
 }
 
-// Publishing returns the publishing Placements of a namespace, or of all without a name.
+// Publishing returns the publishing Placements of a namespace, or of all namespaces if it
+// is empty.
 func (r *Rule) Publishing(ctx context.Context, namespace string) ([]types.NamespacedName, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
@@ -115,7 +116,7 @@ func (r *Rule) Publishing(ctx context.Context, namespace string) ([]types.Namesp
 	return keys, nil
 }
 
-// Choosing returns the publishing Placements of a pair's namespace whose decisions name
+// Choosing returns the publishing Placements of a pair's namespace whose decisions contain
 // its cluster.
 func (r *Rule) Choosing(ctx context.Context, pair types.NamespacedName) ([]types.NamespacedName, error) {
 	placements, err := r.Publishing(ctx, pair.Namespace)
@@ -136,18 +137,19 @@ func (r *Rule) Choosing(ctx context.Context, pair types.NamespacedName) ([]types
 	return choosing, nil
 }
 
-// Changed are what is called with a Placement when its Choice may have changed.
+// Changed holds functions that are called with a Placement when its Choice may have
+// changed.
 type Changed struct {
-	// Scope is called when the Placement, or the namespace's bindings, have begun or
-	// ceased to publish.
+	// Scope is called when the Placement, or the namespace's bindings, began or ceased to
+	// publish.
 	Scope func(placement types.NamespacedName)
 
-	// Decisions is called when it may have chosen other clusters.
+	// Decisions is called when the Placement may have chosen other clusters.
 	Decisions func(placement types.NamespacedName)
 }
 
-// WatchChoices adds to a controller the watches of everything that Choice reads, but CRDs,
-// of which SubscribeDefinitions tells. Its requests come from what Changed calls.
+// WatchChoices adds to a controller the watches of everything that Choice reads, except
+// CRDs, which SubscribeDefinitions covers. The functions of Changed enqueue its requests.
 func (r *Rule) WatchChoices(b *builder.Builder, changed Changed) *builder.Builder {
 	c := choiceRoutes{rule: r, changed: changed}
 	return b.
@@ -158,13 +160,13 @@ func (r *Rule) WatchChoices(b *builder.Builder, changed Changed) *builder.Builde
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), tells(c.namespace), when(kube.OnChange(kube.Never)))
 }
 
-// SubscribeDefinitions has changed called when every Choice must be looked at again,
-// because of the CRD of something that the rule reads. changed must return at once.
+// SubscribeDefinitions has changed called when every Choice must be evaluated again because
+// of a CRD that the rule depends on. changed must return at once.
 func (r *Rule) SubscribeDefinitions(changed func(context.Context)) {
 	r.changes.subscribeDefinitions(changed)
 }
 
-// choiceRoutes lead from events to Placements.
+// choiceRoutes map events to Placements.
 type choiceRoutes struct {
 	rule    *Rule
 	changed Changed
@@ -186,8 +188,8 @@ func (c choiceRoutes) placementStatus(_ context.Context, obj client.Object) {
 	c.changed.Decisions(client.ObjectKeyFromObject(obj))
 }
 
-// decision leads from a slice of decisions, as it is or was, to its Placement if that
-// publishes. What the slice names has not been absent from it before.
+// decision maps a slice of decisions, in its old and new state, to its Placement, if that
+// publishes. The clusters in the slice have not been absent from it before.
 func (c choiceRoutes) decision(ctx context.Context, obj client.Object) {
 	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
 	if !ok || placementOf(decision) == "" {
@@ -196,7 +198,7 @@ func (c choiceRoutes) decision(ctx context.Context, obj client.Object) {
 	key := placementKey(decision)
 	placement, err := kube.Get(ctx, c.rule.cache, key, &clusterv1beta1.Placement{})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the Placement of a PlacementDecision")
+		log.FromContext(ctx).Error(err, "Cannot find the Placement of a PlacementDecision")
 	}
 	if placement == nil || !publishes(placement) {
 		return
@@ -216,7 +218,7 @@ func (c choiceRoutes) namespace(ctx context.Context, obj client.Object) {
 func (c choiceRoutes) tellAll(ctx context.Context, namespace string, tell func(types.NamespacedName)) {
 	placements, err := c.rule.Publishing(ctx, namespace)
 	if err != nil { // the cache is being shut down
-		log.FromContext(ctx).Error(err, "Finding the Placements an event concerns")
+		log.FromContext(ctx).Error(err, "Cannot find the Placements an event concerns")
 	}
 	for _, placement := range placements {
 		tell(placement)

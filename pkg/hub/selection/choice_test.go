@@ -52,7 +52,7 @@ func TestDecideChoice(t *testing.T) {
 		"slices are missing": {
 			change: func(o *choiceObservation) { o.decisions = o.decisions[:1] },
 			answer: Yes, clusters: map[string]Group{"a": {Name: "canary"}},
-			incomplete: "selects 2 clusters but its decisions do not add up to that",
+			incomplete: "selects 2 clusters, but its decisions list another number",
 		},
 		"gone": {
 			change: func(o *choiceObservation) { o.placement = nil }, answer: No, rests: []string{placementCRD},

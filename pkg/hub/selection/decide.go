@@ -18,21 +18,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Observation is what the caches say of one pair of namespace and cluster. Its
-// objects are the caches' own and must not be changed.
+// Observation is the state of one pair of namespace and cluster according to the caches.
+// Its objects are the caches' own and must not be changed.
 type Observation struct {
-	// Unserved names the CRDs the rule rests on that the hub does not serve: what
-	// their caches hold says nothing.
+	// Unserved names the CRDs the rule rests on that the hub does not serve: the content of
+	// their caches means nothing.
 	Unserved []string
 
-	// restoring names the CRDs that were deleted and created anew and whose objects may
-	// not have been restored yet: what their caches lack says nothing.
+	// restoring names the CRDs that were deleted and recreated and whose objects may not
+	// have been restored yet: absences from their caches mean nothing.
 	restoring []string
 
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool
 
-	// Each is nil when there is none.
+	// Each of these is nil if it does not exist.
 	Profile   *inventoryv1alpha1.ClusterProfile
 	Namespace *metav1.PartialObjectMetadata
 	Cluster   *clusterv1.ManagedCluster
@@ -41,8 +41,8 @@ type Observation struct {
 	bindings   []observedBinding   // of the namespace, by name
 	placements []observedPlacement // of the namespace, labelled for publishing, by name
 
-	// lostPlacements is true when there are no such Placements any more, and it is
-	// not known yet that somebody deleted them.
+	// lostPlacements is true if there are no such Placements any more, and it is not
+	// certain yet that somebody deleted them.
 	lostPlacements bool
 }
 
@@ -53,20 +53,19 @@ func (o Observation) InInventory() bool {
 	return answer == Yes
 }
 
-// Restoring reports whether the CRD of something the rule reads was created anew, and
-// its objects may not have been restored yet.
+// Restoring reports whether a CRD that the rule depends on was recreated, and its objects
+// may not have been restored yet.
 func (o Observation) Restoring() bool { return len(o.restoring) > 0 }
 
 type observedBinding struct {
 	binding *clusterv1beta2.ManagedClusterSetBinding
-	set     *clusterv1beta2.ManagedClusterSet // nil when there is none
+	set     *clusterv1beta2.ManagedClusterSet // nil if it does not exist
 }
 
 type observedPlacement struct {
 	placement *clusterv1beta1.Placement
 
-	// decides is true when some slice of the Placement's decisions names the
-	// cluster.
+	// decides is true if some slice of the Placement's decisions contains the cluster.
 	decides bool
 
 	tally tally
@@ -95,7 +94,7 @@ func decide(o Observation) Result {
 	if bound == No {
 		return r.deny(o, whyUnbound, bindingCRD, setCRD, clusterCRD)
 	}
-	// OCM decides among the clusters that are there, of the sets that are bound.
+	// OCM decides among the existing clusters of the bound sets.
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
 		r.ByPlacement = len(o.placements) > 0
@@ -117,8 +116,8 @@ func decide(o Observation) Result {
 	return r
 }
 
-// deny makes the answer No, unless objects of one of the CRDs it rests on may be about
-// to be restored.
+// deny makes the answer No, unless objects of one of the CRDs it rests on may be about to
+// be restored.
 func (r Result) deny(o Observation, why string, crds ...string) Result {
 	for _, crd := range crds {
 		if slices.Contains(o.restoring, crd) {
@@ -135,12 +134,13 @@ func (r Result) doubt(crd string) Result {
 }
 
 func whyDoubtful(crd string) string {
-	const format = "is left as it is: the CustomResourceDefinition %s is going, gone or new, and what is missing may come back"
+	const format = "is left as it is: the CustomResourceDefinition %s is being deleted, missing or new, " +
+		"so missing objects may come back"
 	return fmt.Sprintf(format, crd)
 }
 
-// inventoryAnswer tells whether a cluster is in the inventory. A synced cache that
-// lacks the cluster or its addon is a No, not Unknown.
+// inventoryAnswer says whether a cluster is in the inventory. If a synced cache lacks the
+// cluster or its addon, the answer is No, not Unknown.
 func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 	if accepted, why := clusterAnswer(cluster); accepted != Yes {
 		return accepted, why
@@ -151,7 +151,7 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
 	switch {
 	case cluster == nil:
-		return No, "is no ManagedCluster"
+		return No, "is not a ManagedCluster"
 	case cluster.DeletionTimestamp != nil:
 		return No, "is being detached from the hub"
 	case !cluster.Spec.HubAcceptsClient:
@@ -172,8 +172,8 @@ func addonAnswer(addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 	}
 }
 
-// goingCRD returns the CRD of the cluster or its addon that is being deleted; "" if neither
-// is. Nothing that is still to be restored would change that.
+// goingCRD returns the CRD of the cluster or the addon that is being deleted; "" if neither
+// is. Objects that are yet to be restored would not change that.
 func goingCRD(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) string {
 	switch {
 	case cluster != nil && cluster.DeletionTimestamp != nil:
@@ -213,7 +213,7 @@ func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer
 	}
 }
 
-// boundAnswer tells whether a binding publishes the clusters of its set.
+// boundAnswer says whether a binding publishes the clusters of its set.
 func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, string) {
 	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	switch {
@@ -224,18 +224,18 @@ func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, stri
 	case bound != nil && bound.Status == metav1.ConditionFalse:
 		return No, fmt.Sprintf("ManagedClusterSetBinding %q is not bound", binding.Name)
 	case bound == nil || bound.Status != metav1.ConditionTrue:
-		const format = "cannot be selected yet: ManagedClusterSetBinding %q has not been found bound or unbound"
+		const format = "cannot be selected yet: the condition Bound of ManagedClusterSetBinding %q is unknown"
 		return Unknown, fmt.Sprintf(format, binding.Name)
 	default:
 		return Yes, ""
 	}
 }
 
-// setAnswer tells whether the bound set selects the cluster. A missing set, or one
-// with an invalid selector, may select anything.
+// setAnswer says whether the bound set selects the cluster. A missing set, or one with an
+// invalid selector, may select anything.
 func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	if b.set == nil {
-		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q is not there", b.binding.Spec.ClusterSet)
+		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q does not exist", b.binding.Spec.ClusterSet)
 	}
 	selector, err := setSelector(b.set)
 	switch {
@@ -249,14 +249,14 @@ func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, st
 	}
 }
 
-// setSelector returns the selector of one set. OCM's helpers that go through all
-// sets are of no use here: they give up at the first invalid one.
+// setSelector returns the selector of one set. OCM's helpers for all sets do not serve
+// here: they give up at the first invalid one.
 func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
 	return clustersdkv1beta2.BuildClusterSelector(set)
 }
 
-// interestedBindings names the bindings that may make somebody expect a profile,
-// and tells whether the set of one of them is known to select the cluster.
+// interestedBindings names the bindings that may make somebody expect a profile, and
+// reports whether the set of one of them is known to select the cluster.
 func interestedBindings(o Observation) (names []string, member bool) {
 	for _, b := range o.bindings {
 		selects, _ := setAnswer(b, o.Cluster)
@@ -292,13 +292,13 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 		}
 	}
 	if len(undecided) > 0 {
-		return Unknown, "is not decided for yet: " + strings.Join(reasons, "; "), undecided
+		return Unknown, "awaits a decision: " + strings.Join(reasons, "; "), undecided
 	}
 	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
 }
 
-// undecidedReason says why the absence of a cluster from a Placement's decisions
-// means nothing yet, or "" if it does mean something.
+// undecidedReason returns why the absence of a cluster from a Placement's decisions means
+// nothing yet, or "" if it means that the cluster is not chosen.
 func undecidedReason(p observedPlacement) string {
 	conditions, selected := p.placement.Status.Conditions, p.placement.Status.NumberOfSelectedClusters
 	switch {
@@ -307,7 +307,7 @@ func undecidedReason(p observedPlacement) string {
 	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
 		return "is misconfigured"
 	case p.tally.decisions != int(selected):
-		return fmt.Sprintf("selects %d clusters but its decisions do not add up to that", selected)
+		return fmt.Sprintf("selects %d clusters, but its decisions list another number", selected)
 	default:
 		return ""
 	}
@@ -321,7 +321,7 @@ func publishes(placement *clusterv1beta1.Placement) bool {
 	return placement.Labels[contract.LabelPublish] == "true"
 }
 
-// isOlder reports whether a profile was made before its cluster, nil if there is none.
+// isOlder reports whether a profile was created before its cluster (nil: none).
 func isOlder(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster) bool {
 	return cluster == nil || profile.CreationTimestamp.Before(&cluster.CreationTimestamp)
 }

@@ -18,37 +18,38 @@ type Group struct {
 	Name  string // may be empty
 }
 
-// Choice is what one Placement chooses, for those who publish that, and what it is worth.
+// Choice is what one Placement chooses, for consumers that publish it, and how far it can
+// be trusted.
 //
 // Its answer is Yes if the Placement publishes in a namespace with a bound set, and No if
-// nothing of it may be published any more. On Unknown everything stays as it is.
+// it must not publish anything any more. While it is Unknown, everything stays as it is.
 type Choice struct {
 	Result
 
 	// Placement is nil if there is none.
 	Placement *clusterv1beta1.Placement
 
-	// Clusters are those that the Placement's decisions name. OCM orders them by group,
-	// and by name in each.
+	// Clusters are those in the Placement's decisions. OCM orders them by group, and by
+	// name in each group.
 	Clusters map[string]Group
 
-	// Incomplete says, as the end of a sentence about the Placement, why clusters that
-	// are missing may only not be named yet; it is empty when the decisions are complete.
+	// Incomplete says, as the end of a sentence about the Placement, why missing clusters may
+	// still be added; it is empty if the decisions are complete.
 	Incomplete string
 
 	observed  observedPlacement
 	restoring []string
 }
 
-// choiceObservation is what the caches say of one Placement.
+// choiceObservation is the state of one Placement according to the caches.
 type choiceObservation struct {
-	Observation // without what concerns one cluster
+	Observation // without the fields that concern one cluster
 
-	placement *clusterv1beta1.Placement // nil if there is none
+	placement *clusterv1beta1.Placement // nil if it does not exist
 	decisions []clusterv1beta1.PlacementDecision
 }
 
-// decideChoice tells what a Placement chooses.
+// decideChoice determines what a Placement chooses.
 func decideChoice(o choiceObservation) Choice {
 	c := Choice{Placement: o.placement, restoring: o.restoring}
 	c.Result = choiceAnswer(o)
@@ -65,7 +66,7 @@ func decideChoice(o choiceObservation) Choice {
 	return c
 }
 
-// choiceAnswer tells whether a Placement publishes, and in a namespace that has a set.
+// choiceAnswer says whether a Placement publishes, and in a namespace that has a set.
 func choiceAnswer(o choiceObservation) Result {
 	var r Result
 	switch {
@@ -94,8 +95,8 @@ func choiceAnswer(o choiceObservation) Result {
 	}
 }
 
-// anyBound tells whether a namespace has a bound and publishing set binding, whatever
-// clusters the set has.
+// anyBound says whether a namespace has a bound and publishing set binding, whatever the
+// set's clusters.
 func anyBound(bindings []observedBinding) (Answer, string) {
 	answer, why := No, "no ManagedClusterSet is bound and published in the Namespace"
 	for _, b := range bindings {
@@ -107,14 +108,14 @@ func anyBound(bindings []observedBinding) (Answer, string) {
 		case bound != nil && bound.Status == metav1.ConditionTrue:
 			return Yes, ""
 		case bound == nil || bound.Status != metav1.ConditionFalse:
-			answer, why = Unknown, "a ManagedClusterSetBinding has not been found bound or unbound"
+			answer, why = Unknown, "the condition Bound of a ManagedClusterSetBinding is unknown"
 		}
 	}
 	return answer, why
 }
 
-// chosenClusters are the clusters that slices name, with their groups. One that is in two,
-// because OCM has written only one of them so far, is in the first group.
+// chosenClusters returns the clusters that slices contain, with their groups. A cluster
+// that is in two, because OCM has written only one of them so far, is in the first group.
 func chosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Group {
 	clusters := map[string]Group{}
 	for i := range decisions {
@@ -131,7 +132,7 @@ func chosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Gro
 	return clusters
 }
 
-// groupOf is the decision group of a slice of OCM's.
+// groupOf returns the decision group of one of OCM's slices.
 func groupOf(decision *clusterv1beta1.PlacementDecision) Group {
 	index, err := strconv.Atoi(decision.Labels[clusterv1beta1.DecisionGroupIndexLabel])
 	if err != nil || index < 0 {
@@ -140,6 +141,6 @@ func groupOf(decision *clusterv1beta1.PlacementDecision) Group {
 	return Group{Index: index, Name: decision.Labels[clusterv1beta1.DecisionGroupNameLabel]}
 }
 
-// leavingCRDs are the CRDs that the absence of a cluster from a Placement's decisions
-// rests on.
+// leavingCRDs are the CRDs on which the absence of a cluster from a Placement's decisions
+// rests.
 var leavingCRDs = []string{placementCRD, decisionCRD, bindingCRD, setCRD, clusterCRD}

@@ -40,7 +40,7 @@ func allOf(steps []Step) Answer {
 	return answer
 }
 
-func TestStepsSayWhatIsMissingAndWhatIsHidden(t *testing.T) {
+func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 	hide := func(change func(*Hidden)) func(*Facts) { return func(f *Facts) { change(&f.Hidden) } }
 	tests := map[string]struct {
 		o       Observation
@@ -142,7 +142,7 @@ func letterOf(step Step) string {
 	}
 }
 
-func TestPlacementsAreThoseThatPublishWithTheirOwnDecisions(t *testing.T) {
+func TestNewPlacementsReturnsPublishingOnesWithTheirDecisions(t *testing.T) {
 	placement := func(namespace, name, publish string) *clusterv1beta1.Placement {
 		return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"inventory.open-cluster-management.io/publish": publish},

@@ -17,7 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// situation returns a pair that is to be published, changed as given.
+// situation returns a pair that should be published, changed as given.
 func situation(changes ...func(*Observation)) Observation {
 	o := Observation{
 		ProfileAPI: true,
@@ -116,7 +116,7 @@ func TestDecide(t *testing.T) {
 		// 1: the inventory
 		"no ManagedCluster: withheld": {
 			o:    situation(func(o *Observation) { o.Cluster = nil }),
-			want: Result{Answer: No, Why: "is no ManagedCluster"},
+			want: Result{Answer: No, Why: "is not a ManagedCluster"},
 		},
 		"cluster being deleted: withheld": {
 			o:    situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now }),
@@ -152,13 +152,13 @@ func TestDecide(t *testing.T) {
 		},
 		"a binding without the condition: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
-			want: Result{Answer: Unknown, Why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, Bindings: s, Member: true},
+			want: Result{Answer: Unknown, Why: `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`, Bindings: s, Member: true},
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "Unknown", "R", "")}
 			})),
-			want: Result{Answer: Unknown, Why: `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`, Bindings: s, Member: true},
+			want: Result{Answer: Unknown, Why: `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`, Bindings: s, Member: true},
 		},
 		"a binding without the condition to a set that does not select: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
@@ -184,7 +184,7 @@ func TestDecide(t *testing.T) {
 		},
 		"the set is not there: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = nil })),
-			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" is not there`, Bindings: s},
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`, Bindings: s},
 		},
 		"an invalid selector: unknown": {
 			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", invalidSelector) })),
@@ -231,7 +231,7 @@ func TestDecide(t *testing.T) {
 			o: situation(func(o *Observation) {
 				o.bindings = []observedBinding{bound("gone", nil), bound("other", exclusiveSet("other"))}
 			}),
-			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" is not there`, Bindings: []string{"gone"}},
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`, Bindings: []string{"gone"}},
 		},
 
 		// 3: Placements
@@ -252,19 +252,19 @@ func TestDecide(t *testing.T) {
 		},
 		"a Placement not scheduled: unknown": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled))),
-			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"a misconfigured Placement: unknown": {
 			o:    situation(placed(chooser("p", false, 0, misconfigured))),
-			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" is misconfigured`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" is misconfigured`, Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"decisions that do not add up: unknown": {
 			o:    situation(placed(chooser("p", false, 3, incomplete))),
-			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "p" selects 3 clusters but its decisions do not add up to that`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" selects 3 clusters, but its decisions list another number`, Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"one Placement says no, one is Undecided: unknown": {
 			o:    situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
-			want: Result{Answer: Unknown, Why: `is not decided for yet: Placement "q" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"q"}},
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "q" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"q"}},
 		},
 		"a Placement is undecided, but no binding selects: a positive no": {
 			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
@@ -311,7 +311,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingMayComeBack(t *testing.T) {
+func TestMissingObjectsMayComeBack(t *testing.T) {
 	const (
 		clusters   = "managedclusters.cluster.open-cluster-management.io"
 		sets       = "managedclustersets.cluster.open-cluster-management.io"
@@ -356,7 +356,7 @@ func TestWhatIsMissingMayComeBack(t *testing.T) {
 				restoring := situation(test.change, func(o *Observation) { o.restoring = []string{crd} })
 				got := decide(restoring)
 				if got.Answer != want {
-					t.Errorf("with %s created anew: answer %d, want %d", crd, got.Answer, want)
+					t.Errorf("with %s recreated: answer %d, want %d", crd, got.Answer, want)
 				}
 				if got.Answer == Unknown && !strings.Contains(got.Why, crd) {
 					t.Errorf("the reason does not name %s: %s", crd, got.Why)

@@ -24,17 +24,17 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Remembered are pairs that a controller knows something about, so that it must
-// look at them again although they may be neither selected nor have a profile.
+// Remembered are pairs about which a controller holds state, so that it must reconcile them
+// although they may be neither selected nor have a profile.
 type Remembered interface {
 	All() []types.NamespacedName
 	NamespacesOf(cluster string) []string
 	ClustersIn(namespace string) []string
 }
 
-// Routes lead from events to the pairs they concern: those that are selected now,
-// through indexes, those that have a profile, and those that are remembered. The
-// last two find a pair that is no longer selected, even if nobody saw it go.
+// Routes map events to the pairs they concern: those that are selected now, through
+// indexes, those that have a profile, and those that are remembered. The last two find a
+// pair that is no longer selected, even if nobody saw it leave.
 //
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
@@ -52,9 +52,10 @@ func (r *Rule) Routes(remembered Remembered) Routes {
 	}
 }
 
-// Watch adds to a controller of pairs the watches of everything the rule reads but
+// Watch adds to a controller of pairs the watches of everything the rule reads, except
 // ClusterProfiles, which the controller itself must watch, and CRDs, which
-// Rule.WatchDefinitions watches. contentChanged tells which changes of a ManagedCluster matter besides those that the rule reads.
+// Rule.WatchDefinitions watches. contentChanged reports which changes of a ManagedCluster
+// matter in addition to those that the rule reads.
 func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
 	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
 		return membershipChanged(before, after) || contentChanged(before, after)
@@ -88,11 +89,11 @@ func (p pairs) add(namespace, cluster string) {
 	p[types.NamespacedName{Namespace: namespace, Name: cluster}] = struct{}{}
 }
 
-// requests ends a route. Caches answer from memory, so an error can only mean that
-// they are being shut down.
+// requests ends a route. Caches respond from memory, so an error can only mean that they
+// are being shut down.
 func (p pairs) requests(ctx context.Context, err error) []reconcile.Request {
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the pairs an event concerns")
+		log.FromContext(ctx).Error(err, "Cannot find the pairs an event concerns")
 	}
 	list := make([]reconcile.Request, 0, len(p))
 	for pair := range p {
@@ -101,14 +102,14 @@ func (p pairs) requests(ctx context.Context, err error) []reconcile.Request {
 	return list
 }
 
-// pairsForCluster leads from a ManagedCluster to its pairs.
+// pairsForCluster maps a ManagedCluster to its pairs.
 func (r Routes) pairsForCluster(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	err := r.addCluster(ctx, found, obj.GetName(), obj.GetLabels())
 	return found.requests(ctx, err)
 }
 
-// pairsForAddon leads from a ManagedClusterAddOn to the cluster's pairs.
+// pairsForAddon maps a ManagedClusterAddOn to the cluster's pairs.
 func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	cluster, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: obj.GetNamespace()}, &clusterv1.ManagedCluster{})
@@ -122,8 +123,8 @@ func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcil
 	return found.requests(ctx, err)
 }
 
-// pairsForSet leads from a ManagedClusterSet to the pairs of its members with the
-// namespaces that bind it.
+// pairsForSet maps a ManagedClusterSet to the pairs of its members with the namespaces that
+// bind it.
 func (r Routes) pairsForSet(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	set, ok := obj.(*clusterv1beta2.ManagedClusterSet)
@@ -146,8 +147,8 @@ func (r Routes) pairsForSet(ctx context.Context, obj client.Object) []reconcile.
 	return found.requests(ctx, err)
 }
 
-// pairsForBinding leads from a ManagedClusterSetBinding to the pairs of its
-// namespace with the bound set's members.
+// pairsForBinding maps a ManagedClusterSetBinding to the pairs of its namespace with the
+// bound set's members.
 func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding)
@@ -161,7 +162,7 @@ func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconc
 	return found.requests(ctx, err)
 }
 
-// pairsForNamespace leads from a Namespace to all of its pairs.
+// pairsForNamespace maps a Namespace to all of its pairs.
 func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
@@ -176,8 +177,8 @@ func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reco
 	return found.requests(ctx, err)
 }
 
-// pairsForPlacement leads from a Placement that began or ceased to publish to all
-// pairs of its namespace.
+// pairsForPlacement maps a Placement that began or ceased to publish to all pairs of its
+// namespace.
 func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(obj)
 	found := pairs{}
@@ -197,8 +198,8 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 	return found.requests(ctx, err)
 }
 
-// pairsAwaiting leads from a Placement to all pairs of its namespace, if some of
-// them wait for it to be decided.
+// pairsAwaiting maps a Placement to all pairs of its namespace, if some of them wait for
+// its decisions.
 func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	var err error
@@ -208,9 +209,8 @@ func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcil
 	return found.requests(ctx, err)
 }
 
-// pairsForDecision leads from a slice of a publishing Placement's decisions to the
-// pairs of the clusters it names, and to those that wait for the Placement to be
-// decided.
+// pairsForDecision maps a slice of a publishing Placement's decisions to the pairs of its
+// clusters, and to those that wait for the Placement's decisions.
 func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
 	if !ok || placementOf(decision) == "" {
@@ -226,8 +226,8 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	for _, cluster := range decidedClusters(decision) {
 		found.add(decision.Namespace, cluster)
 	}
-	// What this slice names, or named until now, has not been absent before. Whoever
-	// looks at the pair may come too late to see a short return.
+	// The clusters in this slice, now or until now, have not been absent before. The
+	// reconciliation of the pair may come too late to see a short return.
 	for pair := range found {
 		r.settling.present(pair)
 	}
@@ -237,8 +237,8 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	return found.requests(ctx, err)
 }
 
-// PairsWithProfile returns the pairs of a cluster that have a profile; without a
-// name, those of all clusters.
+// PairsWithProfile returns the pairs of a cluster that have a profile, or those of all
+// clusters if the name is empty.
 func (r Routes) PairsWithProfile(ctx context.Context, cluster string) ([]types.NamespacedName, error) {
 	var which []client.ListOption
 	if cluster != "" {
@@ -249,7 +249,7 @@ func (r Routes) PairsWithProfile(ctx context.Context, cluster string) ([]types.N
 	return slices.Collect(maps.Keys(found)), err
 }
 
-// AllPairs leads from what concerns every pair to every pair.
+// AllPairs maps events that concern every pair to every pair.
 func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Request {
 	found := pairs{}
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
@@ -268,8 +268,8 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 	return found.requests(ctx, err)
 }
 
-// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a
-// profile or somebody may expect one.
+// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a profile or
+// somebody may expect one.
 func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
 	found := pairs{}
 	object, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
@@ -310,8 +310,8 @@ func publishingBinding(binding *clusterv1beta2.ManagedClusterSetBinding) bool {
 	return binding.Labels[contract.LabelPublish] != "false"
 }
 
-// addBound adds the pairs of a cluster with the namespaces that bind a set that
-// selects it, or may.
+// addBound adds the pairs of a cluster with the namespaces that bind a set that selects it,
+// or may.
 func (r Routes) addBound(
 	ctx context.Context, found pairs, cluster string, labels map[string]string, which bindingFilter,
 ) error {
@@ -378,7 +378,7 @@ func (r Routes) addMembers(ctx context.Context, found pairs, binding *clusterv1b
 	return err
 }
 
-// members returns the clusters a set selects, or all when that cannot be told.
+// members returns the clusters that a set selects, or all if that is unknown.
 func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterSet) ([]string, error) {
 	by := client.ListOption(client.MatchingFields{IndexClusterBySet: set.Name})
 	if !isExclusive(set) {
@@ -397,9 +397,9 @@ func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterS
 	return names, err
 }
 
-// setsOf names the sets that select a cluster of the given labels, or may: the one
-// its label names, unless that one selects by other labels, and those that do
-// select by other labels.
+// setsOf names the sets that select a cluster with the given labels, or may: the one its
+// label names, unless that one selects by other labels, and those that do select by other
+// labels.
 func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]string, error) {
 	names := nonEmpty(clusterLabels[clusterv1beta2.ClusterSetLabel])
 	for _, name := range names {

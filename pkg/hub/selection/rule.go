@@ -22,16 +22,16 @@ import (
 // notReady is how soon to ask again while the rule has not been prepared.
 const notReady = time.Second
 
-// Cache is what the rule needs of the manager's cache, which must hold what
-// CacheOptions says.
+// Cache is the part of the manager's cache that the rule needs. It must hold what
+// CacheOptions specifies.
 type Cache interface {
 	client.Reader
 	client.FieldIndexer
 	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 }
 
-// Rule applies the rule to what a cache holds. One serves everybody who acts on
-// it. It is safe for concurrent use.
+// Rule applies the rule to the content of a cache. One serves all users. It is safe for
+// concurrent use.
 type Rule struct {
 	cache       Cache
 	clock       clock.PassiveClock
@@ -41,12 +41,12 @@ type Rule struct {
 	tallies     *tallies
 	changes     *changeTracker
 
-	indexed int // how many indexes Prepare has added
+	indexed int // number of indexes that Prepare has added
 	ready   atomic.Bool
 }
 
-// New returns a rule that answers Unknown until it is prepared. live reads the
-// metadata of CRDs past every cache.
+// New returns a rule that answers Unknown until it is prepared. live reads the metadata of
+// CRDs past every cache.
 func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
 	growth := &kube.Growth{}
 	return &Rule{
@@ -55,9 +55,9 @@ func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
 	}
 }
 
-// Prepare makes the cache hold and index what the rule reads, which the hub must
-// serve: see CRDs and Kinds. After an error it may be called again; it must not be
-// called concurrently.
+// Prepare makes the cache hold and index everything that the rule reads. The hub must serve
+// it: see CRDs and Kinds. After an error it may be called again; it must not be called
+// concurrently.
 func (r *Rule) Prepare(ctx context.Context) error {
 	for ; r.indexed < len(indexes); r.indexed++ {
 		index := indexes[r.indexed]
@@ -65,8 +65,8 @@ func (r *Rule) Prepare(ctx context.Context) error {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
 	}
-	// The other kinds have got their informers with their indexes. All are needed
-	// before the first event, because each route reads several kinds.
+	// The other kinds got their informers with their indexes. All are needed before the
+	// first event, because each route reads several kinds.
 	for _, obj := range []client.Object{
 		kube.Partial(kube.NamespaceKind), kube.Partial(kube.CRDKind), &addonv1beta1.ManagedClusterAddOn{},
 	} {
@@ -81,7 +81,7 @@ func (r *Rule) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// followDefinitions makes the rule know which CRDs its caches were filled from.
+// followDefinitions records from which CRDs the caches were filled.
 func (r *Rule) followDefinitions(ctx context.Context) error {
 	informer, err := r.cache.GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Rule) followDefinitions(ctx context.Context) error {
 	return r.definitions.Follow(ctx, r.cache, restored, followed...)
 }
 
-// observeRestored reports whether a profile of ours was made before its cluster: who made
-// it saw another object, which was lost.
+// observeRestored reports whether a profile of ours was created before its cluster: then it
+// was made from another object, which was lost.
 func (r *Rule) observeRestored(ctx context.Context) (bool, error) {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	if err := r.cache.List(ctx, profiles, kube.Uncopied); err != nil {
@@ -125,13 +125,12 @@ func (r *Rule) observeRestored(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Growth tells when an object that the rule reads was last added.
+// Growth returns when objects that the rule reads were last added.
 func (r *Rule) Growth() *kube.Growth { return r.growth }
 
-// WatchDefinitions registers the controller that follows the CRDs of what the rule
-// reads, once the rule is prepared. It calls changed when all pairs must be looked at
-// again: a kind has ceased to be served, is served again, or what it lacks begins to
-// mean something.
+// WatchDefinitions registers the controller that follows the CRDs the rule depends on, once
+// the rule is prepared. It calls changed when all pairs must be reconciled: a kind is no
+// longer served, is served again, or its missing objects begin to count as missing.
 func (r *Rule) WatchDefinitions(mgr manager.Manager, controller string, changed func(context.Context)) error {
 	return r.definitions.AddTo(mgr, controller, func(ctx context.Context) {
 		changed(ctx)
@@ -142,8 +141,8 @@ func (r *Rule) WatchDefinitions(mgr manager.Manager, controller string, changed 
 // Ready reports whether the rule is prepared.
 func (r *Rule) Ready() bool { return r.ready.Load() }
 
-// Observe reads a pair, the namespace and as its name the cluster, and applies the
-// rule to it. Settle must be asked before anything is done because of the result.
+// Observe reads a pair, the namespace and as its name the cluster, and applies the rule to
+// it. Call Settle before acting on the result.
 func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
 	o, err := r.observe(ctx, pair)
 	if err != nil {
@@ -156,17 +155,16 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 	return o, result, nil
 }
 
-// Settle returns what a result is worth before it is acted on, and how long to wait
-// before: 0 means not at all. It makes one wait because the cluster has only just
-// disappeared from the decisions of the namespace's Placements, or these are being
-// written. acting says that the caller would create something because of a Yes or take
-// something away because of a No; then the result may become another: an absence from
-// decisions is decided anew, and the result becomes Unknown if what is missing may have
-// been deleted with its CRD, which is read live.
+// Settle returns the result on which to act, and how long to wait first; 0 means not at
+// all. The caller must wait if the cluster has only just disappeared from the decisions of
+// the namespace's Placements, or these are being written. acting says that the caller would
+// create something because of a Yes or take something away because of a No. Then the result
+// may change: Settle decides an absence from decisions anew, and the result becomes Unknown
+// if missing objects may have been deleted with their CRD, which Settle reads live.
 //
-// Once Settle has returned 0 for an Unknown that rests on Placements, the routes lead
-// back to the pair when one of these changes. Only a controller that watches the
-// routes may call it: that it works tells that all of them have begun.
+// Once Settle has returned 0 for an Unknown that rests on Placements, the routes enqueue
+// the pair again when one of these changes. Only a controller that watches the routes may
+// call it: that it runs proves that all watches have begun.
 func (r *Rule) Settle(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
 ) (Result, time.Duration, error) {
@@ -192,15 +190,14 @@ func (r *Rule) Settle(
 	for _, placement := range result.Undecided {
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 	}
-	// An event that came between the observation and await found nobody waiting, so
-	// look again.
+	// An event between the observation and await found nobody waiting, so observe again.
 	again, err := r.observePlacements(ctx, pair, r.remembered)
 	return result, r.settling.see(again, r.clock.Now()), err
 }
 
 // settleAbsence returns how long to wait before something is taken away because a cluster
-// is absent from the decisions of Placements. If it is time, it decides anew by what the
-// cache holds now.
+// is absent from the decisions of Placements. When the time has come, it decides anew from
+// the present cache.
 func (r *Rule) settleAbsence(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
 ) (Observation, Result, time.Duration, error) {
@@ -224,8 +221,8 @@ func (r *Rule) settleAbsence(
 	return o, result, r.settling.absence(pair, o.placements, now), nil
 }
 
-// confirm makes sure that what a result rests on was not deleted with its CRD. If it
-// may have been, the result becomes Unknown: an event of the CRD will lead to the
+// confirm makes sure that the objects a result rests on were not deleted with their CRD. If
+// they may have been, the result becomes Unknown: an event of the CRD will enqueue the
 // pair.
 func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Result) (Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
@@ -235,7 +232,7 @@ func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Re
 	return confirmed, err
 }
 
-// confirmed is confirm for what concerns no pair.
+// confirmed is confirm for results that concern no pair.
 func (r *Rule) confirmed(ctx context.Context, result Result) (Result, error) {
 	if len(result.Rests) == 0 {
 		return result, nil
@@ -254,31 +251,30 @@ func (r *Rule) confirmed(ctx context.Context, result Result) (Result, error) {
 	return result, nil
 }
 
-// Track tells subscribers about a pair if its answer, or the profile in its place
-// (nil: none), differs from what was tracked last.
+// Track tells subscribers about a pair if its answer or its profile (nil: none) differs
+// from the last tracked one.
 func (r *Rule) Track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
 	r.changes.track(pair, answer, profile)
 }
 
-// Subscribe makes Track call changed for a pair whose answer has changed, or whose
-// profile has come, gone, begun to go, or got or lost the mark. changed must return
+// Subscribe makes Track call changed for a pair whose answer has changed, or whose profile
+// was created, deleted or began to be deleted, or got or lost the mark. changed must return
 // at once.
 func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
 
 // SubscribeEarly makes the routes call touched for every pair that an event concerns,
-// before anybody looks at the pair, and often though nothing has changed for it. What
-// takes something away need not wait for the pair's turn then. touched must return at
-// once.
+// before the pair is reconciled, and often without any change for it. So withdrawals need
+// not wait for the pair's turn. touched must return at once.
 func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
 	r.changes.subscribeEarly(touched)
 }
 
-// Selected applies the rule to a pair as the caches are. withdrawing says that a No
-// would take something away: then it becomes Unknown while Settle would make a
-// withdrawal wait, or doubt it.
+// Selected applies the rule to a pair as the caches are. withdrawing says that a No would
+// take something away: then the answer is Unknown while Settle would delay or doubt the
+// withdrawal.
 func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (Result, error) {
 	if !r.Ready() {
-		return Result{Why: "has not been looked at yet", Again: notReady}, nil
+		return Result{Why: "has not been evaluated yet", Again: notReady}, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
 	if err != nil {
@@ -302,14 +298,14 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		return result, nil
 	}
 	if result, err = r.confirm(ctx, pair, result); result.Answer != No {
-		// No event may come of a pair without a profile.
+		// A pair without a profile may cause no event.
 		result.Again = kube.RestoreTime
 	}
 	return result, err
 }
 
-// Namespaces returns where there is a ClusterProfile of a cluster's name, by
-// whomever it was made. It fails until the rule is prepared.
+// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
+// whoever made it. It fails until the rule is prepared.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByName: cluster}, kube.Uncopied); err != nil {

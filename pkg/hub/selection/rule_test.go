@@ -97,7 +97,7 @@ func TestSelected(t *testing.T) {
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
 		s.Rule = New(s.cache, s.cache, s.time)
-		s.selected(Result{Why: "has not been looked at yet", Again: time.Second})
+		s.selected(Result{Why: "has not been evaluated yet", Again: time.Second})
 	})
 
 	for _, crd := range CRDs() {
@@ -149,7 +149,7 @@ func (c *failingCache) IndexField(_ context.Context, _ client.Object, name strin
 	return nil
 }
 
-func TestPrepareGoesOnWhereItFailed(t *testing.T) {
+func TestPrepareResumesWhereItFailed(t *testing.T) {
 	c := &failingCache{fakeCache: newFakeCache()}
 	r := New(c, c, testingclock.NewFakePassiveClock(time.Now()))
 	if err := r.Prepare(t.Context()); err == nil || r.Ready() {
@@ -314,7 +314,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// settlesAs compares what a result is worth for somebody who would act on it.
+// settlesAs compares the result on which a caller would act.
 func (s *scene) settlesAs(want Answer) {
 	s.t.Helper()
 	o, result, err := s.Observe(s.t.Context(), s.pair)
@@ -327,7 +327,7 @@ func (s *scene) settlesAs(want Answer) {
 	}
 }
 
-func TestACRDIsReadBeforeItsObjectsAreMissed(t *testing.T) {
+func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 	const (
 		bindings   = "managedclustersetbindings.cluster.open-cluster-management.io"
 		placements = "placements.cluster.open-cluster-management.io"
@@ -340,7 +340,7 @@ func TestACRDIsReadBeforeItsObjectsAreMissed(t *testing.T) {
 	}
 	for name, set := range map[string]func(s *scene, crd string){
 		"gone":          func(s *scene, crd string) { *s.live.missingCRD = crd },
-		"created anew":  func(s *scene, crd string) { *s.live.anewCRD = crd },
+		"recreated":     func(s *scene, crd string) { *s.live.anewCRD = crd },
 		"both know it":  func(s *scene, crd string) { *s.live.anewCRD, *s.cache.anewCRD = crd, crd },
 		"both lack it":  func(s *scene, crd string) { *s.live.missingCRD, *s.cache.missingCRD = crd, crd },
 		"cache is late": func(s *scene, crd string) { *s.cache.missingCRD = crd },
@@ -404,8 +404,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestObserveRestored: a profile that was made before its cluster tells that the clusters
-// were restored, or are about to be.
+// TestObserveRestored: a profile that was created before its cluster shows that the
+// clusters were restored, or are about to be.
 func TestObserveRestored(t *testing.T) {
 	at := func(second int64) metav1.Time { return metav1.Unix(second, 0) }
 	for name, test := range map[string]struct {

@@ -183,7 +183,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNamesAreCountedAndTheFirstAreKept(t *testing.T) {
+func TestNamesKeepTheFirstAndCountTheRest(t *testing.T) {
 	var list names
 	if got := list.String(); got != "" {
 		t.Errorf("none: %q", got)

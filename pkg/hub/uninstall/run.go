@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// pollInterval is the least pause between two observations of the hub. On a large
-	// hub they take longer, and so do the pauses.
+	// pollInterval is the minimum pause between two observations of the hub. On a large hub
+	// they take longer, and so do the pauses.
 	pollInterval = time.Second
 
-	// pageSize is how many objects one list request returns. The objects of
-	// thousands of clusters in one response would not fit into the hook's memory.
+	// pageSize is how many objects one list request returns. The objects of thousands of
+	// clusters in one response would not fit into the hook's memory.
 	pageSize = 250
 
 	// answerCounts is how long after its first confirmation for a cluster the manager is
@@ -95,7 +95,7 @@ type uninstaller struct {
 	// profiles.
 	answered time.Time
 
-	// keeps is true if the profiles stay, and with them what refers to them.
+	// keeps is true if the profiles stay, and with them the references to them.
 	keeps bool
 
 	// allDeleting is true if all addons were being deleted when they were last seen.
@@ -123,7 +123,7 @@ func (u *uninstaller) run(ctx context.Context) error {
 			lastErr = err
 		}
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Retrying")
+			log.FromContext(ctx).Error(err, "A step of the uninstallation failed and is retried")
 		}
 		select {
 		case <-time.After(max(u.every, time.Since(began))):
@@ -137,8 +137,7 @@ func (u *uninstaller) run(ctx context.Context) error {
 	}
 }
 
-// takeStep takes the next step. It returns true when it found nothing to do twice
-// in a row.
+// takeStep takes the next step. It returns true when it found nothing to do twice in a row.
 func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 	o, err := u.observe(ctx)
 	if err != nil {
@@ -164,7 +163,7 @@ func (u *uninstaller) logProgress(ctx context.Context, s step) {
 		log.FromContext(ctx).Info("Nothing of the addon is left on any cluster")
 		return
 	}
-	log.FromContext(ctx).Info("Waiting for " + s.waitingFor)
+	log.FromContext(ctx).Info("Waiting", "for", s.waitingFor)
 }
 
 func (u *uninstaller) observe(ctx context.Context) (observed, error) {
@@ -264,9 +263,9 @@ func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 	return summary, nil
 }
 
-// observeProfiles counts the marked profiles that are not being deleted. One that
-// only waits for somebody's finalizer is not waited for. A hub without the API has
-// no profiles.
+// observeProfiles counts the marked profiles that are not being deleted. The hook does not
+// wait for a profile that only waits for another's finalizer. A hub without the API has no
+// profiles.
 func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 	count := 0
 	err := u.eachMetadata(ctx, profileKind, ourProfiles(), func(page []metav1.PartialObjectMetadata) error {
@@ -279,8 +278,8 @@ func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// observeGrants returns the namespaces of the manager's own RoleBindings. The
-// manager deletes them after everything else that copying tokens has left.
+// observeGrants returns the namespaces of the manager's own RoleBindings. The manager
+// deletes them after everything else that copying tokens has left behind.
 func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
 	var namespaces names
 	err := u.eachMetadata(ctx, bindingKind, ourGrants(), func(page []metav1.PartialObjectMetadata) error {
@@ -294,9 +293,9 @@ func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
 	return namespaces, err
 }
 
-// removeSlices deletes the PlacementDecisions of SIG-Multicluster, which refer to nothing any
-// more, and reports whether none is left. With the profiles, what refers to them stays, and
-// a later installation goes on with it.
+// removeSlices deletes the PlacementDecisions of SIG-Multicluster, which then refer to no
+// profile, and reports whether none is left. If profiles are kept, these stay, too, and a
+// later installation continues with them.
 func (u *uninstaller) removeSlices(ctx context.Context) (done bool, err error) {
 	if u.keeps {
 		return true, nil
@@ -320,7 +319,7 @@ func (u *uninstaller) removeAll(
 	return err == nil, err
 }
 
-// standing returns the objects that are not being deleted, in the memory of objects.
+// standing returns the objects that are not being deleted. It reuses the memory of objects.
 func standing(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
 		return !object.DeletionTimestamp.IsZero()
@@ -344,8 +343,8 @@ func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
 	}
 }
 
-// act does something with every selected object that is not being deleted. What
-// failed is tried again at the next step; the first failure is returned.
+// act applies an action to every selected object that is not being deleted. Failures are
+// retried at the next step; the first one is returned.
 func (u *uninstaller) act(
 	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
 	do func(*metav1.PartialObjectMetadata) error,
@@ -369,8 +368,8 @@ func (u *uninstaller) declare(ctx context.Context, definition *addonv1beta1.Clus
 	return u.client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// remove deletes an object by its UID, so that never another object of the same
-// name is deleted.
+// remove deletes an object by its UID, so that it never deletes another object of the same
+// name.
 func (u *uninstaller) remove(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	uid := object.GetUID()
 	err := u.client.Delete(ctx, object, client.Preconditions{UID: &uid})

@@ -405,7 +405,7 @@ func (f *fixture) free() {
 	}
 }
 
-// gone checks that nothing of the addon is left, and everything else is.
+// gone checks that nothing of the addon is left, and that everything else is.
 func (f *fixture) gone() {
 	f.T.Helper()
 	if f.Find(revision()) {
@@ -435,9 +435,9 @@ func (f *fixture) through(u *uninstaller, wrap func(next http.RoundTripper) http
 	return u
 }
 
-// On a large hub a pass takes longer than the API server remembers its beginning. It
-// then offers to go on in the present.
-func TestUninstallGoesOnWhenAListExpires(t *testing.T) {
+// On a large hub a pass takes longer than the API server keeps its snapshot. It then offers
+// to continue with the present state.
+func TestUninstallContinuesWhenAListExpires(t *testing.T) {
 	for name, offers := range map[string]bool{"with the rest of it": true, "from its beginning": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -489,8 +489,8 @@ func inThePresent(t *testing.T, token string) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Deleting ten thousand addons one after the other takes an hour where a conversion
-// webhook answers slowly. All at once is too much for it.
+// Deleting ten thousand addons one after the other takes an hour if a conversion webhook
+// responds slowly. Deleting all at once would overload it.
 func TestUninstallDeletesSeveralAtATime(t *testing.T) {
 	f := newFixture(t)
 	for i := range 2 * workers {
@@ -537,7 +537,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A webhook that refuses to delete one object keeps no other from being deleted.
+// A webhook that refuses to delete one object does not prevent deleting others.
 func TestUninstallDeletesWhatItCan(t *testing.T) {
 	f := newFixture(t)
 	f.free()
@@ -561,7 +561,7 @@ func TestUninstallDeletesWhatItCan(t *testing.T) {
 	f.gone()
 }
 
-func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
+func TestUninstallSaysWhatItStillWaitsFor(t *testing.T) {
 	f := newFixture(t)
 	u := f.uninstaller(false)
 	// It logs what it waits for before its time is nearly over.
@@ -575,7 +575,7 @@ func TestUninstallSaysWhatItWaitedForInVain(t *testing.T) {
 	}
 }
 
-func TestUninstallGoesOnAfterErrors(t *testing.T) {
+func TestUninstallContinuesAfterErrors(t *testing.T) {
 	f := newFixture(t)
 	f.free()
 	// Each write fails once; the next step finds it missing.
@@ -596,7 +596,7 @@ func TestUninstallGoesOnAfterErrors(t *testing.T) {
 	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
 }
 
-func TestUninstallGivesUpWhenItMayNot(t *testing.T) {
+func TestUninstallGivesUpWithoutRights(t *testing.T) {
 	f := newFixture(t)
 	nobody := apitest.NewClient(t, hub.User(t, "nobody"), f.Scheme())
 	err := (&uninstaller{client: nobody, opts: Options{Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())

@@ -11,16 +11,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Override is what the administrator says about one of upstream's writers.
+// Override is the administrator's assertion about one of upstream's writers.
 type Override string
 
 const (
 	// OverrideNone infers from ClusterRoles whether the writer is on.
 	OverrideNone Override = "auto"
 
-	// OverrideOff asserts that the writer is off. It counts only where the ClusterRole
-	// proves nothing: for the registration controller if there is none, and for the
-	// syncer even if there is one, because that may have been left behind.
+	// OverrideOff asserts that the writer is off. It applies only where the ClusterRole
+	// proves nothing: for the registration controller if there is none, and for the syncer
+	// even if there is one, because it may be a leftover.
 	OverrideOff Override = "off"
 )
 
@@ -29,9 +29,8 @@ type Verdict struct {
 	// Allowed is true when the registration controller's gate is off.
 	Allowed bool
 
-	// Reason is contract.ReasonUpstreamGateOn or
-	// contract.ReasonUpstreamGateUnknown when writing is not allowed. It is empty
-	// while that cannot be told yet, which ends by itself.
+	// Reason is contract.ReasonUpstreamGateOn or contract.ReasonUpstreamGateUnknown when
+	// writing is not allowed. It is empty while the gate's state is momentarily unknown.
 	Reason string
 
 	// Message says what was seen and what to do.
@@ -43,9 +42,9 @@ const (
 	profileResource = "clusterprofiles"
 )
 
-// judgeRegistration judges by the registration controller's ClusterRole; role is
-// nil if there is none of that name. known is false while its absence does not count
-// yet. The administrator's word does not wait for that: it is meant for its absence.
+// judgeRegistration judges by the registration controller's ClusterRole; role is nil if
+// there is none of that name. known is false while its absence does not count yet. The
+// override applies at once: it is meant for an absent ClusterRole.
 func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
 	switch {
 	case role != nil && writesProfiles(role.Rules):
@@ -62,7 +61,7 @@ func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, overri
 	default:
 		return Verdict{
 			Reason: contract.ReasonUpstreamGateUnknown,
-			Message: fmt.Sprintf("ClusterRole %q, which tells whether OCM's ClusterProfile feature gate is on, "+
+			Message: fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, "+
 				"is missing or empty; name the right one with --upstream-registration-clusterrole, "+
 				"or assert that the gate is off with --upstream-gates=off", name),
 		}
@@ -85,9 +84,9 @@ func isWrite(verb string) bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, verb)
 }
 
-// judgeProxy judges by the command line of cluster-proxy's manager, which is nil
-// if there is no such Deployment. problem says why access providers are to be left
-// alone, and unknown why the command line is not known.
+// judgeProxy judges by the command line of cluster-proxy's manager, which is nil if there
+// is no such Deployment. problem says why access providers must be left alone, and unknown
+// why the command line is not known.
 func judgeProxy(deployment string, args []string, unknown string) (on bool, problem string) {
 	switch {
 	case unknown != "":
@@ -107,8 +106,8 @@ var proxyGates = []string{"ClusterProfileAccessProvider", "ClusterProfile"}
 // (k8s.io/component-base/featuregate).
 const allAlpha = "AllAlpha"
 
-// proxyGateOn reports whether a command line turns on cluster-proxy's feature gate
-// for access providers, under any of its names. The last setting of a name counts.
+// proxyGateOn reports whether a command line turns on cluster-proxy's feature gate for
+// access providers, under any of its names. The last setting of a name wins.
 func proxyGateOn(args []string) bool {
 	settings := map[string]bool{}
 	for i, arg := range args {
@@ -136,7 +135,7 @@ func proxyGateOn(args []string) bool {
 	return !isSet && settings[allAlpha]
 }
 
-// judgeSyncer judges by whether the syncer's ClusterRole exists.
+// judgeSyncer judges by the existence of the syncer's ClusterRole.
 func judgeSyncer(roleExists bool, override Override) bool {
 	return roleExists && override != OverrideOff
 }

@@ -88,7 +88,7 @@ func (w *gateWorld) tells() {
 	}
 }
 
-func TestAGateIsWhatItWasUntilItsRoleIsGoneForAWhile(t *testing.T) {
+func TestGateKeepsItsStateUntilItsRolesAbsenceLasted(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules       []rbacv1.PolicyRule
 		override    Override
@@ -118,7 +118,7 @@ func TestAGateIsWhatItWasUntilItsRoleIsGoneForAWhile(t *testing.T) {
 	}
 }
 
-func TestAGateWhoseRoleIsReplacedTellsNothingElse(t *testing.T) {
+func TestGateWithAReplacedRoleDoesNotChange(t *testing.T) {
 	w := newGateWorld(t, gateIsOff, OverrideNone)
 	for range 5 {
 		w.says("allowed")
@@ -132,7 +132,7 @@ func TestAGateWhoseRoleIsReplacedTellsNothingElse(t *testing.T) {
 	w.says("UpstreamGateOn") // a change is followed at once
 }
 
-func TestAGateWhoseRoleIsMissingAtTheStartIsNotKnownForAWhile(t *testing.T) {
+func TestGateWithoutRoleIsUnknownAfterStart(t *testing.T) {
 	w := newGateWorld(t, nil, OverrideNone)
 	w.says("not known")
 	w.time.Step(9 * time.Second)
@@ -149,7 +149,7 @@ func TestAGateWhoseRoleIsMissingAtTheStartIsNotKnownForAWhile(t *testing.T) {
 	newGateWorld(t, nil, OverrideOff).says("allowed") // the administrator's word does not wait
 }
 
-func TestAGateAskedBeforeItRunsTellsAllTheSame(t *testing.T) {
+func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 	fake := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	w := &gateWorld{T: t, cache: &oneRole{}, time: fake, called: make(chan struct{}, 100)}
 	w.RegistrationGate = newRegistrationGate(w.cache, "registration", OverrideNone, fake)

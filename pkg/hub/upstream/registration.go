@@ -18,7 +18,7 @@ import (
 // "cluster-manager".
 const DefaultRegistrationClusterRole = "open-cluster-management:cluster-manager-registration:controller"
 
-// RegistrationGate tells whether this addon may write ClusterProfiles now.
+// RegistrationGate decides whether this addon may write ClusterProfiles now.
 type RegistrationGate struct {
 	evidence
 	reader      client.Reader
@@ -26,8 +26,8 @@ type RegistrationGate struct {
 	override    Override
 }
 
-// AddRegistrationGate makes a gate of the registration controller's ClusterRole, of
-// that name. The manager's cache must hold it, as CacheOptions says.
+// AddRegistrationGate adds a gate that judges by the registration controller's ClusterRole
+// of that name. The manager's cache must hold it, as CacheOptions says.
 func AddRegistrationGate(
 	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock,
 ) (*RegistrationGate, error) {
@@ -38,7 +38,9 @@ func AddRegistrationGate(
 func newRegistrationGate(
 	reader client.Reader, clusterRole string, override Override, clock clock.Clock,
 ) *RegistrationGate {
-	return &RegistrationGate{evidence: evidence{clock: clock}, reader: reader, clusterRole: clusterRole, override: override}
+	return &RegistrationGate{
+		evidence: evidence{clock: clock}, reader: reader, clusterRole: clusterRole, override: override,
+	}
 }
 
 // Verdict reads the cache. On an error profiles must not be written.

@@ -16,47 +16,45 @@ import (
 )
 
 const (
-	// RetryFirst is the first of the intervals, doubling from then on, at which failed
-	// requests are retried.
+	// RetryFirst is the first retry interval of a failed request; each later one is twice
+	// as long.
 	RetryFirst = 20 * time.Millisecond
 
-	// RetryMost is the longest of them, since a quota that was raised sends no event.
+	// RetryMost is the longest retry interval: a raised quota sends no event.
 	RetryMost = time.Minute
 
-	// RetryUrgent is the longest for requests of high priority.
+	// RetryUrgent is the longest retry interval for requests of high priority.
 	RetryUrgent = 5 * time.Second
 
 	// DefaultWorkers leaves workers idle for others when several namespaces are slow.
 	DefaultWorkers = 64
 
-	// DefaultPerGroup is as many writes as one client can make good use of.
+	// DefaultPerGroup is about the number of writes that one client can make good use of.
 	DefaultPerGroup = 16
 
-	// sortAtOnce is how many priorities one worker looks up before it looks for work
-	// again, so that several share in a burst.
+	// sortAtOnce is how many priorities one worker looks up before it looks for work again,
+	// so that several workers share a burst.
 	sortAtOnce = 64
 
-	// gaugesEvery is how often the metrics of work that has not ended are brought up
-	// to date.
+	// gaugesEvery is how often the metrics of unfinished work are updated.
 	gaugesEvery = time.Second
 )
 
 // Options say how a controller's requests are queued.
 type Options struct {
-	// Workers is how many requests are worked on at a time; 0 means DefaultWorkers.
+	// Workers is how many requests may be in progress; 0 means DefaultWorkers.
 	Workers int
 
-	// PerGroup bounds how many of them may be of one group and priority; 0 means
+	// PerGroup is how many of them may be of one group and priority; 0 means
 	// DefaultPerGroup.
 	PerGroup int
 
 	// Group names the group of a request; nil means its namespace.
 	Group func(reconcile.Request) string
 
-	// Priority returns the priority of a request from what is known when it is
-	// about to be handed out, or has been enqueued again. It must not block, and may be
-	// called concurrently. nil means that the priority is the highest with which the
-	// request was enqueued.
+	// Priority returns the priority of a request at the time it is about to be handed out
+	// or is enqueued again. It must not block, and may be called concurrently. If nil, a
+	// request has the highest priority with which it was enqueued.
 	Priority func(reconcile.Request) int
 
 	// Clock is the time; nil means the real one.
@@ -69,7 +67,8 @@ func (o Options) Controller() controller.Options {
 	o.PerGroup = cmp.Or(o.PerGroup, DefaultPerGroup)
 	return controller.Options{
 		MaxConcurrentReconciles: o.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](RetryFirst, RetryMost),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			RetryFirst, RetryMost),
 		NewQueue: func(
 			name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -86,7 +85,7 @@ type Queue struct {
 	metrics *metrics
 
 	stopped  chan struct{} // closed by ShutDown
-	earliest chan struct{} // has an element when the first of waiting has changed
+	earliest chan struct{} // has an element if the first of waiting has changed
 
 	mu   sync.Mutex
 	idle *sync.Cond // workers that have found nothing to do
@@ -108,7 +107,7 @@ type entry struct {
 	class   class
 	state   state
 
-	readyAt  time.Time // when it begins, or began, to be ready
+	readyAt  time.Time // when it becomes, or became, ready
 	index    int       // in waiting
 	place    *list.Element
 	unsorted bool // in Queue.unsorted
@@ -120,7 +119,7 @@ type state int
 const (
 	added   state = iota
 	waiting       // until a time
-	held          // ready, but the same request is being worked on
+	held          // ready, but the same request is in progress
 	ready
 )
 
@@ -195,7 +194,7 @@ func (q *Queue) add(request reconcile.Request, opts priorityqueue.AddOpts) {
 	q.delay(e, q.opts.Clock.Now().Add(wait))
 }
 
-// wait returns how long a request is to wait.
+// wait returns how long a request must wait.
 func (q *Queue) wait(request reconcile.Request, asked class, opts priorityqueue.AddOpts) time.Duration {
 	if !opts.RateLimited {
 		return opts.After
@@ -226,7 +225,7 @@ func (q *Queue) raise(e *entry, to class) {
 	q.metrics.joined(e.class)
 }
 
-// delay has an entry wait that is not ready yet.
+// delay makes an entry wait that is not ready yet.
 func (q *Queue) delay(e *entry, until time.Time) {
 	switch {
 	case e.state == added:
@@ -246,7 +245,7 @@ func (q *Queue) delay(e *entry, until time.Time) {
 	}
 }
 
-// makeReady lets an entry be handed out, and has its priority looked up.
+// makeReady releases an entry and has its priority looked up.
 func (q *Queue) makeReady(e *entry) {
 	switch e.state {
 	case held:
@@ -288,8 +287,8 @@ func (q *Queue) Get() (reconcile.Request, bool) {
 	return request, isShutDown
 }
 
-// GetWithPriority implements priorityqueue.PriorityQueue: it waits until a request
-// may be worked on, or the queue is shut down.
+// GetWithPriority implements priorityqueue.PriorityQueue: it waits until a request is
+// ready, or the queue is shut down.
 func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, isShutDown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -316,7 +315,7 @@ func (q *Queue) sortSome() {
 		q.unsorted = nil
 	}
 	for _, e := range some {
-		e.unsorted = false // from now on, a change has it looked up again
+		e.unsorted = false // from now on, a change triggers another lookup
 	}
 	q.mu.Unlock()
 	found := make([]class, len(some))
@@ -331,8 +330,8 @@ func (q *Queue) sortSome() {
 	}
 }
 
-// begin hands out an entry, and wakes a worker if there is something to do for it:
-// whoever finds work wakes the next.
+// begin hands out an entry, and wakes another worker if there is more to do: each worker
+// that finds work wakes the next.
 func (q *Queue) begin(e *entry) {
 	q.order.begin(e)
 	delete(q.entries, e.request)
@@ -383,7 +382,7 @@ func (q *Queue) ShuttingDown() bool {
 	return q.isShutDown
 }
 
-// ShutDown makes every Get return at once. What is queued is dropped.
+// ShutDown makes every Get return at once. Queued requests are dropped.
 func (q *Queue) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -417,7 +416,7 @@ func (q *Queue) run() {
 	}
 }
 
-// wakeDue makes those ready whose time has come, and returns when to look again.
+// wakeDue makes due requests ready, and returns when to check again.
 func (q *Queue) wakeDue() (next <-chan time.Time, stop func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -432,7 +431,7 @@ func (q *Queue) wakeDue() (next <-chan time.Time, stop func()) {
 	return timer.C(), func() { timer.Stop() }
 }
 
-// measure brings the metrics of work that has not ended up to date.
+// measure updates the metrics of unfinished work.
 func (q *Queue) measure() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -164,7 +164,7 @@ func TestSlowGroupsLeaveWorkersToOthers(t *testing.T) {
 	}
 }
 
-func TestFirstWritesLeaveWorkersToWhatIsMoreUrgent(t *testing.T) {
+func TestFirstWritesLeaveWorkersToUrgentRequests(t *testing.T) {
 	s := newSubject(t, Options{Workers: 16, PerGroup: 4})
 	for i := range 100 {
 		s.add(-100, many(fmt.Sprintf("ns%d", i), 10)...)
@@ -208,7 +208,7 @@ func TestPriorityIsLookedUpAgainAtEveryAdd(t *testing.T) {
 	s.takes("in the end", "a/2")
 }
 
-func TestARequestIsWorkedOnOnceAtATime(t *testing.T) {
+func TestRequestIsProcessedOnceAtATime(t *testing.T) {
 	s := newSubject(t, Options{Workers: 8, PerGroup: 8})
 	s.add(0, "a/1")
 	s.takes("at first", "a/1")
@@ -453,7 +453,7 @@ func TestNobodySleepsWhileThereIsWork(t *testing.T) {
 	}
 }
 
-func TestOrderForgetsWhatIsDone(t *testing.T) {
+func TestOrderForgetsDoneRequests(t *testing.T) {
 	s := newSubject(t, Options{Workers: 100, PerGroup: 100})
 	for i := range 50 {
 		s.add(100*(i%3-1), many(fmt.Sprintf("ns%d", i), 3)...)

@@ -24,9 +24,9 @@ var hub = apitest.New(apitest.Hub())
 
 func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
-// TestAddonsAreReadAsTheyAreStored runs on a hub that stores addons in v1alpha1, as Open
+// TestAddonsAreReadInTheirStorageVersion runs on a hub that stores addons in v1alpha1, as Open
 // Cluster Management's does, but converts them by renaming the version only.
-func TestAddonsAreReadAsTheyAreStored(t *testing.T) {
+func TestAddonsAreReadInTheirStorageVersion(t *testing.T) {
 	w, server := newStoredWorld(t)
 	stored := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.Namespace("cluster", nil), Name: contract.AddonName,
@@ -90,9 +90,8 @@ func TestAddonsAreReadAsTheyAreStored(t *testing.T) {
 	})
 }
 
-// TestAddonsThatAreStoredInTheirOwnVersionAreNotConverted, as on every other server of
-// these tests.
-func TestAddonsThatAreStoredInTheirOwnVersionAreNotConverted(t *testing.T) {
+// TestAddonsStoredInTheReadVersionAreNotConverted covers every other server of these tests.
+func TestAddonsStoredInTheReadVersionAreNotConverted(t *testing.T) {
 	w := hub.World(t, storedScheme(t))
 	addon := ocmtest.Addon(w.Namespace("cluster", nil))
 	w.MustCreate(addon)

@@ -19,12 +19,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// settlingTime is how long a new RoleBinding may take to work: the API servers
-// learn of it by a watch of their own.
+// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it
+// by a watch of their own.
 const settlingTime = 5 * time.Second
 
-// Grants makes the manager's RoleBindings where and when an account needs them.
-// It is safe for concurrent use.
+// Grants creates the manager's RoleBindings where and when an account needs them. It is
+// safe for concurrent use.
 type Grants struct {
 	reader  client.Reader // caches
 	live    client.Reader
@@ -33,10 +33,10 @@ type Grants struct {
 	clock   clock.PassiveClock
 	owner   client.FieldOwner
 
-	// written is what this process wrote and the cache may not show yet.
+	// written are this process's writes that the cache may not show yet.
 	written *kube.Expectations
 
-	// brake bounds how often a RoleBinding is put right that somebody else keeps changing.
+	// brake bounds how often a contested RoleBinding is repaired.
 	brake kube.Brake[Grant]
 
 	mu     sync.Mutex
@@ -44,10 +44,10 @@ type Grants struct {
 	claims map[types.NamespacedName][]Grant // by account
 }
 
-// grantState is what is known of one grant.
+// grantState is what is known about one grant.
 type grantState struct {
-	// writing is held while the RoleBinding is made or removed; Grants.mu guards
-	// what follows.
+	// writing is held while the RoleBinding is created or removed; Grants.mu guards the
+	// fields below.
 	writing sync.Mutex
 
 	claimedBy map[types.NamespacedName]claim // by account
@@ -55,20 +55,21 @@ type grantState struct {
 	made time.Time // when this process made or repaired the RoleBinding; zero if it did not
 }
 
-// claim is what an account wants of a grant.
+// claim is an account's claim on a grant.
 type claim int
 
 const (
-	// keep: it must not be removed if it is there.
+	// keep: an existing one must not be removed.
 	keep claim = iota
-	// need: it must be there.
+	// need: it must exist.
 	need
 )
 
 // New returns Grants that binds the ClusterRoles to a subject, the manager's own
 // service account, and writes as the given field manager.
 func New(
-	reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock, owner client.FieldOwner,
+	reader, live client.Reader, writer client.Client, subject rbacv1.Subject, clock clock.PassiveClock,
+	owner client.FieldOwner,
 ) *Grants {
 	return &Grants{
 		reader: reader, live: live, writer: writer, subject: subject, clock: clock, owner: owner,
@@ -76,9 +77,9 @@ func New(
 	}
 }
 
-// Claim records which grants an account needs from now on, and which it may come to
-// need, so that they stay if they are there. It returns those that it claimed before and
-// does not any more. A grant must be claimed before it is used, so that it is not removed
+// Claim records which grants an account needs from now on, and which it may come to need,
+// so that existing ones stay. It returns those that the account claimed before and no
+// longer does. A grant must be claimed before it is used, so that it is not removed
 // meanwhile.
 func (g *Grants) Claim(account types.NamespacedName, needed, kept []Grant) (released []Grant) {
 	g.mu.Lock()
@@ -105,7 +106,7 @@ func (g *Grants) Claim(account types.NamespacedName, needed, kept []Grant) (rele
 	return released
 }
 
-// isClaimed reports whether an account claims the grant at least so much.
+// isClaimed reports whether an account claims the grant at least to this degree.
 func (g *Grants) isClaimed(grant Grant, least claim) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +118,7 @@ func (g *Grants) isClaimed(grant Grant, least claim) bool {
 	return false
 }
 
-// state returns what is known of a grant. The lock is held.
+// state returns what is known about a grant. It requires the lock.
 func (g *Grants) state(grant Grant) *grantState {
 	if g.states[grant] == nil {
 		g.states[grant] = &grantState{claimedBy: map[types.NamespacedName]claim{}}
@@ -125,7 +126,7 @@ func (g *Grants) state(grant Grant) *grantState {
 	return g.states[grant]
 }
 
-// lock keeps others from making or removing a grant's RoleBinding.
+// lock keeps others from creating or removing a grant's RoleBinding.
 func (g *Grants) lock(grant Grant) (unlock func()) {
 	g.mu.Lock()
 	state := g.state(grant)
@@ -134,8 +135,8 @@ func (g *Grants) lock(grant Grant) (unlock func()) {
 	return state.writing.Unlock
 }
 
-// Settling returns how soon to retry what was forbidden though a grant was just
-// made, and zero if it was not. The waits grow with the time passed.
+// Settling returns how soon to retry a request that was forbidden although its grant was
+// just created, and zero if it was not. The waits grow with time.
 func (g *Grants) Settling(grant Grant) time.Duration {
 	g.mu.Lock()
 	made := g.state(grant).made
@@ -156,8 +157,8 @@ func (g *Grants) setMade(grant Grant, at time.Time) {
 	g.state(grant).made = at
 }
 
-// Ensure makes a grant's RoleBinding what it should be. made is true if it was
-// made now.
+// Ensure brings a grant's RoleBinding to its desired state. made is true if it was created
+// now.
 func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error) {
 	defer g.lock(grant)()
 	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
@@ -167,7 +168,7 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error)
 	case current != nil && !g.written.IsDeleted(current):
 		return false, g.repair(ctx, grant, current)
 	case g.written.IsAwaited(grant.Key(), g.clock.Now()):
-		return false, nil // made, and not in the cache yet
+		return false, nil // created, and not in the cache yet
 	}
 	if err := g.brake.Check(grant, kube.Rewrite, "", g.clock.Now()); err != nil {
 		return false, err
@@ -189,8 +190,8 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error)
 	return true, nil
 }
 
-// repair corrects the subjects of a RoleBinding, unless it was just written and the
-// cache does not show that yet. The grant is locked.
+// repair repairs the subjects of a RoleBinding, unless it was just written and the cache
+// does not show that yet. The grant is locked.
 func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	desired := desiredBinding(grant, g.subject)
 	differs, err := compare(current, desired)
@@ -215,8 +216,8 @@ func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBi
 	return nil
 }
 
-// wrote records a write that brought a grant's RoleBinding from a version to what it is
-// now.
+// wrote records a write that brought a grant's RoleBinding from a version to its present
+// one.
 func (g *Grants) wrote(grant Grant, before string, binding *rbacv1.RoleBinding) {
 	now := g.clock.Now()
 	g.brake.Wrote(grant, kube.Rewrite, before, binding.ResourceVersion, now)
@@ -224,8 +225,8 @@ func (g *Grants) wrote(grant Grant, before string, binding *rbacv1.RoleBinding) 
 	g.setMade(grant, now)
 }
 
-// restore repairs the cached RoleBinding of a grant that no account is known to
-// need: without it nobody could look into the namespace.
+// restore repairs the cached RoleBinding of a grant that no account is known to need:
+// without it nobody could read the copies in the namespace.
 func (g *Grants) restore(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	defer g.lock(grant)()
 	if g.written.IsDeleted(current) {
@@ -234,8 +235,8 @@ func (g *Grants) restore(ctx context.Context, grant Grant, current *rbacv1.RoleB
 	return g.repair(ctx, grant, current)
 }
 
-// remove deletes the cached RoleBinding of a grant, unless an account has claimed
-// it meanwhile.
+// remove deletes the cached RoleBinding of a grant, unless an account has claimed it
+// meanwhile.
 func (g *Grants) remove(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	defer g.lock(grant)()
 	if g.isClaimed(grant, keep) || g.written.IsDeleted(current) {
@@ -255,15 +256,15 @@ func (g *Grants) remove(ctx context.Context, grant Grant, current *rbacv1.RoleBi
 	return nil
 }
 
-// Vanished records that a RoleBinding was deleted, so that one this process has
-// made is not waited for.
+// Vanished records that a RoleBinding was deleted, so that the cache is not expected to
+// show it.
 func (g *Grants) Vanished(binding client.Object) {
 	if g.written.Vanished(binding) {
 		g.setMade(Of(client.ObjectKeyFromObject(binding)), time.Time{})
 	}
 }
 
-// forget drops what is known of a grant without RoleBinding that nobody claims.
+// forget drops the state of an unclaimed grant without RoleBinding.
 func (g *Grants) forget(grant Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

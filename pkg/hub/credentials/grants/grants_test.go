@@ -89,7 +89,7 @@ func TestANewGrantSettles(t *testing.T) {
 	}
 }
 
-func TestAKeptGrantIsNeitherMadeNorReleased(t *testing.T) {
+func TestKeptGrantIsNeitherCreatedNorReleased(t *testing.T) {
 	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
 	source := []Grant{Source("c1")}
 	g.Claim(reader, source, nil)

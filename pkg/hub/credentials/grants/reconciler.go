@@ -14,7 +14,7 @@ import (
 
 // Copies knows the copies in target namespaces.
 type Copies interface {
-	// Follow has a namespace's copies watched; restart if its rights are new.
+	// Follow watches a namespace's copies; restart if its rights are new.
 	Follow(namespace string, restart bool)
 
 	// Unfollow ends that.
@@ -30,9 +30,9 @@ type Copies interface {
 	Lost(namespace string)
 }
 
-// Reconciler removes a RoleBinding that no account needs any more, in a target
-// namespace only when every copy there is gone, and restores one that is needed.
-// The request is the RoleBinding.
+// Reconciler removes a RoleBinding that no account needs any more, in a target namespace
+// only when every copy there is gone, and restores one that is needed. The request is the
+// RoleBinding.
 type Reconciler struct {
 	// Reader reads RoleBindings from caches.
 	Reader client.Reader
@@ -41,12 +41,12 @@ type Reconciler struct {
 	Copies Copies
 
 	// AllReconciled reports whether every account has claimed what it needs, so that
-	// what nobody claims is not needed.
+	// unclaimed grants are not needed.
 	AllReconciled func() bool
 }
 
-// Reconcile looks at one RoleBinding. One that somebody else keeps changing is looked at
-// again when it may be written.
+// Reconcile reconciles one RoleBinding. A contested one is reconciled again when it may be
+// written.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	err := r.keep(ctx, Of(req.NamespacedName))
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
@@ -71,7 +71,7 @@ func (r *Reconciler) keep(ctx context.Context, grant Grant) error {
 		r.Grants.forget(grant)
 		return nil
 	case r.Grants.isClaimed(grant, keep):
-		return nil // what ends that enqueues it
+		return nil // the end of that enqueues it
 	}
 	if grant.IsTarget() {
 		if empty, err := r.isEmpty(ctx, grant, current); err != nil || !empty {
@@ -79,13 +79,13 @@ func (r *Reconciler) keep(ctx context.Context, grant Grant) error {
 		}
 	}
 	if !r.AllReconciled() {
-		return nil // every RoleBinding is enqueued then
+		return nil // every RoleBinding is enqueued afterwards
 	}
 	return r.Grants.remove(ctx, grant, current)
 }
 
-// ensure keeps a RoleBinding that is needed. In a namespace that does not exist none
-// is: whoever claims it will find that out.
+// ensure maintains a needed RoleBinding. In a namespace that does not exist none is needed:
+// its claimants will find that out.
 func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
 	made, err := r.Grants.Ensure(ctx, grant)
 	switch {
@@ -100,15 +100,16 @@ func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
 	return err
 }
 
-// isEmpty reports whether a target namespace is known to hold no copies, or
-// nothing can be done about those it holds. What makes it so is an event.
+// isEmpty reports whether a target namespace is known to hold no copies, or nothing can be
+// done about its copies. An event announces that change.
 func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) (bool, error) {
 	switch err := r.Grants.restore(ctx, grant, current); {
 	case err != nil && IsRefusal(err):
-		// The RoleBinding gives another right, or gives it to another, and cannot be
-		// changed, for instance where no set is bound. No copy can be reached; what may
-		// be there goes with its profile.
-		log.FromContext(ctx).Info("Cannot look for copies", "namespace", grant.Namespace, "reason", err.Error())
+		// The RoleBinding grants another right, or has another subject, and cannot be
+		// changed, for instance where no set is bound. Its copies cannot be reached; they
+		// will be deleted with their profiles.
+		log.FromContext(ctx).Info("Cannot list the copies of a namespace",
+			"namespace", grant.Namespace, "reason", err.Error())
 		return true, nil
 	case err != nil:
 		return false, err
@@ -117,6 +118,5 @@ func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.R
 	return r.Copies.Synced(grant.Namespace) && r.Copies.Count(grant.Namespace) == 0, nil
 }
 
-// IsRefusal reports whether an error is an answer that will be the same tomorrow
-// unless somebody acts.
+// IsRefusal reports whether an error will recur until somebody acts.
 func IsRefusal(err error) bool { return kube.IsRefusal(err) || errors.Is(err, ErrNotOurs) }

@@ -18,7 +18,7 @@ func found(content string) Finding {
 	return f
 }
 
-func TestAFreshTokenIsReadTwiceWhateverElseReadsIt(t *testing.T) {
+func TestNewTokenIsReadTwice(t *testing.T) {
 	s := newFindings(CheckEvery)
 	first := s.record(anAccount, found("a"), midnight)
 	if want := midnight.Add(secondLook); !first.Next.Equal(want) {
@@ -34,7 +34,7 @@ func TestAFreshTokenIsReadTwiceWhateverElseReadsIt(t *testing.T) {
 	}
 }
 
-func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
+func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	s := newFindings(CheckEvery)
 	s.record(anAccount, found("a"), midnight)
 	gone := found("a")
@@ -50,7 +50,7 @@ func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
 		t.Errorf("in the end: %+v", got)
 	}
 
-	// The same goes for a Secret that nobody has read before.
+	// The same applies to a Secret that nobody has read before.
 	other := types.NamespacedName{Namespace: "cluster1", Name: "other"}
 	for _, after := range []time.Duration{0, missingLook - 1} {
 		now := began.Add(after)
@@ -62,7 +62,7 @@ func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
 		t.Errorf("never read, in the end: %+v", got)
 	}
 
-	// But not if the account says that the token is another one.
+	// But not if the account reports another token.
 	rotated := gone
 	rotated.reference.refreshed = midnight.Add(time.Hour)
 	s.record(anAccount, found("a"), began.Add(time.Minute))
@@ -70,14 +70,14 @@ func TestAMissingTokenCountsUntilItHasBeenMissingForAWhile(t *testing.T) {
 		t.Errorf("of another token: %+v", got)
 	}
 
-	// It is back, and goes again: that is another while.
+	// It is back, and deleted again: that is another period.
 	s.record(anAccount, found("b"), began.Add(time.Minute))
 	if got := s.recordMissing(anAccount, gone, began.Add(time.Hour)); got.Problem != "" {
 		t.Errorf("the second time: %+v", got)
 	}
 }
 
-func TestWhatALaterClockFoundIsFoundAnew(t *testing.T) {
+func TestFindingFromALaterClockIsRepeated(t *testing.T) {
 	s := newFindings(CheckEvery)
 	expired := found("a")
 	expired.Digest, expired.Problem = Digest{}, "its token has expired"
@@ -90,7 +90,7 @@ func TestWhatALaterClockFoundIsFoundAnew(t *testing.T) {
 		t.Errorf("the clock was put back, and %+v still counts", got)
 	}
 
-	// One that was missing by the later clock is looked for by this one.
+	// A Secret that was missing by the later clock is read again by this one.
 	s.record(anAccount, found("a"), tomorrow)
 	gone := found("a")
 	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"

@@ -38,26 +38,26 @@ func IsLabelled(account *authv1beta1.ManagedServiceAccount) bool {
 	return account.Labels[contract.LabelSyncToProfile] == "true"
 }
 
-// Named is what an account's annotation says about where to copy its token.
+// Named is the content of an account's annotation with target namespaces.
 type Named struct {
-	// Namespaces are the first that it names, sorted, at most contract.MaxTargets. They
-	// may be invalid names.
+	// Namespaces are the first that it names, sorted, at most contract.MaxTargets. They may
+	// be invalid names.
 	Namespaces []string
 
-	// More is how many it names besides, which do not count.
+	// More is how many others it names, which are ignored.
 	More int
 
-	// Is is false when the account has no such annotation.
+	// Is is false if the account has no such annotation.
 	Is bool
 }
 
-// NamedNamespaces returns the namespaces that an account's annotation lists. Those that
-// are listed first count, so that appending one does not take another away.
+// NamedNamespaces returns the namespaces that an account's annotation lists. Those listed
+// first are used, so that appending one does not take another away.
 func NamedNamespaces(account *authv1beta1.ManagedServiceAccount) Named {
 	list, is := account.Annotations[contract.AnnotationSyncToNamespaces]
 	named := Named{Is: is}
 	if is {
-		// Of an account that was trimmed before; otherwise there is none.
+		// Only a trimmed account has it.
 		named.More, _ = strconv.Atoi(account.Annotations[annotationMore])
 	}
 	counted := map[string]struct{}{}
@@ -76,24 +76,24 @@ func NamedNamespaces(account *authv1beta1.ManagedServiceAccount) Named {
 	return named
 }
 
-// annotationMore on an account in the cache is how many namespaces its annotation names
-// that do not count.
+// annotationMore on an account in the cache is how many of the namespaces in its annotation
+// are ignored.
 const annotationMore = contract.KeyPrefix + "more-namespaces"
 
-// maxNamespaceBytes is more than the name of a namespace has, so that one that was
-// shortened is still invalid.
+// maxNamespaceBytes exceeds the length of a namespace's name, so that a shortened name is
+// still invalid.
 const maxNamespaceBytes = 80
 
-// Reference is what an account's status says of its token. A different reference
-// means a different token. Its time has a resolution of one second.
+// Reference is what an account's status says about its token. A different reference means a
+// different token. Its time has a resolution of one second.
 type Reference struct {
 	name      string
 	refreshed time.Time
-	expires   time.Time // zero when the status does not say
+	expires   time.Time // zero if the status does not say
 	account   string    // the account's UID
 }
 
-// ReferenceOf returns what an account's status says of its token.
+// ReferenceOf returns what an account's status says about its token.
 func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 	ref := Reference{account: string(account.UID)}
 	if account.Status.TokenSecretRef != nil {
@@ -106,9 +106,9 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 	return ref
 }
 
-// Refusal is a finding that says why the token of a reference must not be used
-// whatever its Secret holds; one without a problem is none. The spoke's agent writes
-// the status: a name other than the account's would make a copy of any Secret in the
+// Refusal returns a finding that says why the token of a reference must not be used
+// whatever its Secret contains; a finding without a problem is no refusal. The spoke's
+// agent writes the status: a name other than the account's would copy any Secret in the
 // cluster's namespace.
 func (r Reference) Refusal(account string, now time.Time) Finding {
 	switch {
@@ -119,7 +119,7 @@ func (r Reference) Refusal(account string, now time.Time) Finding {
 		return Finding{Problem: "its status names a Secret that is not its own: " +
 			"an account's token is in the Secret of the account's name"}
 	case !r.expires.IsZero() && !now.Before(r.expires):
-		// No event tells that this clock was wrong.
+		// No event announces that this clock was wrong.
 		return Finding{
 			Problem: hasExpired(r.expires) + "; see why the agent of managed-serviceaccount does not refresh it",
 			Next:    now.Add(problemEvery),
@@ -133,7 +133,7 @@ func hasExpired(at time.Time) string {
 	return "its token has expired at " + at.UTC().Format(time.RFC3339)
 }
 
-// Token is what may be copied of an account's Secret. It is never kept.
+// Token is the part of an account's Secret that may be copied. It is never kept.
 type Token struct {
 	Token   []byte
 	CA      []byte
@@ -153,9 +153,9 @@ func (t Token) Digest() Digest {
 	return sha256.Sum256(all.Bytes())
 }
 
-// judge returns what may be copied of an account's own Secret, or says why nothing
-// may. The Secret is written by the spoke's agent, or by anybody with rights in
-// the cluster's namespace.
+// judge returns the part of an account's own Secret that may be copied, or says why none
+// may. The Secret is written by the spoke's agent, or by anybody with rights in the
+// cluster's namespace.
 func judge(
 	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
 ) (token Token, problem string) {
@@ -200,7 +200,8 @@ func tooLong(key string, bytes, limit int) string {
 
 func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount) bool {
 	for _, owner := range secret.OwnerReferences {
-		isAccount := owner.Kind == "ManagedServiceAccount" && strings.HasPrefix(owner.APIVersion, authv1beta1.GroupVersion.Group+"/")
+		isAccount := owner.Kind == "ManagedServiceAccount" &&
+			strings.HasPrefix(owner.APIVersion, authv1beta1.GroupVersion.Group+"/")
 		if isAccount && owner.UID == account.UID {
 			return true
 		}
@@ -208,7 +209,7 @@ func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount
 	return false
 }
 
-// tokenExpiry reads when a token expires. Its signature is the spoke's business.
+// tokenExpiry returns when a token expires. Verifying its signature is up to the spoke.
 func tokenExpiry(token []byte) (time.Time, bool) {
 	var claims struct {
 		Expires *float64 `json:"exp"`
@@ -224,7 +225,7 @@ func tokenExpiry(token []byte) (time.Time, bool) {
 	return time.Unix(int64(*claims.Expires), 0).UTC(), true
 }
 
-// readClaims decodes what a token says, whoever has signed it.
+// readClaims decodes the claims of a token, whoever has signed it.
 func readClaims(token []byte, claims any) bool {
 	parts := strings.Split(string(token), ".")
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
@@ -234,7 +235,7 @@ func readClaims(token []byte, claims any) bool {
 	return err == nil && json.Unmarshal(payload, claims) == nil
 }
 
-// holder is whom a token was issued to.
+// holder identifies the account to which a token was issued.
 type holder struct {
 	Issuer     string `json:"iss"`
 	Subject    string `json:"sub"`
@@ -246,9 +247,9 @@ type holder struct {
 }
 
 // IssuedToTheSame reports whether a token is the account's own, or was issued by the same
-// cluster to the same ServiceAccount, as one that was rotated since. The other token's word
-// is taken for that, because nobody here can verify its signature: this tells what may be
-// replaced by the account's own token, and nothing else.
+// cluster to the same ServiceAccount, like one that was rotated since. Nobody here can
+// verify the other token's signature: the result only decides whether it may be replaced by
+// the account's own token.
 func IssuedToTheSame(own, other []byte) bool {
 	if bytes.Equal(own, other) {
 		return true
@@ -274,11 +275,11 @@ func isCertificates(data []byte) bool {
 	}
 }
 
-// windowBytes is how many bytes of a token count as the token.
+// windowBytes is how many bytes of a token identify it.
 const windowBytes = 12
 
-// Censor returns text, or a substitute if it quotes part of the token: an
-// admission webhook may quote what it refuses.
+// Censor returns text, or a substitute if it quotes part of the token: an admission webhook
+// may quote what it refuses.
 func (t Token) Censor(text string) string {
 	encoded := base64.StdEncoding.EncodeToString(t.Token)
 	for i := 0; i+windowBytes <= len(text); i++ {
@@ -294,9 +295,9 @@ func (t Token) Censor(text string) string {
 // of a token.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/=_.-]{40,}`)
 
-// WithoutTokens leaves out of a text whatever may be part of some token, for
-// errors about a token that is not at hand, as when a copy is deleted. Names of
-// objects have no capitals and stay.
+// WithoutTokens removes from a text whatever may be part of any token, for errors about a
+// token that is not at hand, as when a copy is deleted. Names of objects have no capitals
+// and stay.
 func WithoutTokens(text string) string {
 	return encoded.ReplaceAllStringFunc(text, func(found string) string {
 		if found == strings.ToLower(found) {

@@ -118,7 +118,7 @@ func TestRefusal(t *testing.T) {
 			if (got == "") != (test.problem == "") || !strings.Contains(got, test.problem) || strings.Contains(got, "\x1b") {
 				t.Errorf("got %q, want %q", got, test.problem)
 			}
-			// Only time changes what time decides.
+			// Only time changes a finding that depends on time.
 			if again, passes := !refusal.Next.IsZero(), name == "ended"; again != passes {
 				t.Errorf("it is judged again at %s", refusal.Next)
 			}
@@ -126,7 +126,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-func TestDigestTellsContentsApart(t *testing.T) {
+func TestDigestDistinguishesContents(t *testing.T) {
 	seen := map[Digest]Token{}
 	for _, c := range []Token{
 		{}, {Token: []byte("ab")}, {CA: []byte("ab")}, {Token: []byte("a"), CA: []byte("b")}, {Token: []byte("ab"), Expires: noon},
@@ -221,7 +221,7 @@ func TestNamedNamespaces(t *testing.T) {
 }
 
 // An annotation may have a quarter of a megabyte.
-func TestOfManyNamespacesTheFirstCount(t *testing.T) {
+func TestFirstNamespacesCount(t *testing.T) {
 	var list []string
 	for i := range 58_000 {
 		list = append(list, fmt.Sprintf("n%d", 58_000-i))
@@ -248,7 +248,7 @@ func TestOfManyNamespacesTheFirstCount(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoNamespaceIsShortened(t *testing.T) {
+func TestInvalidNamespaceNameIsShortened(t *testing.T) {
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		targetAnnotation: strings.Repeat("n", 1000) + ",a\x1b[2J",
 	}}}

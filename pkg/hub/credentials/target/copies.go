@@ -17,12 +17,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// ForeignError says that a Secret that is no copy stands in a copy's place.
+// ForeignError says that a Secret that is not a copy has a copy's name.
 type ForeignError struct {
 	Name string
 
-	// Why a Secret that is labelled as a copy of upstream's syncer is not taken over;
-	// empty if it is not.
+	// Why a Secret that is labelled as a copy of upstream's syncer is not taken over; empty
+	// for any other Secret.
 	Why string
 }
 
@@ -38,11 +38,11 @@ func (e *ForeignError) Error() string {
 // ErrRevoked means that the right to a copy ended before it was written.
 var ErrRevoked = errors.New("the account has lost the right to the copy")
 
-// errChanging means that somebody else changed what this process had just read.
+// errChanging means that another client changed what this process had just read.
 var errChanging = errors.New("the Secret is being changed by somebody else")
 
-// Copies writes the copies and records in the ledger what it wrote. Calls about
-// one copy must not overlap.
+// Copies writes the copies and records its writes in the ledger. Calls about one copy must
+// not overlap.
 type Copies struct {
 	live   client.Reader // past every cache
 	writer client.Client
@@ -52,26 +52,26 @@ type Copies struct {
 	brake  kube.Brake[types.NamespacedName] // by copy
 }
 
-// NewCopies returns one that writes as the given field manager.
+// NewCopies returns Copies that write as the given field manager.
 func NewCopies(
 	live client.Reader, writer client.Client, ledger *Ledger, clock clock.PassiveClock, owner client.FieldOwner,
 ) *Copies {
 	return &Copies{live: live, writer: writer, ledger: ledger, clock: clock, owner: owner}
 }
 
-// Contested returns how long a copy will still count as one that somebody else keeps
-// changing, if that stops now; zero means that it does not.
+// Contested returns how much longer a copy counts as contested if nobody changes it from
+// now on; zero means that it is not contested.
 func (c *Copies) Contested(account types.NamespacedName, namespace string) time.Duration {
 	return c.brake.Contested(Key(account, namespace), c.clock.Now())
 }
 
-// unreadVersion stands for the version of a Secret that this process has not read: none
-// of its own.
+// unreadVersion stands for the version of a Secret that this process has not read: never
+// its own.
 const unreadVersion = "unread"
 
-// check returns a *kube.ContestedError while a copy that somebody else keeps changing must
-// stay as it is. It is called before a copy is read: somebody who changes it all the time
-// must not cost a request each time either.
+// check returns a *kube.ContestedError while a contested copy must stay as it is. It is
+// called before a copy is read: a client that changes it all the time must not cost a
+// request each time, either.
 func (c *Copies) check(key types.NamespacedName, what kube.Repair, known knowledge) error {
 	version := unreadVersion
 	if known == absent {
@@ -80,10 +80,10 @@ func (c *Copies) check(key types.NamespacedName, what kube.Repair, known knowled
 	return c.brake.Check(key, what, version, c.clock.Now())
 }
 
-// Put makes a copy what it should be. It patches a copy that is trusted at once,
-// and reads what is there before any other write. A copy of upstream's syncer becomes this
-// addon's in place, by one patch. A *ForeignError means that the place is taken, and a
-// *kube.ContestedError that somebody else keeps changing the copy.
+// Put brings a copy to its desired state. It patches a trusted copy at once, and reads the
+// existing Secret before any other write. A copy of upstream's syncer becomes this addon's
+// in place, by one patch. A *ForeignError means that the name is taken, and a
+// *kube.ContestedError that another client keeps changing the copy.
 func (c *Copies) Put(ctx context.Context, w Want) error {
 	known, own := c.ledger.look(w.Account, w.key(), c.clock.Now())
 	if known == trusted {
@@ -126,10 +126,10 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 	}
 }
 
-// Withdraw deletes an account's copy in a namespace, if there is or may be one. A
-// copy that is trusted is deleted at once; any other is read for its UID and
-// finalizers. yield leaves a copy alone that upstream's syncer has taken over, which is
-// looked for then. withdrawn is true when a copy was deleted.
+// Withdraw deletes an account's copy in a namespace, if there is or may be one. It deletes
+// a trusted copy at once; any other is read for its UID and finalizers. yield leaves alone
+// a copy that upstream's syncer has taken over, which is checked then. withdrawn is true if
+// a copy was deleted.
 func (c *Copies) Withdraw(
 	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
 ) (withdrawn bool, err error) {
@@ -143,7 +143,7 @@ func (c *Copies) Withdraw(
 		if !apierrors.IsConflict(err) {
 			return err == nil, err
 		}
-		// Another copy stands there, most likely.
+		// Most likely, another copy has this name.
 	}
 	if known != trusted {
 		if err := c.check(key, kube.Remove, known); err != nil {
@@ -165,7 +165,7 @@ func (c *Copies) Withdraw(
 	return true, c.delete(ctx, have, removal{what: kube.Remove, exactly: yield})
 }
 
-// read returns what is in the place of an account's copy, or nil.
+// read returns the Secret with the name of an account's copy, or nil.
 func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*corev1.Secret, error) {
 	have := &corev1.Secret{}
 	err := c.live.Get(kube.WithoutBodies(ctx), key, have)
@@ -180,8 +180,8 @@ func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*
 	}
 }
 
-// isCopy reports whether a Secret is the account's copy: it says so itself, or it
-// is the very one this process wrote, whatever has become of its labels.
+// isCopy reports whether a Secret is the account's copy: by its own labels and annotations,
+// or because it is the very one this process wrote, whatever has become of its labels.
 func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool {
 	if source, ok := SourceOf(have); ok {
 		return source == account
@@ -226,7 +226,7 @@ func (c *Copies) release(ctx context.Context, have *corev1.Secret) error {
 	return c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
 }
 
-// deleteUID deletes the Secret of a UID, if it is still there. The API server answers with
+// deleteUID deletes the Secret with a UID, if it still exists. The API server responds with
 // the Secret, and its token, if a finalizer holds it.
 func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, r removal) error {
 	only := client.Preconditions{UID: &r.uid}
@@ -242,7 +242,7 @@ func (c *Copies) deleteUID(ctx context.Context, key types.NamespacedName, r remo
 	return nil
 }
 
-// create makes a copy where a read found none, if that is wanted.
+// create creates a copy if a read found none and the caller wants one.
 func (c *Copies) create(ctx context.Context, w Want) error {
 	switch {
 	case !w.Create:
@@ -262,12 +262,12 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 		}
 		return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 	}
-	log.FromContext(ctx).Info("Made a copy", "secret", w.key())
+	log.FromContext(ctx).Info("Created a copy", "secret", w.key())
 	c.wrote(w, "", secret)
 	return nil
 }
 
-// patch changes a copy that is at a version; have is nil if it is what this process wrote.
+// patch changes a copy at a version; have is nil if it is what this process wrote.
 func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have *corev1.Secret) error {
 	if w.isRevoked() {
 		return ErrRevoked
@@ -290,14 +290,14 @@ func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have
 	return nil
 }
 
-// wrote records a write that brought a copy from a version to what the API server answered
-// with.
+// wrote records a write that brought a copy from a version to the one in the API server's
+// response.
 func (c *Copies) wrote(w Want, before string, secret *corev1.Secret) {
 	c.brake.Wrote(w.key(), kube.Rewrite, before, secret.ResourceVersion, c.clock.Now())
 	c.record(w, secret)
 }
 
-// record remembers the version of a copy that is as it should be, but no content.
+// record stores the version of a copy in its desired state, but no content.
 func (c *Copies) record(w Want, secret *corev1.Secret) {
 	c.ledger.wrote(w.Account, w.key(), version{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, digest: w.Content.Digest, owner: ownerOf(secret),

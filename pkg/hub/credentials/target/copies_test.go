@@ -24,9 +24,9 @@ func (d *deleter) Delete(ctx context.Context, _ client.Object, _ ...client.Delet
 	return nil
 }
 
-// An API server answers the deletion of a Secret that a finalizer holds with the
-// whole Secret.
-func TestTheAnswerToAWithdrawalIsNotLogged(t *testing.T) {
+// An API server responds to the deletion of a Secret that a finalizer holds with the whole
+// Secret.
+func TestResponseToAWithdrawalIsNotLogged(t *testing.T) {
 	account := types.NamespacedName{Namespace: "c1", Name: "reader"}
 	ledger, writer := NewLedger(), &deleter{}
 	ledger.wrote(account, Key(account, "team"), version{uid: "1", resourceVersion: "7"}, noon)
@@ -42,7 +42,7 @@ func TestTheAnswerToAWithdrawalIsNotLogged(t *testing.T) {
 	}
 }
 
-// A write that was on its way when the right to the copy ended is not begun.
+// A write that was pending when the right to the copy ended does not start.
 func TestARevokedTokenIsNotWritten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
 	copies := NewCopies(nil, nil, NewLedger(), clock, "test") // a request would panic

@@ -19,19 +19,19 @@ func hasUpstreamLabel(have *corev1.Secret) bool {
 	return labelled
 }
 
-// isUpstreams reports whether a Secret says that it is a copy which upstream's syncer made
+// isUpstreams reports whether a Secret claims to be a copy that upstream's syncer created
 // or has taken over. That proves nothing: whoever may write Secrets may label them.
 func isUpstreams(have *corev1.Secret) bool {
 	_, isOurs := SourceOf(have)
 	return !isOurs && have.Labels[contract.LabelUpstreamSynced] == have.Name
 }
 
-// judgeUpstreams says why a Secret that is labelled as upstream's copy must not become this
-// addon's, as the end of a sentence; "" means that it may. What upstream's syncer writes is
-// known exactly (managed-serviceaccount v0.10.0,
+// judgeUpstreams returns why a Secret that is labelled as upstream's copy must not become
+// this addon's, as the end of a sentence; "" means that it may. The content that upstream's
+// syncer writes is known exactly (managed-serviceaccount v0.10.0,
 // pkg/addon/manager/controller/clusterprofile_cred_syncer.go), and nothing else is taken
-// over, so that nobody loses a Secret of his own because of a label. That the account is
-// entitled to a copy there was decided before.
+// over, so that nobody loses a Secret because of a label. The account's right to a copy
+// there was decided before.
 func judgeUpstreams(have *corev1.Secret, w Want) string {
 	managedBy := have.Labels[contract.LabelManagedBy]
 	switch {
@@ -58,16 +58,17 @@ func judgeUpstreams(have *corev1.Secret, w Want) string {
 	}
 }
 
-// isOwnedBy reports whether a profile is the one owner.
+// isOwnedBy reports whether a profile is the only owner.
 func isOwnedBy(owners []metav1.OwnerReference, profile Owner) bool {
 	if len(owners) != 1 {
 		return false
 	}
 	group, _, _ := strings.Cut(owners[0].APIVersion, "/")
-	return group == inventoryv1alpha1.GroupVersion.Group && owners[0].Kind == "ClusterProfile" && owners[0].UID == profile.UID
+	return group == inventoryv1alpha1.GroupVersion.Group &&
+		owners[0].Kind == "ClusterProfile" && owners[0].UID == profile.UID
 }
 
-// hasKeys reports whether these, and no others, are the keys of the data.
+// hasKeys reports whether the data has exactly these keys.
 func hasKeys(data map[string][]byte, keys ...string) bool {
 	return len(data) == len(keys) && !slices.ContainsFunc(keys, func(key string) bool { return len(data[key]) == 0 })
 }

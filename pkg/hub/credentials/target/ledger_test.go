@@ -11,8 +11,7 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// TestLedger goes through what may happen to one copy, and what the ledger then
-// says of it.
+// TestLedger covers what may happen to one copy, and what the ledger then knows.
 func TestLedger(t *testing.T) {
 	account := types.NamespacedName{Namespace: "c1", Name: "a"}
 	secret := types.NamespacedName{Namespace: "team", Name: "c1-a"}
@@ -112,7 +111,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-func TestLedgerForgetsWhatIsOver(t *testing.T) {
+func TestLedgerForgetsSettledCopies(t *testing.T) {
 	l := NewLedger()
 	for _, account := range []types.NamespacedName{{Namespace: "c1", Name: "a"}, {Namespace: "c1", Name: "b"}, {Namespace: "c2", Name: "a"}} {
 		for _, namespace := range []string{"x", "y"} {
@@ -134,7 +133,7 @@ func TestLedgerForgetsWhatIsOver(t *testing.T) {
 
 // Accounts of different clusters may have copies of one name: a of cluster x-y, and
 // y-a of cluster x. Neither may touch the other's.
-func TestLedgerTellsAccountsWithTheSameCopyNameApart(t *testing.T) {
+func TestLedgerDistinguishesAccountsWithTheSameCopyName(t *testing.T) {
 	ours := types.NamespacedName{Namespace: "x-y", Name: "a"}
 	theirs := types.NamespacedName{Namespace: "x", Name: "y-a"}
 	secret := Key(ours, "team")
