@@ -45,10 +45,10 @@ func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "kubectl-inventory",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl inventory"},
-		Short:       "Shows who sees which clusters of a hub, and why not",
-		Long: "Shows who sees which clusters of a hub of Open Cluster Management, and why somebody does not.\n\n" +
+		Short:       "Shows which namespaces see which clusters of a hub, and explains why not",
+		Long: "Shows which namespaces see which clusters of a hub of Open Cluster Management, and explains why not.\n\n" +
 			"It only reads, with your rights. It never reads a Secret. Exit codes: 0 all is well,\n" +
-			"1 something is missing or would change, 2 nothing can be said.",
+			"1 something is missing or would change, 2 the command failed.",
 		Args:              cobra.NoArgs,
 		SilenceUsage:      true,
 		SilenceErrors:     true,

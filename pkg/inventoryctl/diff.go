@@ -26,14 +26,15 @@ func newDiffCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff",
 		Short: "Shows which ClusterProfiles the manager would create, adopt, change or remove",
-		Long: "Shows which ClusterProfiles the manager would create, adopt, change or remove if it wrote now, for instance\n" +
-			"once OCM's own feature gate is off, and which it would leave alone. It looks at all namespaces, or at the one\n" +
-			"that -n names. It does not compare access providers. Exit code 1 says that something would change.",
+		Long: "Shows which ClusterProfiles the manager would create, adopt, change or remove if it wrote now, for\n" +
+			"instance once OCM's own feature gate is off, and which it would leave alone. It checks all namespaces, or\n" +
+			"the one given with -n. It does not compare access providers. Exit code 1 says that something would change.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	addOutput(cmd, &d.output)
-	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil, "the manager's flag of that name (chart value labelAllow)")
+	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil,
+		"the value of the manager's flag --label-allow (chart value labelAllow)")
 	return cmd
 }
 

@@ -24,15 +24,15 @@ func newExplainCommand(o *options) *cobra.Command {
 	e := &explainOptions{options: o}
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER | PROPERTY --cluster CLUSTER",
-		Short: "Says step by step why a cluster, or a property of it, is published or not",
-		Long: "Says step by step why a cluster is published in a namespace, or with --cluster why a property of\n" +
-			"that cluster is, and names the command that fixes the first step that is missing.",
+		Short: "Explains step by step why a cluster or one of its properties is published or not",
+		Long: "Explains step by step why a cluster is published in a namespace or not, or with --cluster why a property\n" +
+			"of that cluster is, and names the command that fixes the first missing step.",
 		Example: "  kubectl inventory explain cluster1 -n team-a\n" +
 			"  kubectl inventory explain region.example.com --cluster cluster1",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
 	}
-	// It takes the place of kubectl's flag of that name, for a cluster of the kubeconfig.
+	// It replaces kubectl's flag of that name, which chooses a cluster of the kubeconfig.
 	cmd.Flags().StringVar(&e.cluster, "cluster", "", "the cluster whose property is explained")
 	addOutput(cmd, &e.output)
 	return cmd
@@ -47,7 +47,7 @@ func (e *explainOptions) run(ctx context.Context, name string) error {
 		cluster = name
 	}
 	if problems := validation.IsDNS1123Subdomain(cluster); len(problems) > 0 {
-		return fmt.Errorf("%s is not the name of a cluster", kube.Quote(cluster))
+		return fmt.Errorf("%s is not a cluster name", kube.Quote(cluster))
 	}
 	namespace, given, err := e.namespace()
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *explainOptions) run(ctx context.Context, name string) error {
 		return e.explainPair(ctx, hub, namespace, cluster)
 	}
 	if name == "" || len(name) > contract.MaxPropertyNameBytes {
-		return fmt.Errorf("%s is not the name of a property", kube.Quote(name))
+		return fmt.Errorf("%s is not a property name", kube.Quote(name))
 	}
 	scope := ""
 	if given {

@@ -22,22 +22,22 @@ const (
 	ExitOK = 0
 	// ExitMissing: something is missing or would change; stdout says what.
 	ExitMissing = 1
-	// ExitFailed: nothing can be said; stderr says why.
+	// ExitFailed: the command failed; stderr says why.
 	ExitFailed = 2
 )
 
-// errMissing ends a subcommand that has said what is missing.
+// errMissing ends a subcommand that has reported what is missing.
 var errMissing = errors.New("something is missing")
 
 // maxErrorBytes bounds the one line of a failure.
 const maxErrorBytes = 1024
 
-// oneLine is an error as it is shown: one printable line.
+// oneLine returns an error as one printable line.
 func oneLine(err error) string {
 	return kube.Shorten(strings.Join(strings.Fields(err.Error()), " "), maxErrorBytes)
 }
 
-// advise adds to an error what its reader can do about it.
+// advise adds to an error what its reader can do.
 func advise(err error, host string) error {
 	unserved, isUnserved := errors.AsType[*gather.UnservedError](err)
 	_, isURL := errors.AsType[*url.Error](err)
@@ -48,7 +48,8 @@ func advise(err error, host string) error {
 	case isUnserved:
 		return adviseUnserved(unserved, host)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept your credentials: log in again, or choose others with --context or --user", host)
+		return fmt.Errorf(
+			"%s does not accept your credentials: log in again, or choose others with --context or --user", host)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not do that: %w; ask the hub's administrator for the rights that "+
 			"docs/kubectl-inventory.md lists", err)
@@ -59,7 +60,7 @@ func advise(err error, host string) error {
 	case errors.Is(err, context.DeadlineExceeded), isURL, isNet:
 		return fmt.Errorf("%w: see whether %s is the hub and is up, or choose another with --context", err, host)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
-		return fmt.Errorf("%w: %s could not answer; try again, and look at its API server if that goes on", err, host)
+		return fmt.Errorf("%w: %s could not respond; try again, and check its API server if that persists", err, host)
 	default:
 		return err
 	}
@@ -68,13 +69,13 @@ func advise(err error, host string) error {
 func adviseUnserved(err *gather.UnservedError, host string) error {
 	switch err.Kind {
 	case "ClusterProfiles":
-		return fmt.Errorf("%s serves no ClusterProfiles: install the addon with its chart, which brings the API, "+
+		return fmt.Errorf("%s serves no ClusterProfiles: install the addon with its chart, which installs the API, "+
 			"or choose another hub with --context", host)
 	case "ManagedClusterAddOns", "ClusterManagementAddOns":
-		return fmt.Errorf("%s serves no %s in version v1beta1: it is no hub of Open Cluster Management 1.2.1 or later; "+
+		return fmt.Errorf("%s serves no %s in version v1beta1: it is not a hub of Open Cluster Management 1.2.1 or later; "+
 			"choose another with --context", host, err.Kind)
 	default:
-		return fmt.Errorf("%s serves no %s: it is no hub of Open Cluster Management; choose another with --context",
+		return fmt.Errorf("%s serves no %s: it is not a hub of Open Cluster Management; choose another with --context",
 			host, err.Kind)
 	}
 }

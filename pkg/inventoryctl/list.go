@@ -41,7 +41,7 @@ func newListCommand(o *options) *cobra.Command {
 	flags.StringSliceVarP(&l.properties, "property-columns", "L", nil,
 		"names of properties to show, each in a column; may be repeated")
 	flags.StringVarP(&l.output, "output", "o", "", "output format: wide, json, yaml or name")
-	flags.BoolVar(&l.noHeaders, "no-headers", false, "leave out the line with the names of the columns")
+	flags.BoolVar(&l.noHeaders, "no-headers", false, "do not print column headers")
 	return cmd
 }
 
@@ -72,7 +72,7 @@ func (l *listOptions) run(ctx context.Context) error {
 	return l.explainNothing(ctx, hub, namespace)
 }
 
-// printer returns what prints whole objects, nil for a table.
+// printer returns the printer of whole objects, nil for a table.
 func (l *listOptions) printer() (printers.ResourcePrinter, error) {
 	switch l.output {
 	case "", "wide":
@@ -102,7 +102,7 @@ func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace
 	})
 }
 
-// printObjects prints the objects as the hub has them, in a list as kubectl prints it.
+// printObjects prints the objects as they are on the hub, in a list as kubectl prints it.
 func (l *listOptions) printObjects(
 	ctx context.Context, hub *gather.Hub, namespace string, printer printers.ResourcePrinter,
 ) (int, error) {
@@ -135,7 +135,7 @@ func (l *listOptions) failure(hub *gather.Hub, namespace string, hidden bool, er
 	}
 }
 
-// explainNothing says that there are no profiles. A namespace that does not exist is a
+// explainNothing reports that there are no profiles. A namespace that does not exist is a
 // mistake.
 func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, namespace string) error {
 	if namespace == "" {
@@ -149,7 +149,7 @@ func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, names
 		return noNamespace(namespace)
 	default:
 		return printLine(l.ErrOut, "No ClusterProfiles found in namespace "+namespace+
-			": kubectl inventory explain CLUSTER -n "+namespace+" says why a cluster is not there.")
+			": kubectl inventory explain CLUSTER -n "+namespace+" says why a cluster is missing.")
 	}
 }
 

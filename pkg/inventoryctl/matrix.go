@@ -13,7 +13,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 )
 
-// maxColumns is up to how many clusters each has a column, unless --fold says otherwise.
+// maxColumns is the largest number of clusters with a column each, unless --fold says
+// otherwise.
 const maxColumns = 8
 
 type matrixOptions struct {
@@ -28,12 +29,13 @@ func newMatrixCommand(o *options) *cobra.Command {
 		Use:   "matrix [CLUSTER...]",
 		Short: "Shows which namespaces see which clusters: published, withheld or unknown",
 		Long: "Shows which namespaces see which clusters: published, withheld or unknown.\n\n" +
-			"It shows all namespaces in which a set is bound or that hold a ClusterProfile, or only the one that -n names.",
+			"It shows all namespaces in which a set is bound or that hold a ClusterProfile, or only the one given with -n.",
 		RunE: func(cmd *cobra.Command, clusters []string) error { return m.run(cmd.Context(), clusters) },
 	}
 	addOutput(cmd, &m.output)
 	cmd.Flags().StringVar(&m.fold, "fold", m.fold,
-		fmt.Sprintf("auto shows counts in place of more than %d clusters; always; never", maxColumns))
+		fmt.Sprintf(
+			"show counts instead of a column per cluster: auto (for more than %d clusters), always or never", maxColumns))
 	return cmd
 }
 
@@ -80,8 +82,8 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	return printLine(m.ErrOut, "Other namespaces than "+scope+" are not visible to you.")
 }
 
-// snapshot reads the hub. A reader who may see nothing of all namespaces sees the one of
-// the kubeconfig.
+// snapshot reads the hub. A reader who may not read all namespaces gets the one of the
+// kubeconfig.
 func (m *matrixOptions) snapshot(
 	ctx context.Context, hub *gather.Hub, scope, own string,
 ) (*gather.Snapshot, string, error) {
@@ -93,8 +95,8 @@ func (m *matrixOptions) snapshot(
 	return snapshot, own, err
 }
 
-// selected returns the clusters that were asked for, all if none was. One that is not
-// known is a mistake, unless clusters are hidden.
+// selected returns the requested clusters, or all if none was requested. An unknown one is
+// a mistake, unless clusters are hidden.
 func selected(known, wanted []string, hidden bool) ([]string, error) {
 	if len(wanted) == 0 {
 		return append([]string{}, known...), nil
@@ -109,9 +111,10 @@ func selected(known, wanted []string, hidden bool) ([]string, error) {
 	return slices.Compact(wanted), nil
 }
 
-// noCluster is what a reader of a cluster that does not exist is told.
+// noCluster is the error for a cluster that does not exist.
 func noCluster(name string) error {
-	return fmt.Errorf("there is no ManagedCluster %q on this hub: kubectl get managedclusters lists those there are", name)
+	return fmt.Errorf(
+		"there is no ManagedCluster %q on this hub: kubectl get managedclusters lists those that exist", name)
 }
 
 func (m *matrixOptions) print(result decide.Matrix, isFolded bool) error {

@@ -35,7 +35,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 		"how many objects are read at a time; 0 reads each list at once")
 }
 
-// hub returns the hub that the flags and the kubeconfig name.
+// hub returns the hub that the flags and the kubeconfig select.
 func (o *options) hub() (*gather.Hub, error) {
 	if o.chunkSize < 0 {
 		return nil, fmt.Errorf("--chunk-size: %d is negative", o.chunkSize)
@@ -55,13 +55,13 @@ func (o *options) hub() (*gather.Hub, error) {
 	return hub, nil
 }
 
-// progress overwrites one line with what is being read. It ends on an empty line, which
-// the next one overwrites.
+// progress overwrites one line with the kind that is being read. It ends on an empty line,
+// which the next output overwrites.
 func progress(out io.Writer) func(kind string, count int) {
 	return func(kind string, count int) { fmt.Fprintf(out, "\rreading %s: %d\x1b[K\r", kind, count) }
 }
 
-// namespace returns the namespace that the flags or the kubeconfig name. given is true if
+// namespace returns the namespace that the flags or the kubeconfig select. given is true if
 // it was a flag.
 func (o *options) namespace() (name string, given bool, err error) {
 	name, given, err = o.config.ToRawKubeConfigLoader().Namespace()
@@ -69,19 +69,19 @@ func (o *options) namespace() (name string, given bool, err error) {
 		return "", false, advise(err, "")
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", false, fmt.Errorf("--namespace: %q is not the name of a namespace", name)
+		return "", false, fmt.Errorf("--namespace: %q is not a namespace name", name)
 	}
 	return name, given, nil
 }
 
-// colors returns colours if the output is a terminal that wants them.
+// colors returns a palette that is on if the output is a terminal that wants colours.
 func (o *options) colors() show.Palette {
 	return show.NewPalette(printers.AllowsColorOutput(o.Out))
 }
 
 // addOutput adds the flag -o of subcommands that print a text, JSON or YAML.
 func addOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", *output, "output format: json or yaml; without it, a text")
+	cmd.Flags().StringVarP(output, "output", "o", *output, "output format: json or yaml (default: text)")
 }
 
 // checkOutput checks what addOutput has read.
@@ -94,7 +94,7 @@ func checkOutput(output string) error {
 	}
 }
 
-// noNamespace is what a reader of a namespace that does not exist is told.
+// noNamespace is the error for a namespace that does not exist.
 func noNamespace(name string) error {
-	return errors.New("there is no namespace " + name + " on this hub: kubectl get namespaces lists those there are")
+	return errors.New("there is no namespace " + name + " on this hub: kubectl get namespaces lists those that exist")
 }

@@ -29,7 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// hubServer has one story's objects, so that all of what is printed is known.
+// hubServer has only one story's objects, so that the whole output is known.
 var hubServer = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 
 func TestMain(m *testing.M) { apitest.Main(m, hubServer) }
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { apitest.Main(m, hubServer) }
 // then is when the commands run; conditions are an hour older.
 var then = time.Date(2026, 1, 2, 4, 4, 5, 0, time.UTC)
 
-// reader is somebody who runs kubectl inventory.
+// reader is a user of kubectl inventory.
 type reader struct {
 	t          *testing.T
 	kubeconfig string
@@ -51,7 +51,7 @@ func newReader(t *testing.T, cfg *rest.Config, namespace string) *reader {
 	return &reader{t: t, kubeconfig: apitest.File(t, "kubeconfig", content), wire: wire}
 }
 
-// ran is what a command did.
+// ran is the result of a command.
 type ran struct {
 	code           int
 	stdout, stderr string
@@ -205,9 +205,9 @@ func (h *hub) tenant(namespace string) *rest.Config {
 	return cfg
 }
 
-// What the administrator, the tenant of one namespace and somebody without rights see of
-// one hub: each output is a golden file.
-func TestWhatReadersSee(t *testing.T) {
+// The output for the administrator, the tenant of one namespace and a user without rights,
+// on one hub: each is a golden file.
+func TestOutputByReader(t *testing.T) {
 	h := story(t)
 	readers := map[string]*reader{
 		"admin":  newReader(t, hubServer.Config(t), "team-a"),
@@ -350,8 +350,8 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 	})
 }
 
-// Hubs without what the plugin needs, and command lines that mean nothing: one line each.
-func TestOneLineSaysWhatIsWrong(t *testing.T) {
+// Hubs without what the plugin needs, and meaningless command lines: one line each.
+func TestFailureIsOneLine(t *testing.T) {
 	bare := apitest.Start(t)
 	empty := newReader(t, bare.Config(t), "default")
 	nowhere := &reader{t: t, wire: &apitest.Wire{}}
@@ -363,10 +363,10 @@ func TestOneLineSaysWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"list without OCM":         {empty, "list", "serves no ClusterProfiles: install the addon with its chart"},
-		"matrix without OCM":       {empty, "matrix", "serves no ManagedClusters: it is no hub of Open Cluster Management"},
-		"explain without OCM":      {empty, "explain c", "serves no ManagedClusters: it is no hub of Open Cluster Management"},
+		"matrix without OCM":       {empty, "matrix", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
+		"explain without OCM":      {empty, "explain c", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
 		"property without OCM":     {empty, "explain p --cluster c", "serves no ManagedClusters"},
-		"doctor without OCM":       {empty, "doctor", "it is no hub of Open Cluster Management 1.2.1 or later"},
+		"doctor without OCM":       {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
 		"diff without OCM":         {empty, "diff", "serves no ManagedClusters"},
 		"nobody answers":           {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
 		"no kubeconfig":            {missing, "list", "kubeconfig"},
@@ -374,7 +374,7 @@ func TestOneLineSaysWhatIsWrong(t *testing.T) {
 		"no such format":           {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name`},
 		"no such format of matrix": {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
 		"no such fold":             {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
-		"no such namespace name":   {empty, "matrix -n A_B", `--namespace: "A_B" is not the name of a namespace`},
+		"no such namespace name":   {empty, "matrix -n A_B", `--namespace: "A_B" is not a namespace name`},
 		"no such command":          {empty, "lst", `unknown command "lst"`},
 		"no such flag":             {empty, "list --nope", "unknown flag: --nope"},
 		"nothing to explain":       {empty, "explain", "accepts 1 arg(s), received 0"},

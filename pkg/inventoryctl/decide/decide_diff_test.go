@@ -50,13 +50,13 @@ func TestDiffer(t *testing.T) {
 		"left alone": {
 			published(unmarked, noAddon), []Change{{
 				Action: inventory.ActionRefuse,
-				Why:    "has a ClusterProfile that this addon did not make and leaves alone, although the cluster " + lacks,
+				Why:    "has a ClusterProfile that this addon did not create and leaves alone, although the cluster " + lacks,
 			}},
 		},
 		"undecided": {
 			published(without, undecided), []Change{{
 				Action: inventory.ActionUndecided,
-				Why:    `cannot be selected yet: ManagedClusterSetBinding "s" has not been found bound or unbound`,
+				Why:    `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`,
 			}},
 		},
 		"the namespace is going": {

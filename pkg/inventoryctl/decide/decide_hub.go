@@ -25,23 +25,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// AddonCRD is the name of the CRD of addons, whose version tells how old a hub is.
+// AddonCRD is the name of the CRD of addons, whose versions show how old a hub is.
 const AddonCRD = "managedclusteraddons.addon.open-cluster-management.io"
 
-// Where Open Cluster Management and cluster-proxy run on a hub that is set up as usual.
+// Where Open Cluster Management and cluster-proxy run on a usual hub.
 const (
 	RegistrationNamespace  = "open-cluster-management-hub"
 	RegistrationDeployment = "cluster-manager-registration-controller"
 	ProxyNamespace         = "open-cluster-management-addon"
 )
 
-// Object is one that may be absent, or hidden.
+// Object is an object that may be absent or hidden.
 type Object[T any] struct {
-	Object *T // nil if there is none
+	Object *T // nil if absent or hidden
 	Hidden bool
 }
 
-// HubFacts are what somebody may read of a hub as a whole.
+// HubFacts is what a reader may know about a hub as a whole.
 type HubFacts struct {
 	Installation Presence
 
@@ -61,7 +61,7 @@ type HubFacts struct {
 	Certificates CertificateFacts
 }
 
-// AgentFacts sum up the addons of all clusters.
+// AgentFacts summarizes the addons of all clusters.
 type AgentFacts struct {
 	Hidden      bool
 	Total       int
@@ -90,7 +90,7 @@ func (a *AgentFacts) Add(addon *addonv1beta1.ManagedClusterAddOn) {
 	}
 }
 
-// TokenFacts sum up the accounts whose tokens may be copied.
+// TokenFacts summarizes the accounts whose tokens may be copied.
 type TokenFacts struct {
 	Hidden  bool
 	Total   int
@@ -111,17 +111,17 @@ func (t *TokenFacts) Add(account *authv1beta1.ManagedServiceAccount, now time.Ti
 	}
 }
 
-// CertificateFacts sum up the certificates that profiles tell consumers to trust.
+// CertificateFacts summarizes the certificates that profiles tell consumers to trust.
 type CertificateFacts struct {
 	Hidden  bool
 	Bundles int
-	Ends    time.Time // when the first bundle has no valid certificate any more
-	Server  string    // whose bundle that is
+	Ends    time.Time // when the last certificate of the first bundle expires
+	Server  string    // the server of that bundle
 
 	seen map[string]struct{}
 }
 
-// Add looks at the certificates of one profile. All profiles of a hub share a few.
+// Add adds the certificates of one profile. All profiles of a hub share a few.
 func (c *CertificateFacts) Add(profile *inventoryv1alpha1.ClusterProfile) {
 	for _, provider := range profile.Status.AccessProviders {
 		bundle := string(provider.Cluster.CertificateAuthorityData)
@@ -150,13 +150,13 @@ func lastEnd(bundle []byte) (last time.Time) {
 	return last
 }
 
-// soon is how long before its end a certificate is a problem.
+// soon is how long before its expiry a certificate is a problem.
 const soon = 14 * 24 * time.Hour
 
 // maxClusters is how many clusters a check names.
 const maxClusters = 5
 
-// CheckHub checks a hub, one line each.
+// CheckHub checks a hub and returns one finding per check.
 func CheckHub(f HubFacts, now time.Time) []Finding {
 	return []Finding{
 		f.checkOCM(), f.checkInstallation(), f.checkRegistrationGate(), f.checkProxyGate(), f.checkSyncer(),
@@ -172,7 +172,7 @@ func problem(name, text, fix string) Finding {
 	return Finding{Name: name, State: Problem, Text: text, Fix: fix}
 }
 
-// Versions of Open Cluster Management that do not fit (docs/compatibility.md).
+// Unsupported versions of Open Cluster Management (docs/compatibility.md).
 var (
 	leastOCM  = version.MustParseSemantic("1.2.1")
 	brokenOCM = version.MustParseSemantic("1.3.0")
@@ -185,12 +185,12 @@ func (f HubFacts) checkOCM() Finding {
 	case f.Registration.Hidden:
 		return notVisible(name, "Deployment "+where)
 	case f.Registration.Object == nil:
-		return notConfigured(name, "its version is not known: there is no Deployment "+where)
+		return notConfigured(name, "its version is unknown: there is no Deployment "+where)
 	}
 	found := versionOf(f.Registration.Object)
 	switch {
 	case found == nil:
-		return ok(name, "its version is not known: the image of Deployment "+where+" has no version in its tag")
+		return ok(name, "its version is unknown: the image of Deployment "+where+" has no version in its tag")
 	case found.LessThan(leastOCM):
 		return problem(name, "version "+found.String()+" is too old", "upgrade it to 1.2.1, or to 1.3.1 or later")
 	case found.EqualTo(brokenOCM):
@@ -200,7 +200,8 @@ func (f HubFacts) checkOCM() Finding {
 	}
 }
 
-// versionOf reads the version of a Deployment's image; nil if its tag is none.
+// versionOf returns the version in the tag of a Deployment's image; nil if the tag is not a
+// version.
 func versionOf(deployment *appsv1.Deployment) *version.Version {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		image, _, _ := strings.Cut(container.Image, "@")
@@ -260,8 +261,8 @@ func (f HubFacts) checkSyncer() Finding {
 	case f.Syncer.Hidden:
 		return notVisible(name, "ClusterRole "+contract.UpstreamSyncerClusterRole)
 	case f.Syncer.Found:
-		return problem(name, "ClusterRole "+contract.UpstreamSyncerClusterRole+" says that its own syncer copies tokens",
-			"turn its feature gate off, or delete the ClusterRole if it was left behind")
+		return problem(name, "ClusterRole "+contract.UpstreamSyncerClusterRole+" shows that its own syncer copies tokens",
+			"turn its feature gate off, or delete the ClusterRole if it is a leftover")
 	default:
 		return ok(name, "it is off, so this addon copies tokens")
 	}
@@ -274,7 +275,7 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 		return notVisible(name, "CustomResourceDefinition "+selection.ProfileCRD)
 	case crd.Object == nil:
 		return problem(name, "there is no CustomResourceDefinition "+selection.ProfileCRD,
-			"install the addon's chart, which brings it")
+			"install the addon's chart, which contains it")
 	}
 	served, schema := servedVersions(crd.Object), (*apiextensionsv1.JSONSchemaProps)(nil)
 	for _, v := range crd.Object.Spec.Versions {
@@ -283,7 +284,8 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 		}
 	}
 	if schema == nil {
-		return problem(name, "it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1", "serve v1alpha1, too")
+		return problem(name,
+			"it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1", "serve v1alpha1, too")
 	}
 	form := "OCM's form, with atomic lists"
 	if conditions := schema.Properties["status"].Properties["conditions"]; conditions.XListType != nil &&
@@ -299,7 +301,7 @@ func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding
 	case crd.Hidden:
 		return notVisible(name, "CustomResourceDefinition "+AddonCRD)
 	case crd.Object == nil:
-		return problem(name, "there is no CustomResourceDefinition "+AddonCRD, "see whether this is a hub")
+		return problem(name, "there is no CustomResourceDefinition "+AddonCRD, "check whether this is a hub")
 	}
 	served := servedVersions(crd.Object)
 	if !slices.Contains(served, "v1beta1") {
@@ -330,7 +332,7 @@ func (f HubFacts) checkRights() Finding {
 	if len(f.Unreadable) > 0 {
 		return notVisible(name, "in all namespaces: "+strings.Join(f.Unreadable, ", "))
 	}
-	return ok(name, "you may list everything that the inventory is made of")
+	return ok(name, "you may list everything that the inventory uses")
 }
 
 const listAddons = "kubectl get managedclusteraddons -A --field-selector metadata.name=" + contract.AddonName
@@ -395,11 +397,11 @@ func (t TokenFacts) check(now time.Time) Finding {
 		return notConfigured(name, "no ManagedServiceAccount is labelled "+contract.LabelSyncToProfile+"=true")
 	case len(t.Expired) > 0:
 		return problem(name, fmt.Sprintf("%d of %d have expired (%s)", len(t.Expired), t.Total, clusterNames(t.Expired)),
-			"see whether the agent of managed-serviceaccount runs on these clusters")
+			"check whether the agent of managed-serviceaccount runs on these clusters")
 	case t.Next.IsZero():
-		return ok(name, fmt.Sprintf("%d accounts, of which none says when its token ends", t.Total))
+		return ok(name, fmt.Sprintf("%d accounts, none of which says when its token expires", t.Total))
 	default:
-		return ok(name, fmt.Sprintf("of %d, the first ends in %s", t.Total, duration.HumanDuration(t.Next.Sub(now))))
+		return ok(name, fmt.Sprintf("the first of %d expires in %s", t.Total, duration.HumanDuration(t.Next.Sub(now))))
 	}
 }
 
@@ -415,9 +417,9 @@ func (c CertificateFacts) check(now time.Time) Finding {
 	case left <= 0:
 		return problem(name, "the CA of "+server+" has expired", "renew it; the profiles follow")
 	case left < soon:
-		return problem(name, "the CA of "+server+" ends in "+duration.HumanDuration(left), "renew it; the profiles follow")
+		return problem(name, "the CA of "+server+" expires in "+duration.HumanDuration(left), "renew it; the profiles follow")
 	default:
-		return ok(name, fmt.Sprintf("of %d CAs in ClusterProfiles, the first ends in %s", c.Bundles,
+		return ok(name, fmt.Sprintf("the first of %d CAs in ClusterProfiles expires in %s", c.Bundles,
 			duration.HumanDuration(left)))
 	}
 }

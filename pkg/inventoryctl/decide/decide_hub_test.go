@@ -87,12 +87,12 @@ func TestCheckHub(t *testing.T) {
 		},
 		"OCM's image says nothing": {
 			func(f *HubFacts) { f.Registration = deploymentOf("registry:5000/registration") }, "Open Cluster Management",
-			ok("", "its version is not known: the image of Deployment "+
+			ok("", "its version is unknown: the image of Deployment "+
 				"open-cluster-management-hub/cluster-manager-registration-controller has no version in its tag"),
 		},
 		"OCM runs elsewhere": {
 			func(f *HubFacts) { f.Registration.Object = nil }, "Open Cluster Management",
-			notConfigured("", "its version is not known: there is no Deployment "+
+			notConfigured("", "its version is unknown: there is no Deployment "+
 				"open-cluster-management-hub/cluster-manager-registration-controller"),
 		},
 		"OCM's Deployment is hidden": {
@@ -127,12 +127,12 @@ func TestCheckHub(t *testing.T) {
 		"managed-serviceaccount's gate is on": {
 			func(f *HubFacts) { f.Syncer.Found = true }, "managed-serviceaccount's gate",
 			problem("", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile says that "+
-				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it was left behind"),
+				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it is a leftover"),
 		},
 		"no ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles.Object = nil }, "ClusterProfile API",
 			problem("", "there is no CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io",
-				"install the addon's chart, which brings it"),
+				"install the addon's chart, which contains it"),
 		},
 		"OCM's form of the ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles = crdOf(t, apitest.AtomicClusterProfile()) }, "ClusterProfile API",
@@ -177,7 +177,7 @@ func TestCheckHub(t *testing.T) {
 		},
 		"a token has expired": {
 			func(f *HubFacts) { f.Tokens.Add(account("old", "ns"), now.Add(time.Hour)) }, "tokens",
-			problem("", "1 of 2 have expired (c/old)", "see whether the agent of managed-serviceaccount runs on these clusters"),
+			problem("", "1 of 2 have expired (c/old)", "check whether the agent of managed-serviceaccount runs on these clusters"),
 		},
 		"no accounts": {
 			func(f *HubFacts) { f.Tokens = TokenFacts{} }, "tokens",
@@ -186,7 +186,7 @@ func TestCheckHub(t *testing.T) {
 		},
 		"a CA ends soon": {
 			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(5*24*time.Hour))) }, "certificates",
-			problem("", "the CA of https://proxy ends in 5d", "renew it; the profiles follow"),
+			problem("", "the CA of https://proxy expires in 5d", "renew it; the profiles follow"),
 		},
 		"a CA has ended": {
 			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(-time.Hour))) }, "certificates",

@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// CellState is what is known of one pair of namespace and cluster.
+// CellState is the state of one pair of namespace and cluster.
 type CellState string
 
 const (
@@ -23,8 +23,8 @@ const (
 	Published CellState = "published"
 	// Withheld means that there is none.
 	Withheld CellState = "withheld"
-	// Unknown means that it is not decided whether there must be one, or that the reader
-	// may not know.
+	// Unknown means that it is undecided whether there must be one, or that the reader may
+	// not know.
 	Unknown CellState = "unknown"
 )
 
@@ -38,7 +38,7 @@ type Cell struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Row sums up one namespace.
+// Row summarizes one namespace.
 type Row struct {
 	Namespace string `json:"namespace"`
 	Published int    `json:"published"`
@@ -51,7 +51,7 @@ type Row struct {
 	MostlyCount   int    `json:"mostlyCount,omitempty"`
 }
 
-// Matrix is who sees what.
+// Matrix says which namespaces see which clusters.
 type Matrix struct {
 	Clusters []string `json:"clusters"`
 	Rows     []Row    `json:"namespaces"`
@@ -63,13 +63,13 @@ type Matrix struct {
 	NotVisible []string `json:"notVisible,omitempty"`
 }
 
-// Source is what decisions about pairs are made of (gather.Snapshot).
+// Source provides the facts for decisions about pairs (gather.Snapshot).
 type Source interface {
 	Facts(pair types.NamespacedName) selection.Facts
 }
 
-// MatrixOf decides about every pair of namespaces and clusters. hiddenProfiles is true
-// when ClusterProfiles may not be read.
+// MatrixOf decides about every pair of namespaces and clusters. hiddenProfiles is true if
+// ClusterProfiles may not be read.
 func MatrixOf(source Source, namespaces, clusters []string, hiddenProfiles, withCells bool) Matrix {
 	m := Matrix{Clusters: clusters, Rows: []Row{}}
 	for _, namespace := range namespaces {
@@ -103,7 +103,7 @@ func (r *Row) count(state CellState) {
 	}
 }
 
-// most returns the most frequent reason; of equally frequent ones, the first.
+// most returns the most frequent reason; the first of equally frequent ones.
 func most(reasons map[string]int) (reason string, count int) {
 	for candidate, n := range reasons {
 		if n > count || n == count && candidate < reason {
@@ -133,7 +133,7 @@ func foreignProfile(f selection.Facts) string {
 		kube.Quote(f.Profile.Spec.ClusterManager.Name))
 }
 
-// absent says why there is no profile.
+// absent returns why there is no profile.
 func absent(cluster string, f selection.Facts) (CellState, string) {
 	_, result := selection.Decide(cluster, f)
 	switch result.Answer {
@@ -149,15 +149,15 @@ func absent(cluster string, f selection.Facts) (CellState, string) {
 // maxMessageBytes is how much of a condition's message is shown.
 const maxMessageBytes = 300
 
-// notWritten says why a profile that must be there is not, as far as the cluster's addon
-// tells.
+// notWritten returns why a profile that must exist does not, as far as the cluster's addon
+// shows.
 func notWritten(addon *addonv1beta1.ManagedClusterAddOn) string {
 	if condition := conditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
 		condition.Status != metav1.ConditionTrue {
 		return fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
 			kube.Shorten(condition.Message, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
 	}
-	return "is selected, and its ClusterProfile is not there yet"
+	return "is selected, but its ClusterProfile does not exist yet"
 }
 
 func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
@@ -190,14 +190,14 @@ func HiddenKinds(hidden selection.Hidden, profiles bool) []string {
 	return names
 }
 
-// Reason is why some pairs of a matrix are not published.
+// Reason is the reason why some pairs of a matrix are not published.
 type Reason struct {
 	State CellState
 	Why   string
 	Pairs []string // namespace/cluster
 }
 
-// Reasons groups the cells that are not published by why they are not.
+// Reasons groups the unpublished cells by their reasons.
 func (m Matrix) Reasons() []Reason {
 	type key struct {
 		state CellState

@@ -54,7 +54,7 @@ func TestMatrix(t *testing.T) {
 		Cells: []Cell{
 			{"a", "failed", Withheld, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
 			{"a", "foreign", Withheld, `has a ClusterProfile of cluster manager "other" in its place`},
-			{"a", "pending", Withheld, "is selected, and its ClusterProfile is not there yet"},
+			{"a", "pending", Withheld, "is selected, but its ClusterProfile does not exist yet"},
 			{"a", "published", Published, ""},
 			{"b", "failed", Withheld, lacks},
 			{"b", "foreign", Published, ""},

@@ -20,7 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// PairFacts are what somebody may read of one pair of namespace and cluster.
+// PairFacts is what a reader may know about one pair of namespace and cluster.
 type PairFacts struct {
 	Namespace, Cluster string
 
@@ -49,7 +49,7 @@ func (p PairFacts) IsVisible() bool {
 	return !h.Clusters || !h.Addons || !h.Bindings || !h.Placements || !p.HiddenProfile
 }
 
-// Names of steps after those of the rule.
+// Names of the steps after those of the rule.
 const (
 	stepProfile = "profile"
 	stepAccess  = "access provider"
@@ -57,7 +57,7 @@ const (
 	stepEvents  = "events"
 )
 
-// ExplainPair says, step by step, why a cluster is published in a namespace, or why not.
+// ExplainPair explains, step by step, why a cluster is published in a namespace or not.
 func ExplainPair(p PairFacts, now time.Time) Explanation {
 	result, steps := selection.Judge(p.Cluster, p.Facts)
 	e := Explanation{Cluster: p.Cluster, Namespace: p.Namespace}
@@ -106,7 +106,7 @@ func (p PairFacts) doneStep(step selection.Step) Finding {
 		return done(name, fmt.Sprintf("ManagedClusterSet %s selects the cluster", step.Binding.Binding.Spec.ClusterSet))
 	default:
 		if step.Unused {
-			return notConfigured(name, "no Placement narrows the namespace")
+			return notConfigured(name, "no Placement restricts the namespace")
 		}
 		return done(name, "a Placement labelled "+contract.LabelPublish+"=true decides for the cluster")
 	}
@@ -134,7 +134,7 @@ func (p PairFacts) bindingStep(step selection.Step) Finding {
 	return missing(name, text, fmt.Sprintf("kubectl describe managedclustersetbinding %s -n %s", argument(binding.Name), p.Namespace))
 }
 
-// exclusiveSet is the set that the cluster's label names, if any.
+// exclusiveSet returns the set that the cluster's label names, if any.
 func (p PairFacts) exclusiveSet() string {
 	if p.Facts.Cluster != nil {
 		if set := p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]; set != "" {
@@ -144,7 +144,7 @@ func (p PairFacts) exclusiveSet() string {
 	return ""
 }
 
-// fix is the command that makes a condition of the rule true, or shows what to change.
+// fix returns the command that makes a condition of the rule true, or shows what to change.
 func (p PairFacts) fix(step selection.Step) string {
 	switch step.Name {
 	case selection.StepAddon:
@@ -184,8 +184,8 @@ func (p PairFacts) fixSet(step selection.Step) string {
 	return fmt.Sprintf("kubectl get managedclusterset %s -o yaml", argument(step.Binding.Binding.Spec.ClusterSet))
 }
 
-// argument is a name as a command can have it. Tenants and spokes choose names, and
-// whoever reads a command may paste it into a shell: what is no name is left out.
+// argument returns a name as an argument of a command. Tenants and spokes choose names, and
+// readers may paste commands into a shell: an invalid name is left out.
 func argument(name string) string {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "NAME"
@@ -197,14 +197,14 @@ func (p PairFacts) describeAddon() string {
 	return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 }
 
-// profileStep says whether there is a profile, and if not why, although the rule may want
-// one.
+// profileStep reports whether there is a profile and, if not, why, although the rule may
+// want one.
 func (p PairFacts) profileStep(result selection.Result) Finding {
 	profile := p.Facts.Profile
 	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
 	switch {
 	case p.NoProfileAPI:
-		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart brings the API",
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API",
 			"helm install cluster-inventory charts/cluster-inventory -n open-cluster-management")
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
@@ -221,15 +221,15 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 		return missing(stepProfile, "the ClusterProfile is being deleted and held by finalizers "+
 			kube.Shorten(strings.Join(profile.Finalizers, ", "), maxMessageBytes), show)
 	case result.Answer == selection.No:
-		return done(stepProfile, "the ClusterProfile is still there, although the cluster "+result.Why)
+		return done(stepProfile, "the ClusterProfile still exists, although the cluster "+result.Why)
 	case !selection.IsMarked(profile):
-		return done(stepProfile, "the ClusterProfile is there; this addon has not taken it over")
+		return done(stepProfile, "the ClusterProfile exists; this addon has not adopted it")
 	default:
-		return done(stepProfile, "the ClusterProfile is there")
+		return done(stepProfile, "the ClusterProfile exists")
 	}
 }
 
-// accessStep says whether the profile tells how to reach the cluster.
+// accessStep reports whether the profile says how to reach the cluster.
 func (p PairFacts) accessStep() Finding {
 	switch {
 	case p.HiddenProfile:
@@ -247,7 +247,7 @@ func (p PairFacts) accessStep() Finding {
 	case p.Facts.Profile == nil:
 		return missing(stepAccess, "there is no ClusterProfile to hold it", "")
 	}
-	text := "the cluster has the addon cluster-proxy, but its ClusterProfile no access provider"
+	text := "the cluster has the addon cluster-proxy, but its ClusterProfile has no access provider"
 	if synced := conditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
 		synced.Status == metav1.ConditionFalse {
 		text += ": " + kube.Shorten(synced.Message, maxMessageBytes)
@@ -255,8 +255,8 @@ func (p PairFacts) accessStep() Finding {
 	return missing(stepAccess, text, p.describeAddon())
 }
 
-// tokenStep says whether tokens are copied to the namespace. It tells what the accounts
-// and the addon say: the copies themselves are Secrets, which are not read.
+// tokenStep reports whether tokens are copied to the namespace, according to the accounts
+// and the addon: the copies themselves are Secrets, which are not read.
 func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 	if p.HiddenAccounts {
 		return notVisible(stepToken, "ManagedServiceAccounts")
@@ -290,14 +290,14 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 	}
 }
 
-// copiedStep says what the addon tells of accounts that nothing keeps from being copied.
+// copiedStep reports the addon's condition about accounts that should be copied.
 func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 	synced := conditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
 	switch {
 	case p.Facts.Hidden.Addons:
-		return notVisible(stepToken, "ManagedClusterAddOns, which tell whether the token is copied")
+		return notVisible(stepToken, "ManagedClusterAddOns, which show whether the token is copied")
 	case synced == nil:
-		return notConfigured(stepToken, "the manager has not said that it copies tokens")
+		return notConfigured(stepToken, "the manager has not reported that it copies tokens")
 	case synced.Status == metav1.ConditionFalse && isAbout(synced.Message, wanted, p.Namespace):
 		return missing(stepToken, kube.Shorten(synced.Message, maxMessageBytes), p.describeAddon())
 	default:
@@ -306,7 +306,7 @@ func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 }
 
 // isAbout reports whether a message is about one of the accounts in a namespace, or about
-// all: those that name an account begin a sentence with it.
+// all: a message about an account has a sentence that begins with it.
 func isAbout(message string, accounts []string, namespace string) bool {
 	if !strings.Contains(message, "Account ") {
 		return true
@@ -318,10 +318,10 @@ func isAbout(message string, accounts []string, namespace string) bool {
 	})
 }
 
-// fixToken shows where to look, by what keeps a token from being copied.
+// fixToken returns the command that shows why a token is not copied.
 func fixToken(reason string, account *authv1beta1.ManagedServiceAccount) string {
 	if reason == contract.ReasonTargetNotEntitled || reason == contract.ReasonSelectionUnknown {
-		return "" // the steps before say what to do
+		return "" // the earlier steps say what to do
 	}
 	return fmt.Sprintf("kubectl describe managedserviceaccount %s -n %s", argument(account.Name), account.Namespace)
 }

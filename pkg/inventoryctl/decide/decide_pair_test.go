@@ -94,7 +94,7 @@ func TestExplainPair(t *testing.T) {
 			p: published(without, func(p *PairFacts) {
 				bound(p).Spec.ClusterSet, p.Facts.Bindings[0].Set = "$(reboot)", nil
 			}),
-			steps: "dddmcmmm", wrong: "set", text: `ManagedClusterSet "$(reboot)" is not there`,
+			steps: "dddmcmmm", wrong: "set", text: `ManagedClusterSet "$(reboot)" does not exist`,
 			fix: "kubectl get managedclusterset NAME -o yaml",
 		},
 		"no Placement chooses the cluster": {

@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// PropertyFacts are what somebody may read of one property of a cluster.
+// PropertyFacts is what a reader may know about one property of a cluster.
 type PropertyFacts struct {
 	Property, Cluster string
 
@@ -24,8 +24,8 @@ type PropertyFacts struct {
 	Addon          *addonv1beta1.ManagedClusterAddOn
 	HiddenAddon    bool
 
-	// Profiles are those of the cluster that may be read. OnlyIn is the one namespace that
-	// was looked at because those of all may not be listed; empty if it was not so.
+	// Profiles are those of the cluster that may be read. OnlyIn is the only namespace that
+	// was read because the reader may not list all; empty otherwise.
 	Profiles       []*inventoryv1alpha1.ClusterProfile
 	HiddenProfiles bool
 	OnlyIn         string
@@ -43,7 +43,7 @@ const (
 	stepValid = "limits"
 )
 
-// DefaultLimits are those of a manager that was not told others.
+// DefaultLimits are those of a manager without flags for them.
 var DefaultLimits = inventory.Limits{
 	Properties: contract.DefaultMaxProperties, PropertyBytes: contract.DefaultMaxPropertyBytes,
 }
@@ -51,8 +51,8 @@ var DefaultLimits = inventory.Limits{
 // maxValueBytes is how much of a property's value is shown.
 const maxValueBytes = 120
 
-// ExplainProperty says, step by step, where a property of a cluster is and where it is
-// not: what the agent reports, the ManagedCluster's claims, and the profiles.
+// ExplainProperty explains, step by step, where a property of a cluster is present: in the
+// agent's report, the ManagedCluster's claims, and the profiles.
 func ExplainProperty(p PropertyFacts) Explanation {
 	e := Explanation{Cluster: p.Cluster, Property: p.Property}
 	claim, hasClaim := p.claim()
@@ -76,8 +76,8 @@ func (p PropertyFacts) claim() (value string, found bool) {
 	return "", false
 }
 
-// agentStep says what the agent reports of its properties. It names only those with which
-// something is wrong.
+// agentStep returns what the agent reports about its properties. The report names only
+// those with a problem.
 func (p PropertyFacts) agentStep(hasClaim bool) Finding {
 	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 	published := conditionOf(p.Addon, contract.ConditionPropertiesPublished)
@@ -94,18 +94,18 @@ func (p PropertyFacts) agentStep(hasClaim bool) Finding {
 		return missing(stepAgent, fmt.Sprintf("the agent reports %s: %s", kube.Shorten(published.Reason, maxMessageBytes),
 			kube.Shorten(published.Message, contract.MaxPropertyValueBytes)), describe)
 	default:
-		return done(stepAgent, "the agent reports nothing against it")
+		return done(stepAgent, "the agent reports no problem with it")
 	}
 }
 
-// isGeneral reports whether a reason keeps every property from being published.
+// isGeneral reports whether a reason prevents every property from being published.
 func isGeneral(reason string) bool {
 	return slices.Contains([]string{
 		contract.ReasonPropertyAPIMissing, contract.ReasonManagedKubeconfigInvalid, contract.ReasonPublishingStopped,
 	}, reason)
 }
 
-// names reports whether a text has a name in it, not just as a part of a longer one.
+// names reports whether a text contains a name, not just as a part of a longer one.
 func names(text, name string) bool {
 	isPart := func(c byte) bool {
 		return c == '.' || c == '-' || c == '/' || c == '_' ||
@@ -135,12 +135,13 @@ func (p PropertyFacts) claimStep(value string, found bool) Finding {
 	case found:
 		return done(stepClaim, "the ManagedCluster has the claim, with the value "+quote(value))
 	default:
-		return missing(stepClaim, "the ManagedCluster has no such claim: is there a ClusterProperty of that name on the spoke?",
+		return missing(stepClaim,
+			"the ManagedCluster has no such claim: is there a ClusterProperty of that name on the spoke?",
 			fmt.Sprintf("kubectl get clusterproperty %s # on the spoke", argument(p.Property)))
 	}
 }
 
-// limitsStep says whether the claim can be a property.
+// limitsStep reports whether the claim can be a property.
 func (p PropertyFacts) limitsStep() Finding {
 	trimmed, leftOut := DefaultLimits.Trim(p.ManagedCluster)
 	for _, claim := range trimmed.Status.ClusterClaims {
@@ -161,7 +162,7 @@ func (p PropertyFacts) profileSteps(claim string, hasClaim bool) []Finding {
 	if p.OnlyIn != "" || p.HiddenProfiles {
 		steps = append(steps, notVisible(stepProfile, "the ClusterProfiles of other namespaces"))
 	} else if len(p.Profiles) == 0 {
-		steps = append(steps, missing(stepProfile, "no namespace that was looked at has a ClusterProfile of the cluster",
+		steps = append(steps, missing(stepProfile, "no namespace that was checked has a ClusterProfile of the cluster",
 			"kubectl inventory matrix "+p.Cluster))
 	}
 	return steps

@@ -67,7 +67,7 @@ func TestExplainProperty(t *testing.T) {
 				*claims = append(*claims, (*claims)[0])
 				p.Profiles[0].Status.Properties = nil
 			}),
-			steps: "ddmm", wrong: "limits", text: "is there 2 times",
+			steps: "ddmm", wrong: "limits", text: "occurs 2 times",
 		},
 		"the profile lags behind": {
 			p:     facts(func(p *PropertyFacts) { p.ManagedCluster.Status.ClusterClaims[0].Value = "south" }),

@@ -28,12 +28,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// pageSize is how many objects one request returns, unless the caller wants otherwise.
-// kubectl asks for as many.
+// pageSize is how many objects one request returns by default, as in kubectl.
 const pageSize = 500
 
-// kinds are all that is ever read, in the one version in which it is read. No discovery
-// is needed for them, which would cost requests and time.
+// kinds are all kinds that are ever read, each in the one version that is read. They need
+// no discovery, which would cost requests and time.
 var kinds = []struct {
 	kind     schema.GroupVersionKind
 	resource string
@@ -77,24 +76,24 @@ var kinds = []struct {
 	{authv1beta1.GroupVersion.WithKind("ManagedServiceAccount"), "managedserviceaccounts", meta.RESTScopeNamespace},
 }
 
-// Hub is a hub as its reader may see it.
+// Hub is a hub as its reader sees it.
 type Hub struct {
 	reader client.Client
 
-	// Host is where its API server is, for messages.
+	// Host is the address of its API server, for messages.
 	Host string
 
 	// PageSize is how many objects one request returns.
 	PageSize int64
 
-	// Progress, unless nil, is told how many objects of a kind have been read.
+	// Progress, unless nil, receives how many objects of a kind have been read.
 	Progress func(kind string, count int)
 }
 
 // New returns the hub of a configuration. It sends no request.
 func New(cfg *rest.Config) (*Hub, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // the API server limits requests, and they are sent one after the other
+	cfg.QPS = -1 // the API server limits requests, which are sent one after the other
 	cfg.WarningHandler = rest.NoWarnings{}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, k := range kinds {
@@ -142,9 +141,10 @@ func (e *UnservedError) Error() string { return "the hub does not serve " + e.Ki
 func (e *UnservedError) Unwrap() error { return e.Err }
 
 // each calls take with every object of a kind that the options select. hidden is true if
-// the reader may not list them; then take was not called.
+// the reader may not list them; then take is not called.
 func each[T any, L client.ObjectList](
-	ctx context.Context, h *Hub, kind string, newPage func() L, items func(L) []T, take func(*T), opts ...client.ListOption,
+	ctx context.Context, h *Hub, kind string, newPage func() L, items func(L) []T, take func(*T),
+	opts ...client.ListOption,
 ) (hidden bool, err error) {
 	count := 0
 	err = kube.EachPage(ctx, h.reader, h.PageSize, newPage, func(page L) error {
@@ -169,9 +169,11 @@ func each[T any, L client.ObjectList](
 	}
 }
 
-// get reads one object into obj. found is false if there is none, hidden true if the
+// get reads one object into obj. found is false if it does not exist, hidden is true if the
 // reader may not read it.
-func (h *Hub) get(ctx context.Context, kind, namespace, name string, obj client.Object) (found, hidden bool, err error) {
+func (h *Hub) get(
+	ctx context.Context, kind, namespace, name string, obj client.Object,
+) (found, hidden bool, err error) {
 	err = h.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	switch {
 	case err == nil:
@@ -187,7 +189,7 @@ func (h *Hub) get(ctx context.Context, kind, namespace, name string, obj client.
 	}
 }
 
-// read is get for an object that is nil if there is none or it is hidden.
+// read is get for an object that is nil if it is absent or hidden.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -200,8 +202,8 @@ func read[T any, P interface {
 	return obj, hidden, err
 }
 
-// isUnserved reports whether the API server knows no such resource, rather than no such
-// object: it does not say so itself, its router does.
+// isUnserved reports whether the API server lacks the resource rather than the object: its
+// router reports that, not the resource's handler.
 func isUnserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -215,13 +217,12 @@ func (h *Hub) MayList(ctx context.Context, resource schema.GroupResource, namesp
 		},
 	}}
 	if err := h.reader.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking what you may read: %w", err)
+		return false, fmt.Errorf("checking what you may read: %w", err)
 	}
 	return review.Status.Allowed, nil
 }
 
-// Namespace reports whether there is a namespace. It returns true if the reader may not
-// know.
+// Namespace reports whether a namespace exists. It returns true if the reader may not know.
 func (h *Hub) Namespace(ctx context.Context, name string) (bool, error) {
 	found, hidden, err := h.get(ctx, "Namespaces", "", name, kube.Partial(kube.NamespaceKind))
 	return found || hidden, err

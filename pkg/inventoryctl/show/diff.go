@@ -14,7 +14,7 @@ const maxDiffClusters = 5
 // Diff prints what would change, a line for each action, namespace and reason.
 func Diff(out io.Writer, d decide.Difference) error {
 	columns := []column{
-		{name: "Action"}, {name: "Namespace"}, {name: "Count"}, {name: "Clusters"}, {name: "Why, or what"},
+		{name: "Action"}, {name: "Namespace"}, {name: "Count"}, {name: "Clusters"}, {name: "Reason or fields"},
 	}
 	groups := d.Groups()
 	rows := make([][]string, 0, len(groups))

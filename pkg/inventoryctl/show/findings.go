@@ -36,11 +36,11 @@ func (p Palette) paint(state decide.State, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// maxFindingBytes is how much of a finding's text is shown. A condition's message has up
-// to 1024.
+// maxFindingBytes is how much of a finding's text is shown. A condition's message has up to
+// 1024 bytes.
 const maxFindingBytes = 1400
 
-// Explanation prints the steps, and the command that fixes the first that is wrong.
+// Explanation prints the steps, and the command that fixes the first wrong one.
 func Explanation(out io.Writer, e decide.Explanation, p Palette) {
 	switch {
 	case e.Property != "":
@@ -51,7 +51,7 @@ func Explanation(out io.Writer, e decide.Explanation, p Palette) {
 	findings(out, e.Steps, p)
 	events(out, e)
 	if wrong := decide.FirstWrong(e.Steps); wrong != nil && wrong.Fix != "" {
-		fmt.Fprintf(out, "\nTo go on with %s:\n\n  %s\n", wrong.Name, kube.Shorten(wrong.Fix, maxFindingBytes))
+		fmt.Fprintf(out, "\nNext step for %s:\n\n  %s\n", wrong.Name, kube.Shorten(wrong.Fix, maxFindingBytes))
 	}
 }
 

@@ -71,7 +71,7 @@ func TestExplanation(t *testing.T) {
 	e := decide.Explanation{Cluster: "east", Namespace: "team-a", Steps: []decide.Finding{
 		{Name: "addon", State: decide.Done, Text: "the cluster has the addon cluster-inventory"},
 		{Name: "set", State: decide.NotVisible, Text: "not visible to you: you may not read ManagedClusterSets"},
-		{Name: "placement", State: decide.NotConfigured, Text: "no Placement narrows the namespace"},
+		{Name: "placement", State: decide.NotConfigured, Text: "no Placement restricts the namespace"},
 		{Name: "profile", State: decide.Missing, Text: "a \x1b[2Jmessage", Fix: "kubectl describe it"},
 		{Name: "token", State: decide.Missing, Text: "and more", Fix: "never shown"},
 	}}

@@ -37,8 +37,7 @@ func newPlugin(t *testing.T) plugin {
 	return plugin{dir}
 }
 
-// run runs a command line, which begins with kubectl, and returns what it prints and its
-// exit code.
+// run runs a command line, which starts with kubectl, and returns its output and exit code.
 func (p plugin) run(t *testing.T, line string) (stdout string, code int) {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -96,7 +95,7 @@ func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	journeys.Unsets(t, journeys.Cluster1, "plugin.example")
 	p.says(t, property, 1, "the ManagedCluster has no such claim")
 
-	// The binding stops publishing; the command that is named repairs it.
+	// The binding stops publishing; the named command fixes that.
 	binding := bindingOf(t, ns)
 	p.run(t, fmt.Sprintf("kubectl label managedclustersetbinding %s -n %s %s=false", binding, ns, journeys.Publish))
 	journeys.HasNoProfile(t, ns, journeys.Cluster1)
@@ -111,7 +110,7 @@ func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	// A tenant reads its own namespace, and no more.
 	tenant := " --as=journey-tenant -n " + ns
 	mayRead(t, ns, "journey-tenant")
-	p.says(t, "kubectl inventory explain "+journeys.Cluster1+tenant, 0, "not visible to you", "the ClusterProfile is there")
+	p.says(t, "kubectl inventory explain "+journeys.Cluster1+tenant, 0, "not visible to you", "the ClusterProfile exists")
 	p.says(t, "kubectl inventory list"+tenant, 0, journeys.Cluster1)
 	p.says(t, "kubectl inventory list -A --as=journey-tenant", 2)
 
@@ -132,7 +131,7 @@ func bindingOf(t *testing.T, namespace string) string {
 	return list.Items[0].Name
 }
 
-// fixOf is the command that an explanation names for a step, which is the first missing.
+// fixOf returns the command that an explanation names for the first missing step.
 func fixOf(t *testing.T, explanation, step string) string {
 	t.Helper()
 	var e struct {
