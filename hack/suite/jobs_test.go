@@ -43,8 +43,8 @@ func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
 	}
 }
 
-// What others make takes long to build: it runs when asked for, and then alone.
-func TestConsumersOfOthersRunOnlyWhenAskedFor(t *testing.T) {
+// Others' consumers take long to build: they run on request, and then alone.
+func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	t.Chdir("../..")
 	const consumers = ownModule + "test/e2e/journeys/consumers"
 	for mode, want := range map[string]bool{"e2e": false, "consumers": true} {

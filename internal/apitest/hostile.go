@@ -9,7 +9,8 @@ import (
 )
 
 // hostility is how long Hostile lasts.
-var hostility = flag.Duration("hostile", 5*time.Second, "how long tests let somebody rewrite what this project's programs write")
+var hostility = flag.Duration("hostile", 5*time.Second,
+	"how long tests let another client rewrite what this project's programs write")
 
 const (
 	// hostileEvery is how often Hostile acts: 50 times a second.

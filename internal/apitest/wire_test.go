@@ -36,7 +36,7 @@ func send(t *testing.T, cfg *rest.Config, requests ...string) []int {
 	return statuses
 }
 
-// upstream answers everything with 200, and a watch with one line at once and a
+// upstream responds to everything with 200, and to a watch with one line at once and a
 // second one when told.
 func upstream(t *testing.T, second <-chan struct{}) *rest.Config {
 	t.Helper()
@@ -57,7 +57,7 @@ func upstream(t *testing.T, second <-chan struct{}) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-func TestReviewsAreNoWrites(t *testing.T) {
+func TestReviewsAreNotWrites(t *testing.T) {
 	wire := &Wire{}
 	send(t, wire.Tap(upstream(t, nil)), "GET "+namespaces, "POST "+reviews, "POST "+namespaces)
 	if diff := cmp.Diff([]string{"POST namespaces"}, wire.Sent()); diff != "" {

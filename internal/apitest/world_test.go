@@ -17,7 +17,7 @@ func configMap(namespace string, finalizers ...string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Finalizers: finalizers}}
 }
 
-func TestWorldEditsWhatOthersEdit(t *testing.T) {
+func TestWorldEditsObjectsThatOthersEdit(t *testing.T) {
 	w := hub.World(t, scheme.Scheme)
 	cm := configMap(w.Namespace("team", nil))
 	w.MustCreate(cm)
@@ -71,7 +71,7 @@ func TestWorldFailsWithTheObjectsName(t *testing.T) {
 	}
 }
 
-func TestWorldsHaveNamesOfTheirOwn(t *testing.T) {
+func TestWorldsHaveUniqueNames(t *testing.T) {
 	a, b := hub.World(t, scheme.Scheme), hub.World(t, scheme.Scheme)
 	if a.Name("x") == b.Name("x") || a.Name("x") != a.In(t).Name("x") {
 		t.Errorf("names %s, %s, %s", a.Name("x"), b.Name("x"), a.In(t).Name("x"))

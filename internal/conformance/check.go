@@ -13,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Hub is what a hub shows of a namespace.
+// Hub is the state of a namespace on a hub.
 type Hub struct {
 	// Served are the versions of ClusterProfile that the hub serves, by whether they are
 	// namespaced.
@@ -38,10 +38,10 @@ type check struct {
 	name     string
 	required bool
 
-	// profile returns what is wrong with one profile of the cluster manager.
+	// profile returns the problems of one profile of the cluster manager.
 	profile func(*inventoryv1alpha1.ClusterProfile) []string
 
-	// all returns what is wrong with the hub, or with all profiles of the cluster manager.
+	// all returns the problems of the hub, or of all profiles of the cluster manager.
 	all func(Hub, []inventoryv1alpha1.ClusterProfile) []string
 }
 
@@ -50,7 +50,10 @@ var checks = []check{
 	{name: "ClusterProfile v1alpha2 is served, and namespaced", required: true, all: isServed},
 	{name: "there are profiles of the cluster manager", required: true, all: exist},
 	{name: "the label x-k8s.io/cluster-manager is the cluster manager's name", required: true, profile: namesItsManager},
-	{name: "the label multicluster.x-k8s.io/inventory-member-id is not empty", required: true, profile: memberIDIsNotEmpty},
+	{
+		name:     "the label multicluster.x-k8s.io/inventory-member-id is not empty",
+		required: true, profile: memberIDIsNotEmpty,
+	},
 	{name: "the cluster manager's name keeps the limits of v1alpha2", required: true, profile: managerNameIsLegal},
 	{name: "the access providers keep the limits of v1alpha2", required: true, profile: accessIsLegal},
 	{name: "the label multicluster.x-k8s.io/inventory-member-id is set", profile: hasMemberID},
@@ -61,8 +64,8 @@ var checks = []check{
 	{name: "the version of Kubernetes is set", profile: hasVersion},
 }
 
-// Check checks what the named cluster manager publishes. A check of profiles fails if there
-// are none, so that a report cannot be good because of an empty namespace.
+// Check checks the profiles of the named cluster manager. A check of profiles fails if
+// there are none, so that an empty namespace cannot produce a good report.
 func Check(hub Hub, manager string) Report {
 	var profiles []inventoryv1alpha1.ClusterProfile
 	for _, profile := range hub.Profiles {
@@ -77,7 +80,7 @@ func Check(hub Hub, manager string) Report {
 		case check.all != nil:
 			result.Problems = check.all(hub, profiles)
 		case len(profiles) == 0:
-			result.Problems = []string{"there is no profile to look at"}
+			result.Problems = []string{"there is no profile to check"}
 		}
 		if check.profile != nil {
 			for i := range profiles {
@@ -177,12 +180,12 @@ func judgeAccess(provider inventoryv1alpha1.AccessProvider) []string {
 		problems = append(problems, fmt.Sprintf("its server has %d bytes", len(cluster.Server)))
 	}
 	if server, err := url.Parse(cluster.Server); err != nil || server.Host == "" {
-		problems = append(problems, "its server is no URL with a host")
+		problems = append(problems, "its server is not a URL with a host")
 	}
 	if cluster.ProxyURL != "" {
 		proxy, err := url.Parse(cluster.ProxyURL)
 		if err != nil || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
-			problems = append(problems, "its proxy is no http, https or socks5 URL")
+			problems = append(problems, "its proxy is not an http, https or socks5 URL")
 		}
 	}
 	if len(cluster.TLSServerName) > maxTLSServerName {

@@ -113,7 +113,7 @@ func TestCheck(t *testing.T) {
 		},
 		"a server without a host": {
 			hub:  with(func(p *inventoryv1alpha1.AccessProvider) { p.Cluster.Server = "https:///api" }),
-			want: map[string]string{access: `a: "direct": its server is no URL with a host`},
+			want: map[string]string{access: `a: "direct": its server is not a URL with a host`},
 		},
 		"a long server": {
 			hub:  with(func(p *inventoryv1alpha1.AccessProvider) { p.Cluster.Server = "https://h/" + strings.Repeat("x", 2039) }),
@@ -121,7 +121,7 @@ func TestCheck(t *testing.T) {
 		},
 		"another kind of proxy": {
 			hub:  with(func(p *inventoryv1alpha1.AccessProvider) { p.Cluster.ProxyURL = "ftp://h" }),
-			want: map[string]string{access: `a: "direct": its proxy is no http, https or socks5 URL`},
+			want: map[string]string{access: `a: "direct": its proxy is not an http, https or socks5 URL`},
 		},
 		"a long TLS server name": {
 			hub:  with(func(p *inventoryv1alpha1.AccessProvider) { p.Cluster.TLSServerName = strings.Repeat("x", 254) }),
@@ -148,8 +148,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// An empty namespace fails every check of profiles, so that nobody takes its report for a
-// good one.
+// An empty namespace fails every check of profiles, so that its report cannot be mistaken
+// for a good one.
 func TestAnEmptyNamespaceDoesNotConform(t *testing.T) {
 	report := Check(hub(inventoryv1alpha1.ClusterProfile{}), "m")
 	if report.Conforms() {

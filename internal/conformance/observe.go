@@ -16,9 +16,9 @@ import (
 
 const resource = "clusterprofiles"
 
-// Observe reads what a hub shows of a namespace. Profiles are read in v1alpha2 where that is
-// served, and otherwise in v1alpha1. It is an error if neither is, or if profiles may not be
-// listed.
+// Observe reads the state of a namespace. It reads profiles in v1alpha2 where that is
+// served, and otherwise in v1alpha1. It is an error if neither is served, or if profiles
+// may not be listed.
 func Observe(ctx context.Context, cfg *rest.Config, namespace string) (Hub, error) {
 	hub := Hub{Served: map[string]bool{}}
 	served, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -36,7 +36,7 @@ func Observe(ctx context.Context, cfg *rest.Config, namespace string) (Hub, erro
 			continue
 		}
 		if err != nil {
-			return hub, fmt.Errorf("asking which versions of ClusterProfile are served: %w", err)
+			return hub, fmt.Errorf("discovering the served versions of ClusterProfile: %w", err)
 		}
 		for _, kind := range list.APIResources {
 			if kind.Name == resource {

@@ -28,11 +28,11 @@ const (
 	clusterLabel  = "open-cluster-management.io/cluster-name"
 	healthy       = "ControlPlaneHealthy"
 
-	// maxOrigin is the room in the label in which Argo CD's integration writes the
+	// maxOrigin is the length of the label in which Argo CD's integration writes the
 	// profile's namespace and name, with a "-" between.
 	maxOrigin = 63
 
-	// sveltosBuiltIn is a provider for which Sveltos takes a whole kubeconfig out of a
+	// sveltosBuiltIn is a provider for which Sveltos takes a whole kubeconfig from a
 	// Secret.
 	sveltosBuiltIn = "kubeconfig-secretreader"
 )
@@ -40,8 +40,8 @@ const (
 // Profile is a version of a ClusterProfile.
 type Profile = inventoryv1alpha1.ClusterProfile
 
-// rule is what one consumer or all need of a version of a profile. before is the version
-// before it, or nil.
+// rule is a requirement of one or all consumers for a version of a profile. before is the
+// version before it, or nil.
 type rule struct {
 	consumer string
 	broken   func(before, now *Profile, at time.Time) []string
@@ -61,7 +61,7 @@ var rules = []rule{
 	{"Sveltos", isExecuted},
 }
 
-// Judge returns what in a version of a profile breaks a consumer. before is the version
+// Judge returns what breaks a consumer in a version of a profile. before is the version
 // before it, or nil.
 func Judge(before, now *Profile, at time.Time) []string {
 	var problems []string
@@ -73,8 +73,8 @@ func Judge(before, now *Profile, at time.Time) []string {
 	return problems
 }
 
-// JudgeTogether returns what breaks a consumer in profiles that it sees side by side: Argo CD
-// tells clusters apart by their servers.
+// JudgeTogether returns what breaks a consumer in profiles that it sees together: Argo CD
+// distinguishes clusters by their servers.
 func JudgeTogether(profiles []Profile) []string {
 	var problems []string
 	of := map[string]string{}
@@ -93,7 +93,7 @@ func JudgeTogether(profiles []Profile) []string {
 	return problems
 }
 
-// access is the entry through which consumers are told to connect.
+// access returns the entry through which consumers connect.
 func access(profile *Profile) (clientcmdv1.Cluster, bool) {
 	if profile == nil {
 		return clientcmdv1.Cluster{}, false
@@ -106,23 +106,23 @@ func access(profile *Profile) (clientcmdv1.Cluster, bool) {
 	return clientcmdv1.Cluster{}, false
 }
 
-// A profile that is made anew ends what a consumer has built on it.
+// A recreated profile ends what a consumer has built on it.
 func isTheSame(before, now *Profile, _ time.Time) []string {
 	if before != nil && before.UID != now.UID {
-		return []string{"the profile was made anew"}
+		return []string{"the profile was recreated"}
 	}
 	return nil
 }
 
-// Kueue and multicluster-runtime connect anew on every event of a profile.
+// Kueue and multicluster-runtime reconnect on every event of a profile.
 func saysSomethingNew(before, now *Profile, _ time.Time) []string {
 	if before != nil && before.UID == now.UID && apiequality.Semantic.DeepEqual(timeless(before), timeless(now)) {
-		return []string{"the profile was written without saying anything new"}
+		return []string{"the profile was written without a change"}
 	}
 	return nil
 }
 
-// timeless is a profile without what changes with every write, and without times.
+// timeless returns a profile without what changes with every write, and without times.
 func timeless(profile *Profile) *Profile {
 	profile = profile.DeepCopy()
 	profile.ResourceVersion, profile.Generation, profile.ManagedFields = "", 0, nil
@@ -135,8 +135,8 @@ func timeless(profile *Profile) *Profile {
 	return profile
 }
 
-// Argo CD's integration deletes its Secret, and Headlamp its context, when there is no access
-// provider, be it for a moment.
+// Argo CD's integration deletes its Secret, and Headlamp its context, when there is no
+// access provider, even for a moment.
 func keepsAccess(before, now *Profile, _ time.Time) []string {
 	if _, had := access(before); had {
 		if _, has := access(now); !has {
@@ -146,7 +146,7 @@ func keepsAccess(before, now *Profile, _ time.Time) []string {
 	return nil
 }
 
-// The library takes the server, the inline CA and the extension, and ignores all else.
+// The library uses the server, the inline CA and the extension, and ignores all else.
 func canBeReached(_, now *Profile, _ time.Time) []string {
 	cluster, has := access(now)
 	if !has {
@@ -154,7 +154,7 @@ func canBeReached(_, now *Profile, _ time.Time) []string {
 	}
 	var problems []string
 	if server, err := url.Parse(cluster.Server); err != nil || server.Scheme != "https" || server.Host == "" {
-		problems = append(problems, fmt.Sprintf("the server %q is no https URL", cluster.Server))
+		problems = append(problems, fmt.Sprintf("the server %q is not an https URL", cluster.Server))
 	}
 	if len(certificates(cluster.CertificateAuthorityData)) == 0 {
 		problems = append(problems, "there is no CA certificate")
@@ -168,15 +168,15 @@ func canBeReached(_, now *Profile, _ time.Time) []string {
 	return append(problems, judgeExtensions(now, cluster.Extensions)...)
 }
 
-// Plugins find the cluster's name in the one extension that they are given, and nothing that
-// is about one consumer only.
+// Plugins find the cluster's name in the one extension that they receive, and nothing that
+// concerns one consumer only.
 func judgeExtensions(profile *Profile, extensions []clientcmdv1.NamedExtension) []string {
 	if len(extensions) != 1 || extensions[0].Name != execExtension {
 		return []string{fmt.Sprintf("it has %d extensions, not just %s", len(extensions), execExtension)}
 	}
 	given := map[string]any{}
 	if err := json.Unmarshal(extensions[0].Extension.Raw, &given); err != nil {
-		return []string{fmt.Sprintf("the extension is no object: %v", err)}
+		return []string{fmt.Sprintf("the extension is not an object: %v", err)}
 	}
 	cluster := profile.Labels[clusterLabel]
 	if len(given) != 1 || given["clusterName"] != cluster || cluster == "" || cluster != profile.Name {
@@ -187,7 +187,7 @@ func judgeExtensions(profile *Profile, extensions []clientcmdv1.NamedExtension) 
 	return nil
 }
 
-// Kueue takes an IP address or a DNS name.
+// Kueue accepts an IP address or a DNS name.
 func namesHost(_, now *Profile, _ time.Time) []string {
 	cluster, has := access(now)
 	if !has {
@@ -199,12 +199,12 @@ func namesHost(_, now *Profile, _ time.Time) []string {
 	}
 	host := strings.ToLower(server.Hostname())
 	if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return []string{fmt.Sprintf("the server's host %q is no name", host)}
+		return []string{fmt.Sprintf("the server's host %q is not a name", host)}
 	}
 	return nil
 }
 
-// Knative keeps the first CA until it restarts: what was published stays while it is valid.
+// Knative keeps the first CA until it restarts: a published CA stays while it is valid.
 func keepsCertificates(before, now *Profile, at time.Time) []string {
 	old, had := access(before)
 	cluster, has := access(now)
@@ -222,7 +222,7 @@ func keepsCertificates(before, now *Profile, at time.Time) []string {
 	return problems
 }
 
-// certificates are those that can be read.
+// certificates returns those that can be parsed.
 func certificates(bundle []byte) []*x509.Certificate {
 	var all []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
@@ -233,7 +233,7 @@ func certificates(bundle []byte) []*x509.Certificate {
 	return all
 }
 
-// Knative and multicluster-runtime connect when the cluster is said to be healthy.
+// Knative and multicluster-runtime connect when the cluster is reported healthy.
 func saysIfHealthy(_, now *Profile, _ time.Time) []string {
 	if _, has := access(now); !has {
 		return nil
@@ -244,15 +244,15 @@ func saysIfHealthy(_, now *Profile, _ time.Time) []string {
 	return nil
 }
 
-// Argo CD's integration makes a Secret of a profile: its name, labels, and in a label where it
-// is from.
+// Argo CD's integration derives a Secret from a profile: its name, its labels, and a label
+// with its origin.
 func fitsSecret(_, now *Profile, _ time.Time) []string {
 	var problems []string
 	if origin := now.Namespace + "-" + now.Name; len(origin) > maxOrigin {
 		problems = append(problems, fmt.Sprintf("namespace and name have %d bytes together", len(origin)-1))
 	}
 	if wrong := validation.IsDNS1123Subdomain("cluster-" + now.Name); len(wrong) > 0 {
-		problems = append(problems, "its name is none of a Secret: "+strings.Join(wrong, "; "))
+		problems = append(problems, "its name is not a Secret name: "+strings.Join(wrong, "; "))
 	}
 	for key := range now.Labels {
 		if strings.Contains(key, "argoproj.io/") {
@@ -273,7 +273,7 @@ func leadsTheList(_, now *Profile, _ time.Time) []string {
 	return nil
 }
 
-// Headlamp shows profiles without this label, in a list by the display name and version.
+// Headlamp shows profiles without this label, in a list with the display name and version.
 func isShown(_, now *Profile, _ time.Time) []string {
 	var problems []string
 	if _, ignored := now.Labels["headlamp.dev/ignore"]; ignored {

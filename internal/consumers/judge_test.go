@@ -81,10 +81,10 @@ func TestJudge(t *testing.T) {
 			change: func(p *Profile) { p.Status.AccessProviders = append(p.Status.AccessProviders, entry("gke")) },
 		},
 		"the cluster is not healthy": {change: func(p *Profile) { p.Status.Conditions[0].Status = "False" }},
-		"the profile is made anew":   {change: func(p *Profile) { p.UID = "two" }, want: "made anew"},
+		"the profile is recreated":   {change: func(p *Profile) { p.UID = "two" }, want: "recreated"},
 		"nothing but a time changes": {
 			change: func(p *Profile) { p.Status.Properties[0].LastObservedTime = metav1.Now() },
-			want:   "without saying anything new",
+			want:   "without a change",
 		},
 		"the entry goes": {
 			change: func(p *Profile) { p.Status.AccessProviders = nil },
@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 		},
 		"the server is http": {
 			change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "http://proxy/cluster1" }),
-			want:   "is no https URL",
+			want:   "is not an https URL",
 		},
 		"the server has no name": {
 			change: cluster(func(c *clientcmdv1.Cluster) { c.Server = "https://under_score/cluster1" }),
@@ -132,7 +132,7 @@ func TestJudge(t *testing.T) {
 		},
 		"the extension is a list": {
 			change: extension("client.authentication.k8s.io/exec", `["cluster1"]`),
-			want:   "is no object",
+			want:   "is not an object",
 		},
 		"the extension is another": {
 			change: extension("clusterprofiles.multicluster.x-k8s.io/exec/additional-args", `{}`),

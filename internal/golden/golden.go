@@ -1,4 +1,4 @@
-// Package golden compares what is printed for people with files that people have read.
+// Package golden compares output for people with files that people have reviewed.
 package golden
 
 import (
@@ -12,10 +12,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-var update = flag.Bool("update", false, "write what is printed into testdata, in place of comparing it")
+var update = flag.Bool("update", false, "write the output into testdata instead of comparing it")
 
 // Check compares a text with testdata/<name>.golden of the package under test. With the
-// flag -update it writes the file, for you to read before you commit it.
+// flag -update it writes the file; review it before you commit it.
 func Check(tb testing.TB, name, got string) {
 	tb.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -27,6 +27,6 @@ func Check(tb testing.TB, name, got string) {
 	want, err := os.ReadFile(path)
 	apitest.Must(tb, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		tb.Errorf("%s (-want +got); -update writes it anew:\n%s", path, diff)
+		tb.Errorf("%s (-want +got); -update rewrites it:\n%s", path, diff)
 	}
 }

@@ -14,7 +14,7 @@ var server = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.Manage
 
 func TestMain(m *testing.M) { apitest.Main(m, server) }
 
-func TestHubIsAsOCMLeavesIt(t *testing.T) {
+func TestHubIsInTheStateOCMLeaves(t *testing.T) {
 	hub := New(t, server.Config(t))
 	set, team := hub.ExclusiveSet("set"), hub.Namespace("team", nil)
 	if binding := hub.Bind(team, set.Name); binding.Status.Conditions[0].Type != "Bound" {
@@ -47,7 +47,7 @@ func TestHubIsAsOCMLeavesIt(t *testing.T) {
 	}
 }
 
-func TestARotationIsAnotherTokenAndAnotherSecond(t *testing.T) {
+func TestRotationChangesTokenAndTime(t *testing.T) {
 	hub := New(t, server.Config(t))
 	cluster := hub.Cluster("c", nil)
 	account := hub.Account(cluster.Name, "reader", "a", "b")

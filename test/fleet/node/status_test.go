@@ -121,7 +121,7 @@ func TestPhaseAndReadiness(t *testing.T) {
 			phase:  "Running",
 			ready:  "False ContainersNotReady",
 		},
-		"ended badly and is tried again, Running": {
+		"ended badly and is retried, Running": {
 			policy: "OnFailure",
 			main:   states{ended(1)},
 			phase:  "Running",

@@ -51,7 +51,7 @@ func TestTokenGoesWhereItsAccountSays(t *testing.T) {
 	rotated(t, journeys.Cluster1, "reader")
 	second := hasCopy(t, named, journeys.Cluster1, "reader")
 	if second.UID != first.UID {
-		t.Error("the copy was made anew, not changed in place")
+		t.Error("the copy was recreated, not changed in place")
 	}
 	noCopyComes(t, other, journeys.Cluster1, "reader")
 }
@@ -70,7 +70,7 @@ func TestAccountWithoutTargetIsNamed(t *testing.T) {
 	hasCopy(t, ns, journeys.Cluster1, "untargeted")
 }
 
-// Whatever takes the right to a token away takes the copy away.
+// Whatever ends the right to a token removes the copy.
 func TestTokenIsWithdrawn(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -130,7 +130,7 @@ func noRight(ctx context.Context, t *testing.T, namespace string) error {
 	return journeys.NoneOfOurs(bindings)
 }
 
-// What should be withdrawn while no manager runs goes when one is back.
+// A withdrawal while no manager runs happens when one is back.
 func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -157,7 +157,7 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	apitest.Within(t, journeys.Soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 }
 
-// A copy that somebody alters or deletes is what it was.
+// A copy that somebody alters or deletes is restored.
 func TestCopyIsRepaired(t *testing.T) {
 	ns, secret := copiedTo(t, "repair")
 
@@ -170,8 +170,8 @@ func TestCopyIsRepaired(t *testing.T) {
 	hasCopy(t, ns, journeys.Cluster1, "repair")
 }
 
-// A tenant who makes a profile of a cluster, with every label of a genuine one,
-// gets no token, however often the profile is made again.
+// A tenant who creates a profile of a cluster, with every label of a genuine one, gets no
+// token, however often the profile is created again.
 func TestForgedProfileGetsNoToken(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -188,7 +188,7 @@ func TestForgedProfileGetsNoToken(t *testing.T) {
 	account(t, journeys.Cluster1, "wanted", ns, tenant)
 	hasCopy(t, ns, journeys.Cluster1, "wanted")
 	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse, "TargetNotEntitled", tenant)
-	// The manager deletes the forgery, so it is made again and again.
+	// The manager deletes the forgery, so the test creates it again and again.
 	journeys.Stays(t, journeys.Quiet, "the tenant has no token", func(ctx context.Context) error {
 		return errors.Join(forge(ctx), journeys.Gone(ctx, c, aCopy(tenant, journeys.Cluster1, "wanted")))
 	})
@@ -300,8 +300,8 @@ func TestManagerRestartWritesNoCopies(t *testing.T) {
 	hasCopy(t, ns, journeys.Cluster1, "steady")
 }
 
-// Whatever makes the manager look at everything again, and however often, it
-// writes nothing when nothing has changed.
+// Whatever makes the manager reconcile everything again, and however often, it writes
+// nothing when nothing has changed.
 func TestLookingAgainWritesNothing(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

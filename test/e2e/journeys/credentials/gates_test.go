@@ -24,7 +24,7 @@ import (
 
 const upstreamLabel = "authentication.open-cluster-management.io/synced-from"
 
-// written is what both this addon and upstream's components write.
+// written are the resources that both this addon and upstream's components write.
 var written = []string{"clusterprofiles", "secrets"}
 
 // gated sets upstream's gates, which are off again when the story ends.
@@ -58,8 +58,8 @@ func eventually(
 	return profile
 }
 
-// dated is an error unless the first property says since when it is so, which of the two
-// writers only this addon tells.
+// dated is an error unless the first property says since when it has been so, which of the
+// two writers only this addon does.
 func dated(want bool) func(*inventoryv1alpha1.ClusterProfile) error {
 	return func(profile *inventoryv1alpha1.ClusterProfile) error {
 		if len(profile.Status.Properties) == 0 || profile.Status.Properties[0].LastObservedTime.IsZero() == want {
@@ -69,7 +69,7 @@ func dated(want bool) func(*inventoryv1alpha1.ClusterProfile) error {
 	}
 }
 
-// trusts is an error unless the way in through the proxy is verified with this CA.
+// trusts is an error unless the access provider through the proxy has this CA.
 func trusts(ca []byte) func(*inventoryv1alpha1.ClusterProfile) error {
 	return func(profile *inventoryv1alpha1.ClusterProfile) error {
 		for _, provider := range profile.Status.AccessProviders {
@@ -90,7 +90,7 @@ func owned(t *testing.T, byUpstream bool, namespace, cluster, name string, uid t
 		case err != nil:
 			return err
 		case secret.UID != uid:
-			return fmt.Errorf("the Secret was made anew: its UID was %s and is %s", uid, secret.UID)
+			return fmt.Errorf("the Secret was recreated: its UID was %s and is %s", uid, secret.UID)
 		case (secret.Labels[upstreamLabel] != "") != byUpstream, (secret.Labels[journeys.MarkLabel] != "") == byUpstream:
 			return fmt.Errorf("its labels are %v", secret.Labels)
 		}
@@ -98,9 +98,9 @@ func owned(t *testing.T, byUpstream bool, namespace, cluster, name string, uid t
 	}
 }
 
-// Each of upstream's three gates goes on and off while the manager runs. What a gate owns is
-// left to it, and taken back in place; the rest goes on, and nobody fights: in every state
-// there comes a time at which nothing is written.
+// Each of upstream's three gates is turned on and off while the manager runs. A gate's
+// objects are left to it, and taken back in place; the rest continues, and nobody fights:
+// every state settles until nothing is written.
 func TestUpstreamsGatesComeAndGo(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
@@ -124,7 +124,7 @@ func TestUpstreamsGatesComeAndGo(t *testing.T) {
 	stays := func() {
 		t.Helper()
 		if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.UID != profile.UID {
-			t.Fatalf("the profile was made anew: its UID was %s and is %s", profile.UID, now.UID)
+			t.Fatalf("the profile was recreated: its UID was %s and is %s", profile.UID, now.UID)
 		}
 		journeys.Settled(t, written...)
 	}
@@ -137,7 +137,7 @@ func TestUpstreamsGatesComeAndGo(t *testing.T) {
 	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "UpstreamGateOn")
 	arrives()
 	eventually(t, "is OCM's", ns, journeys.Cluster1, dated(false))
-	// The way in and the tokens are still this addon's.
+	// Access providers and tokens are still this addon's.
 	broken := client.RawPatch(types.MergePatchType, []byte(`{"status":{"accessProviders":[]}}`))
 	apitest.Must(t, journeys.Hub(t).Status().Patch(t.Context(), profile.DeepCopy(), broken))
 	eventually(t, "has the way in", ns, journeys.Cluster1, trusts(ourCA))
@@ -199,7 +199,7 @@ const (
 )
 
 // bringsProfileCRD replaces the ClusterProfile CRD by SIG-Multicluster's, as an
-// administrator may, whoever brought the one that is there.
+// administrator may, whoever installed the existing one.
 func bringsProfileCRD(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(journeys.Fleet.Root, "charts", "cluster-inventory", "crds",

@@ -14,8 +14,8 @@ import (
 
 const registrationRole = "open-cluster-management:cluster-manager-registration:controller"
 
-// While OCM's own ClusterProfile gate is on, which its operator shows in this
-// role, the addon writes no profile; when it goes off, it goes on in place.
+// While OCM's own ClusterProfile gate is on, which its operator shows in this role, the
+// addon writes no profile; when the gate is turned off, the addon continues in place.
 func TestUpstreamGateStopsWriting(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -53,17 +53,17 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), role, client.MergeFrom(on)))
 	journeys.Shows(t, ns, journeys.Cluster1, "gated.example", "unseen")
 	if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.UID != profile.UID {
-		t.Error("the profile was made anew")
+		t.Error("the profile was recreated")
 	}
 	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
 }
 
-// Where the role is missing nothing is told, so nothing is written, unless the
-// administrator vouches.
+// A missing role shows nothing, so nothing is written, unless the administrator asserts
+// that the gate is off.
 func TestUnknownGateNeedsTheAdministratorsWord(t *testing.T) {
 	journeys.Installed(t, "--set", "upstreamRegistrationClusterRole=there-is-none")
 	journeys.Enabled(t, journeys.Cluster1)
-	ns := journeys.Sandbox(t, "vouch", journeys.Cluster1)
+	ns := journeys.Sandbox(t, "assert", journeys.Cluster1)
 	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "UpstreamGateUnknown", "there-is-none", "--upstream-gates=off")
 	journeys.NoProfileComes(t, ns, journeys.Cluster1)
 	journeys.Installed(t, "--set", "upstreamRegistrationClusterRole=there-is-none", "--set", "upstreamGates=off")

@@ -28,8 +28,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// Installed by a Placement over the set sandbox-fleet, the addon comes to the
-// clusters of that set and to no other, and its own binding publishes nothing.
+// Installed by a Placement over the set sandbox-fleet, the addon is installed on the
+// clusters of that set and on no other, and its own binding publishes nothing.
 func TestInstallByPlacement(t *testing.T) {
 	sandboxFleet := journeys.Create(t, journeys.Hub(t), &clusterv1beta2.ManagedClusterSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "sandbox-fleet"},
@@ -66,8 +66,8 @@ func TestInstallByPlacement(t *testing.T) {
 	}
 }
 
-// Clusters that have the addon are not handed over to a Placement that has not
-// decided yet: OCM would take the addon, and so the profiles, from all of them.
+// Clusters with the addon are not handed over to an undecided Placement: OCM would remove
+// the addon, and so the profiles, from all of them.
 func TestStrategyIsNotChangedUnderTheClusters(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -97,20 +97,20 @@ func TestStrategyIsNotChangedUnderTheClusters(t *testing.T) {
 		}
 		return nil
 	})
-	// The clusters that it does not decide for lose the addon, as they should.
+	// The clusters that it does not choose lose the addon, as they should.
 	journeys.Installed(t, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.create=false", "--set", "installStrategy.placement.name=handover")
 	journeys.Stays(t, journeys.Quiet, "the profile under the new strategy", func(ctx context.Context) error {
 		now, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, journeys.Cluster1)
 		if err == nil && now.UID != profile.UID {
-			err = errors.New("the profile was made anew")
+			err = errors.New("the profile was recreated")
 		}
 		return err
 	})
 	journeys.Installed(t)
 }
 
-// Uninstalling takes the addon from every cluster first and then itself: nothing
-// of it is left but the CRDs, which are not its own.
+// Uninstalling removes the addon from every cluster first and then itself: nothing of it is
+// left except the CRDs, which are not its own.
 func TestUninstallLeavesNothing(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -155,8 +155,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 }
 
-// With keepProfiles the profiles outlive the addon, and the next installation
-// takes them over.
+// With keepProfiles the profiles outlive the addon, and the next installation adopts them.
 func TestUninstallCanKeepProfiles(t *testing.T) {
 	journeys.Installed(t, "--set", "uninstall.keepProfiles=true")
 	journeys.Enabled(t, journeys.Cluster1)
@@ -183,7 +182,7 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 			return err
 		}
 		if now.UID != kept.UID {
-			t.Fatal("the profile was made anew")
+			t.Fatal("the profile was recreated")
 		}
 		if now.Labels[journeys.MarkLabel] != journeys.MarkValue {
 			return fmt.Errorf("its labels are %v", now.Labels)
@@ -192,8 +191,7 @@ func TestUninstallCanKeepProfiles(t *testing.T) {
 	})
 }
 
-// Wrong values are refused by the chart, before anything changes, in words that
-// name them.
+// The chart refuses wrong values before anything changes, with a message that names them.
 func TestWrongValuesAreRefused(t *testing.T) {
 	journeys.Installed(t)
 	before := &addonv1beta1.ClusterManagementAddOn{}

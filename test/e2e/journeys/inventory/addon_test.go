@@ -21,8 +21,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// Enabled as clusteradm does, disabled, and enabled again: profiles and claims
-// come, go, and come again; a claim that is not the addon's survives.
+// Enabled as clusteradm does, disabled, and enabled again: profiles and claims are created,
+// deleted, and created again; a claim that is not the addon's survives.
 func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster2)
@@ -49,8 +49,8 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 	journeys.Shows(t, ns, journeys.Cluster2, "mine.example", "kept")
 }
 
-// A ClusterProperty CRD that was there before the addon, and the properties in
-// it, are there after it, and the CRD is nobody's but its owner's.
+// A ClusterProperty CRD that existed before the addon, and the properties of that kind,
+// exist after it, and the CRD belongs to nobody but its owner.
 func TestForeignPropertyCRDSurvives(t *testing.T) {
 	journeys.Installed(t)
 	spoke := journeys.ClientOf(t, journeys.Lost)
@@ -83,12 +83,12 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 	})
 }
 
-// The spoke's property API changes under the agent, which follows without losing a
-// claim or starting again.
+// The spoke's property API changes while the agent runs, which follows without losing a
+// claim or restarting.
 func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	journeys.Installed(t)
 	spoke := journeys.ClientOf(t, journeys.Lost)
-	// The story of the foreign CRD, if it was told before, has left it there.
+	// The story of the foreign CRD, if it ran before, has left it there.
 	apitest.Must(t, client.IgnoreAlreadyExists(spoke.Create(t.Context(), foreignPropertyCRD())))
 	journeys.Enabled(t, journeys.Lost)
 	ns := journeys.Sandbox(t, "versions", journeys.Lost)
@@ -98,7 +98,7 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	claim := claimOf(t, journeys.Lost, "version.example")
 	restarts := agentRestarts(t, journeys.Lost)
 
-	// The old version alone was served; now the new one comes too.
+	// Only the old version was served; now the new one is, too.
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: journeys.AboutCRD}}
 	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	served := crd.DeepCopy()
@@ -109,7 +109,7 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	apitest.Within(t, journeys.Soon, "the claim follows the version", func(context.Context) error {
 		now := claimOf(t, journeys.Lost, "version.example")
 		if now.UID != claim.UID {
-			t.Fatal("the claim was deleted and made anew")
+			t.Fatal("the claim was deleted and recreated")
 		}
 		if got := now.OwnerReferences[0].APIVersion; got != journeys.AboutGroup+"/v1beta1" {
 			return fmt.Errorf("its owner is at %s", got)
@@ -123,8 +123,8 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 	}
 }
 
-// A spoke goes offline: its profile stays and says so. Its cluster is detached:
-// the profile goes, and nothing waits for the spoke for ever.
+// A spoke goes offline: its profile stays and says so. Its cluster is detached: the profile
+// is deleted, and nothing waits for the spoke for ever.
 func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 	journeys.Installed(t, "--set", "cleanupTimeout=5s")
 	journeys.Enabled(t, journeys.Lost)
@@ -162,8 +162,8 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 	})
 }
 
-// letOthersGo takes the finalizers off what upstream's addons wait for on a spoke
-// that is lost, as its administrator has to; what is this addon's must go by itself.
+// letOthersGo removes the finalizers with which upstream's addons wait for a lost spoke, as
+// its administrator must; this addon's objects must go by themselves.
 func letOthersGo(ctx context.Context, t *testing.T, cluster string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &addonv1beta1.ManagedClusterAddOnList{}} {

@@ -16,7 +16,7 @@ import (
 )
 
 // The hub begins to serve ClusterProfiles in v1alpha2, too, while everything runs. The
-// profiles stay, and what is published conforms to SIG-Multicluster's rules.
+// profiles stay, and conform to SIG-Multicluster's rules.
 func TestProfilesConform(t *testing.T) {
 	journeys.Installed(t)
 	clusters := []string{journeys.Cluster1, journeys.Cluster2}
@@ -57,7 +57,7 @@ func TestProfilesConform(t *testing.T) {
 	t.Logf("the report of make conformance:\n%s", report)
 	for _, cluster := range clusters {
 		if now := journeys.HasProfile(t, ns, cluster); now.UID != before[cluster] {
-			t.Errorf("the profile of %s was made anew", cluster)
+			t.Errorf("the profile of %s was recreated", cluster)
 		}
 		journeys.Sets(t, cluster, "version.example", "two")
 		journeys.Shows(t, ns, cluster, "version.example", "two")

@@ -40,7 +40,7 @@ func refersTo(t *testing.T, namespace, placement string, clusters ...string) {
 }
 
 // withdraws watches the hub from now on, and returns a function that checks that the
-// reference to a cluster was gone before its profile went.
+// reference to a cluster was removed before its profile.
 func withdraws(t *testing.T, namespace, cluster string) (check func()) {
 	t.Helper()
 	watch, err := journeys.Hub(t).Watch(t.Context(), &inventoryv1alpha1.ClusterProfileList{}, client.InNamespace(namespace))
@@ -75,8 +75,8 @@ func withdraws(t *testing.T, namespace, cluster string) (check func()) {
 	}
 }
 
-// A scheduler of SIG-Multicluster's kind reads which clusters a Placement chooses: it sees
-// only clusters that have a profile, and loses them before the profile goes.
+// A SIG-Multicluster scheduler reads which clusters a Placement chooses: it sees only
+// clusters that have a profile, and loses them before the profile is deleted.
 func TestPlacementIsPublishedAsDecisions(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
@@ -90,7 +90,7 @@ func TestPlacementIsPublishedAsDecisions(t *testing.T) {
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), view, client.RawPatch(types.JSONPatchType, []byte(patch))))
 	refersTo(t, ns, view.Name, journeys.Cluster1, journeys.Cluster2)
 
-	// One slice is not made anew while its clusters come and go.
+	// One slice is not recreated while its clusters come and go.
 	slice := &inventoryv1alpha1.PlacementDecision{}
 	key := types.NamespacedName{Namespace: ns, Name: view.Name + "-profiles-0"}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), key, slice))
@@ -102,10 +102,10 @@ func TestPlacementIsPublishedAsDecisions(t *testing.T) {
 	uid := slice.UID
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), key, slice))
 	if slice.UID != uid {
-		t.Error("the slice was made anew")
+		t.Error("the slice was recreated")
 	}
 
-	// What somebody deletes comes back; what is withdrawn on purpose goes.
+	// A slice that somebody deletes is recreated; a withdrawn one is not.
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), slice))
 	refersTo(t, ns, view.Name, journeys.Cluster1)
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), view))

@@ -55,7 +55,7 @@ func TestPlacementNarrowsAndWidens(t *testing.T) {
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), view, client.RawPatch(types.JSONPatchType, []byte(patch))))
 	journeys.HasProfile(t, ns, journeys.Cluster2)
 	if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.UID != kept.UID {
-		t.Error("the profile that was in view all the time was made anew")
+		t.Error("the profile that was in view all the time was recreated")
 	}
 
 	// Without the Placement, the binding alone decides.
@@ -63,7 +63,7 @@ func TestPlacementNarrowsAndWidens(t *testing.T) {
 	journeys.Stays(t, journeys.Quiet, "profile without the Placement", journeys.SameProfile(t, journeys.HasProfile(t, ns, journeys.Cluster2)))
 }
 
-// A new Placement that OCM has not decided yet deletes nothing.
+// A new Placement without a decision deletes nothing.
 func TestUndecidedPlacementDeletesNothing(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
