@@ -69,7 +69,7 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	w.relisted(account, false)
 	w.MustGet(account)
 	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
-		t.Errorf("the copy was made anew")
+		t.Errorf("the copy was recreated")
 	}
 	if got := w.deleted(); len(got) > 0 {
 		t.Errorf("deleted: %v", got)
@@ -111,7 +111,7 @@ func TestAManagerThatStartsDuringARestore(t *testing.T) {
 	w.relisted(account, false)
 	w.MustGet(account)
 	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
-		t.Errorf("the copy was made anew")
+		t.Errorf("the copy was recreated")
 	}
 	if got := w.deleted(); len(got) > 0 {
 		t.Errorf("deleted: %v", got)
@@ -152,7 +152,7 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 	w.creds.enqueueEverything()
 	w.MustGet(account)
 	if again := w.holds(team, c, "reader", w.Rotate(account)); again.UID != copied.UID {
-		t.Errorf("the copy was made anew")
+		t.Errorf("the copy was recreated")
 	}
 	if got := w.deleted(); len(got) > 0 {
 		t.Errorf("deleted: %v", got)

@@ -108,7 +108,7 @@ func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
 		f.record(what, goal{}, failedNow, true)
 	}
 	if got := f.record(what, goal{owner: target.Owner{UID: "another"}}, failedNow, true); got.again != 20*time.Millisecond {
-		t.Errorf("tried again after %s", got.again)
+		t.Errorf("retried after %s", got.again)
 	}
 }
 

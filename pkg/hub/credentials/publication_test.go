@@ -85,7 +85,7 @@ func TestAnotherProfileBecomesTheOwner(t *testing.T) {
 			return "the owner is not the new profile"
 		}
 		if got.UID != uid {
-			t.Fatal("the copy was made anew")
+			t.Fatal("the copy was recreated")
 		}
 		return ""
 	})

@@ -131,7 +131,7 @@ var stories = map[string]story{
 		}, done: (*still).gone,
 		writes: []string{deleteBinding, deleteBinding, deleteSecret, patchSecret}, late: true,
 	},
-	"a copy made anew by somebody is withdrawn": {
+	"a copy recreated by another client is withdrawn": {
 		act: func(v *still) {
 			c := v.copied(v.team, v.cluster, "reader")
 			v.MustDelete(c)
@@ -149,7 +149,7 @@ var stories = map[string]story{
 		act: onCopy(func(c *corev1.Secret) { c.Labels, c.Annotations = nil, nil }), done: (*still).there,
 		writes: []string{patchSecret},
 	},
-	"a deleted copy is made anew": {
+	"a deleted copy is recreated": {
 		act: func(v *still) { v.MustDelete(v.copied(v.team, v.cluster, "reader")) }, done: (*still).there,
 		writes: []string{postSecret},
 	},
@@ -180,7 +180,7 @@ var stories = map[string]story{
 		},
 		writes: []string{postBinding, postBinding},
 	},
-	"a RoleBinding that was deleted is made anew": {
+	"a RoleBinding that was deleted is recreated": {
 		act: func(v *still) {
 			v.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}})
 		},
@@ -297,7 +297,7 @@ func TestSourceErrorWithdrawsNothing(t *testing.T) {
 			})
 			for range 3 {
 				if result, err := v.step(); err == nil && result.RequeueAfter == 0 {
-					t.Error("nothing is tried again")
+					t.Error("nothing is retried")
 				} else if err != nil && strings.Contains(err.Error(), v.token) {
 					t.Error("the error quotes the token")
 				}
@@ -423,7 +423,7 @@ func TestRefusedCopyIsRetriedRarely(t *testing.T) {
 				}
 				return apitest.Fault{}
 			})
-			apitest.Must(t, v.round()) // an error would be tried again soon
+			apitest.Must(t, v.round()) // an error would be retried soon
 			v.time.Set(time.Minute)
 			result, err := v.step()
 			if err != nil || result.RequeueAfter < time.Minute {
@@ -458,7 +458,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			for second := range 3 {
 				v.time.Set(time.Duration(second) * time.Second)
 				if err := v.round(); err == nil {
-					t.Error("the failure is not tried again")
+					t.Error("the failure is not retried")
 				}
 			}
 			if got := v.wire.Sent("managedclusteraddons/status"); len(got) > 0 {
@@ -467,7 +467,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			// One that lasts is reported.
 			v.time.Set(time.Minute)
 			if err := v.round(); err == nil {
-				t.Error("the failure is not tried again")
+				t.Error("the failure is not retried")
 			}
 			v.mentions(v.cluster, "CopyFailed", v.team)
 			v.caughtUp()

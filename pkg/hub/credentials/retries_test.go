@@ -215,7 +215,7 @@ func TestAnErrorInOneNamespaceKeepsTheTimersOfOthers(t *testing.T) {
 	apitest.Must(t, s.creds.accountTrigger.Start(t.Context(), queue))
 
 	if _, err := v.step(); err == nil {
-		t.Error("the write was not tried again")
+		t.Error("the write was not retried")
 	}
 	queue.mu.Lock()
 	after := slices.Clone(queue.after)

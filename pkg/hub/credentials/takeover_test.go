@@ -82,7 +82,7 @@ func (w *world) ours(team, cluster, account, token string, uid types.UID) func()
 		case got == nil:
 			return "there is no Secret"
 		case got.UID != uid:
-			w.T.Fatalf("the Secret was made anew")
+			w.T.Fatalf("the Secret was recreated")
 		case got.Labels["inventory.open-cluster-management.io/credential"] != "true":
 			return fmt.Sprintf("its labels are %v; condition: %+v", got.Labels, w.condition(cluster))
 		case got.Labels[upstreamLabel] != "":

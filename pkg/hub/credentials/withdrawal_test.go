@@ -96,7 +96,7 @@ func TestUnknownKeepsTheCopyAndCreatesNone(t *testing.T) {
 	s.MustDelete(s.copied())
 	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
-			return "a copy was made anew though nothing is known"
+			return "a copy was recreated though nothing is known"
 		}
 		return ""
 	})
@@ -114,7 +114,7 @@ func TestTransientErrorsOfTheAccountsAgentWithdrawNothing(t *testing.T) {
 	before := s.copied()
 	s.Stays(quietly, "the copy is kept", func() string {
 		if got := s.world.copied(s.team, s.cluster, "reader"); got == nil || got.UID != before.UID {
-			return "the copy was taken back"
+			return "the copy was withdrawn"
 		}
 		return ""
 	})
