@@ -104,7 +104,8 @@ var deploymentConfigs = addonv1beta1.ConfigGroupResource{
 // configuration creates a configuration with which agents run in a zone.
 func (s *shell) configuration(name, zone string) addonv1beta1.ConfigReferent {
 	s.T.Helper()
-	config := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace("configs", nil), Name: name}}
+	config := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace("configs", nil),
+		Name: name}}
 	config.Spec.NodePlacement = &addonv1beta1.NodePlacement{NodeSelector: map[string]string{"zone": zone}}
 	s.MustCreate(config)
 	s.CleanUp(config)

@@ -69,7 +69,8 @@ func testTheManagerMayWriteOnlyItsDecisions(t *testing.T) {
 	foreign := decision("foreign", "another", "")
 	p.eventuallyRefused(foreign, onlyOurs)
 	p.MustCreate(foreign)
-	mark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"`+ours+`"}}}`))
+	mark := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"`+ours+`"}}}`))
 	checkAttempt(t, p.manager.Patch(t.Context(), foreign.DeepCopy(), mark), onlyOurs)
 	checkAttempt(t, p.manager.Delete(t.Context(), foreign), onlyOurs)
 	checkAttempt(t, p.manager.Create(t.Context(), decision("elsewhere", ours, "other")), onlyHere)

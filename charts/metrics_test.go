@@ -84,7 +84,8 @@ func TestCertificateOfMetrics(t *testing.T) {
 		return found
 	}
 	serving := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: "serving", Items: []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}},
+		SecretName: "serving",
+		Items:      []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}},
 	}}
 	bundle := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: "cluster-inventory-access-bundle"},
@@ -143,7 +144,8 @@ metrics:
 	if diff := cmp.Diff(want, endpoints); diff != "" {
 		t.Errorf("endpoints (-want +got):\n%s", diff)
 	}
-	for kind, label := range map[string]string{"ServiceMonitor": "release", "PrometheusRule": "release", "ConfigMap": "folder"} {
+	for kind, label := range map[string]string{
+		"ServiceMonitor": "release", "PrometheusRule": "release", "ConfigMap": "folder"} {
 		if object := found(t, objects, kind); object.GetLabels()[label] == "" {
 			t.Errorf("%s has labels %v", manifesttest.Identify(object), object.GetLabels())
 		}
@@ -212,8 +214,9 @@ var otherMetrics = map[string][]string{
 var (
 	selectorOf = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
 	matcherOf  = regexp.MustCompile(`([a-z_]+)(=|!=|=~|!~)"([^"]*)"`)
-	metricOf   = regexp.MustCompile(`\b(cluster_inventory_[a-z_]+|leader_election_[a-z_]+|workqueue_[a-z_]+|process_[a-z_]+)\b`)
-	groupedBy  = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+	metricOf   = regexp.MustCompile(
+		`\b(cluster_inventory_[a-z_]+|leader_election_[a-z_]+|workqueue_[a-z_]+|process_[a-z_]+)\b`)
+	groupedBy = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
 // TestQueriesUseMetricsThatExist looks up every metric, label and label value that an alert
@@ -354,7 +357,8 @@ func TestEveryAlertIsDocumented(t *testing.T) {
 	apitest.Must(t, err)
 	documented := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
-		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok && strings.HasPrefix(name, "ClusterInventory") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok &&
+			strings.HasPrefix(name, "ClusterInventory") {
 			documented[name] = true
 		}
 	}

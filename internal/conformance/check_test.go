@@ -93,8 +93,9 @@ func TestCheck(t *testing.T) {
 				p.Status = inventoryv1alpha1.ClusterProfileStatus{Conditions: []metav1.Condition{{Type: "Joined"}}}
 			})), conforms: true,
 			want: map[string]string{
-				"the condition ControlPlaneHealthy is set": "a: it is not set", "the condition Joined is set": `a: its status is ""`,
-				"the version of Kubernetes is set": "a: it is not set",
+				"the condition ControlPlaneHealthy is set": "a: it is not set",
+				"the condition Joined is set":              `a: its status is ""`,
+				"the version of Kubernetes is set":         "a: it is not set",
 			},
 		},
 		"too many access providers": {
@@ -116,7 +117,9 @@ func TestCheck(t *testing.T) {
 			want: map[string]string{access: `a: "direct": its server is not a URL with a host`},
 		},
 		"a long server": {
-			hub:  with(func(p *inventoryv1alpha1.AccessProvider) { p.Cluster.Server = "https://h/" + strings.Repeat("x", 2039) }),
+			hub: with(func(p *inventoryv1alpha1.AccessProvider) {
+				p.Cluster.Server = "https://h/" + strings.Repeat("x", 2039)
+			}),
 			want: map[string]string{access: `a: "direct": its server has 2049 bytes`},
 		},
 		"another kind of proxy": {

@@ -48,9 +48,11 @@ func TestCacheSharesWhatObjectsRepeat(t *testing.T) {
 	}
 	cluster := &clusterv1.ManagedCluster{}
 	cluster.Name = string([]byte("cluster"))
-	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: string([]byte("name")), Value: string([]byte("value"))}}
+	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: string([]byte("name")),
+		Value: string([]byte("value"))}}
 	c := transformed(cluster).(*clusterv1.ManagedCluster)
-	if diff := cmp.Diff(clusterv1.ManagedClusterClaim{Name: "name", Value: "value"}, c.Status.ClusterClaims[0]); diff != "" {
+	if diff := cmp.Diff(clusterv1.ManagedClusterClaim{Name: "name", Value: "value"},
+		c.Status.ClusterClaims[0]); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
 	for what, pair := range map[string][2]string{

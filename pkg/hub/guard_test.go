@@ -43,7 +43,8 @@ func TestProfileGuard(t *testing.T) {
 	}{
 		"nothing forbids it": {gate: saidByGate{Allowed: true}, want: inventory.GuardVerdict{Allowed: true}},
 		"profiles are kept by an uninstallation": {
-			gate: saidByGate{Allowed: true}, annotations: kept, want: inventory.GuardVerdict{Reason: "ProfilesKept", Message: why},
+			gate: saidByGate{Allowed: true}, annotations: kept,
+			want: inventory.GuardVerdict{Reason: "ProfilesKept", Message: why},
 		},
 		"upstream writes them, but for access providers": {
 			gate: on, want: inventory.GuardVerdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},

@@ -120,7 +120,8 @@ func createCluster(h *ocmtest.Hub, i int) {
 				"feature.open-cluster-management.io/addon-managed-serviceaccount": "available",
 				"feature.open-cluster-management.io/addon-cluster-proxy":          "available",
 			},
-			Annotations: map[string]string{"open-cluster-management/created-via": "other", "agent.open-cluster-management.io/klusterlet-config": "{}"},
+			Annotations: map[string]string{
+				"open-cluster-management/created-via": "other", "agent.open-cluster-management.io/klusterlet-config": "{}"},
 		},
 		Spec: clusterv1.ManagedClusterSpec{
 			HubAcceptsClient: true, LeaseDurationSeconds: 60,
@@ -134,13 +135,16 @@ func createCluster(h *ocmtest.Hub, i int) {
 		c.Status.Conditions = []metav1.Condition{
 			ocmtest.Condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin"),
 			ocmtest.Condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "Managed cluster joined"),
-			ocmtest.Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "Managed cluster is available"),
-			ocmtest.Condition("ClockSynced", "True", "ManagedClusterClockSynced", "The clock of managed cluster is synced with the hub."),
+			ocmtest.Condition("ManagedClusterConditionAvailable", "True",
+				"ManagedClusterAvailable", "Managed cluster is available"),
+			ocmtest.Condition("ClockSynced", "True", "ManagedClusterClockSynced",
+				"The clock of managed cluster is synced with the hub."),
 		}
 		c.Status.Version.Kubernetes = "v1.35.4"
 		c.Status.Capacity = clusterv1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi")}
 		for p := range 10 {
-			c.Status.ClusterClaims = append(c.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: propertyName(p), Value: propertyValue(i, p)})
+			c.Status.ClusterClaims = append(c.Status.ClusterClaims,
+				clusterv1.ManagedClusterClaim{Name: propertyName(p), Value: propertyValue(i, p)})
 		}
 	})
 	addon := h.Enable(name)

@@ -90,7 +90,8 @@ func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 	for who, want := range map[string]int{
 		"": http.StatusUnauthorized, "x.y.z": http.StatusUnauthorized, other: http.StatusForbidden,
 	} {
-		if code, text := scrape(t, "https://"+address, who, nil); code != want || strings.Contains(text, "cluster_inventory") {
+		if code, text := scrape(t, "https://"+address, who, nil); code != want ||
+			strings.Contains(text, "cluster_inventory") {
 			t.Errorf("got %d %s, want %d", code, text, want)
 		}
 	}
@@ -105,7 +106,8 @@ func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 		t.Errorf("answers to strangers, by code: %v", codes)
 	}
 	served("https://"+address, reader, nil)
-	if code, text := scrape(t, "http://"+address, reader, nil); code == http.StatusOK || strings.Contains(text, "cluster_inventory") {
+	if code, text := scrape(t, "http://"+address, reader, nil); code == http.StatusOK ||
+		strings.Contains(text, "cluster_inventory") {
 		t.Errorf("in plain text: %d %s", code, text)
 	}
 	stop()

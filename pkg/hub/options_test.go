@@ -10,8 +10,10 @@ func TestOptionsNameMistakes(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"good options":              {change: func(*Options) {}},
-		"servers off":               {change: func(o *Options) { o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0" }},
+		"good options": {change: func(*Options) {}},
+		"servers off": {change: func(o *Options) {
+			o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0"
+		}},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
 		"no image":                  {change: func(o *Options) { o.AgentImage = "" }},
 		"unknown pull policy": {

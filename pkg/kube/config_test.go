@@ -69,7 +69,8 @@ func TestNamesOfFilesAreRelativeToTheKubeconfig(t *testing.T) {
 	}
 	cfg, err := ParseConfig([]byte(`{"clusters":[{"name":"c","cluster":{"server":"https://hub.example"}}],`+
 		`"users":[{"name":"u","user":{"tokenFile":"token"}}],`+
-		`"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`), filepath.Join(dir, "kubeconfig"))
+		`"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`),
+		filepath.Join(dir, "kubeconfig"))
 	if err != nil || cfg.BearerToken != "t" || cfg.BearerTokenFile != filepath.Join(dir, "token") {
 		t.Errorf("%v, %v", cfg, err)
 	}

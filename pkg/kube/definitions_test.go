@@ -385,15 +385,23 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 		want          Standing
 		left          time.Duration
 	}{
-		"old":                                {age: time.Hour, otherAge: time.Hour, newest: time.Second, restored: true, want: Served},
-		"on a new hub":                       {age: 20 * time.Second, otherAge: 30 * time.Second, newest: time.Second, want: Served},
-		"recreated":                          {age: 20 * time.Second, otherAge: 30 * time.Second, restored: true, want: Restoring, left: 40 * time.Second},
-		"recreated, nothing added since":     {age: time.Minute, otherAge: time.Minute, restored: true, want: Served},
-		"being restored for minutes":         {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: 10 * time.Second, restored: true, want: Restoring, left: 50 * time.Second},
-		"restored for minutes, and done":     {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: time.Minute, restored: true, want: Served},
-		"at the end of the longest wait":     {age: 30*time.Minute - 5, otherAge: time.Hour, newest: time.Second, want: Restoring, left: 5},
-		"new, while others are old":          {age: 20 * time.Second, otherAge: time.Hour, want: Restoring, left: 40 * time.Second},
-		"by a clock that is behind":          {age: -time.Hour, otherAge: -time.Hour, newest: -time.Hour, restored: true, want: Restoring, left: time.Minute},
+		"old": {age: time.Hour, otherAge: time.Hour,
+			newest: time.Second, restored: true, want: Served},
+		"on a new hub": {age: 20 * time.Second,
+			otherAge: 30 * time.Second, newest: time.Second, want: Served},
+		"recreated": {age: 20 * time.Second, otherAge: 30 * time.Second,
+			restored: true, want: Restoring, left: 40 * time.Second},
+		"recreated, nothing added since": {age: time.Minute, otherAge: time.Minute, restored: true, want: Served},
+		"being restored for minutes": {age: 9 * time.Minute, otherAge: 9 * time.Minute, newest: 10 * time.Second,
+			restored: true, want: Restoring, left: 50 * time.Second},
+		"restored for minutes, and done": {age: 9 * time.Minute, otherAge: 9 * time.Minute,
+			newest: time.Minute, restored: true, want: Served},
+		"at the end of the longest wait": {age: 30*time.Minute - 5,
+			otherAge: time.Hour, newest: time.Second, want: Restoring, left: 5},
+		"new, while others are old": {age: 20 * time.Second,
+			otherAge: time.Hour, want: Restoring, left: 40 * time.Second},
+		"by a clock that is behind": {age: -time.Hour, otherAge: -time.Hour,
+			newest: -time.Hour, restored: true, want: Restoring, left: time.Minute},
 		"new, while the others are our work": {age: 20 * time.Second, otherAge: none, want: Served},
 	} {
 		t.Run(name, func(t *testing.T) {

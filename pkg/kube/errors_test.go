@@ -13,7 +13,8 @@ import (
 
 func TestErrorsAreClassified(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
-	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}
+	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError,
+		Message: "etcdserver: request is too large"}}
 	tests := map[string]struct {
 		err                         error
 		refusal, permanent, missing bool
@@ -29,14 +30,18 @@ func TestErrorsAreClassified(t *testing.T) {
 		"a server that is not ready": {err: apierrors.NewServiceUnavailable("later")},
 		"a server that fails":        {err: apierrors.NewInternalError(errors.New("failed calling webhook"))},
 		"a server that is slow":      {err: apierrors.NewTimeoutError("slow", 1)},
-		"a gateway that fails":       {err: apierrors.NewGenericServerResponse(http.StatusBadGateway, "POST", secrets, "s", "bad", 0, true)},
-		"forbidden":                  {err: apierrors.NewForbidden(secrets, "s", errors.New("quota")), refusal: true},
-		"forbidden, wrapped":         {err: fmt.Errorf("creating: %w", apierrors.NewForbidden(secrets, "s", errors.New("quota"))), refusal: true},
-		"a request that is no good":  {err: apierrors.NewBadRequest("what"), refusal: true},
-		"invalid":                    {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", nil), refusal: true, permanent: true},
-		"too large":                  {err: apierrors.NewRequestEntityTooLargeError("limit"), refusal: true, permanent: true},
-		"too large for etcd":         {err: fmt.Errorf("creating: %w", etcd), refusal: true, permanent: true},
-		"a namespace that is gone":   {err: fmt.Errorf("creating: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")), missing: true},
+		"a gateway that fails": {err: apierrors.NewGenericServerResponse(http.StatusBadGateway,
+			"POST", secrets, "s", "bad", 0, true)},
+		"forbidden": {err: apierrors.NewForbidden(secrets, "s", errors.New("quota")), refusal: true},
+		"forbidden, wrapped": {err: fmt.Errorf("creating: %w",
+			apierrors.NewForbidden(secrets, "s", errors.New("quota"))), refusal: true},
+		"a request that is no good": {err: apierrors.NewBadRequest("what"), refusal: true},
+		"invalid": {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", nil),
+			refusal: true, permanent: true},
+		"too large":          {err: apierrors.NewRequestEntityTooLargeError("limit"), refusal: true, permanent: true},
+		"too large for etcd": {err: fmt.Errorf("creating: %w", etcd), refusal: true, permanent: true},
+		"a namespace that is gone": {err: fmt.Errorf("creating: %w",
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")), missing: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -87,8 +87,10 @@ func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
 		"deleted long ago":             {did: []func(*Expectations){deleted("u")}, after: time.Hour, deleted: true},
 		"another deleted":              {did: []func(*Expectations){deleted("v")}},
 		"deleted, and another written": {did: []func(*Expectations){deleted("u"), wrote("v")}, deleted: true, awaited: true},
-		"deleted, and another written, which is gone": {did: []func(*Expectations){deleted("u"), wrote("v"), vanished("v")}, deleted: true},
-		"deleted, and forgotten":                      {did: []func(*Expectations){deleted("u"), func(e *Expectations) { e.Forget(key) }}},
+		"deleted, and another written, which is gone": {did: []func(*Expectations){deleted("u"), wrote("v"), vanished("v")},
+			deleted: true},
+		"deleted, and forgotten": {did: []func(*Expectations){
+			deleted("u"), func(e *Expectations) { e.Forget(key) }}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := NewExpectations()

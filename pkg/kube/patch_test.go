@@ -152,11 +152,12 @@ func TestNewEventFitsTheAPI(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	tests := map[string]struct{ name, want string }{
-		"a name":                        {name: "a.example", want: `"a.example"`},
-		"none":                          {want: `""`},
-		"what does not print":           {name: "a\n\xff", want: `"a\n\xff"`},
-		"too long":                      {name: strings.Repeat("n", 81), want: `"` + strings.Repeat("n", 77) + `..."`},
-		"a character is not cut in two": {name: strings.Repeat("n", 76) + "ää--", want: `"` + strings.Repeat("n", 76) + `..."`},
+		"a name":              {name: "a.example", want: `"a.example"`},
+		"none":                {want: `""`},
+		"what does not print": {name: "a\n\xff", want: `"a\n\xff"`},
+		"too long":            {name: strings.Repeat("n", 81), want: `"` + strings.Repeat("n", 77) + `..."`},
+		"a character is not cut in two": {name: strings.Repeat("n", 76) + "ää--",
+			want: `"` + strings.Repeat("n", 76) + `..."`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

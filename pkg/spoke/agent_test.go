@@ -380,7 +380,8 @@ func TestAnAgentStartsWhileItsSecretCannotBeUsed(t *testing.T) {
 	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
 	apitest.Run(t, func(ctx context.Context) error { return Run(ctx, w.opts) })
 	w.eventuallyClaims(map[string]string{"location*": "eu"})
-	if alive, ready, reports := w.probe("healthz"), w.probe("readyz"), w.probe("readyz/reporting"); alive != "" || ready == "" || reports == "" {
+	if alive, ready, reports := w.probe("healthz"), w.probe("readyz"),
+		w.probe("readyz/reporting"); alive != "" || ready == "" || reports == "" {
 		t.Errorf("alive: %q, ready: %q, reports: %q", alive, ready, reports)
 	}
 	w.spoke.Eventually("it publishes", func() string { return w.probe("readyz/publishing") })

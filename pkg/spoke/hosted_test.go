@@ -79,7 +79,8 @@ func (w *world) mayNotWatch(user string) {
 	cluster := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.opts.InstallNamespace + "-" + user}, Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:cluster-inventory:agent:" + w.opts.InstallNamespace,
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "open-cluster-management:cluster-inventory:agent:" + w.opts.InstallNamespace,
 		},
 	}
 	w.spoke.MustCreate(cluster,

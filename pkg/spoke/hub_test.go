@@ -59,7 +59,8 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 
 // The hub is behind an https proxy, each with a CA of its own.
 func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
-	hub, hubCA := serve(t, "hub", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hub")) }))
+	hub, hubCA := serve(t, "hub",
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hub")) }))
 	proxy, proxyCA := serve(t, "proxy", http.HandlerFunc(tunnel))
 	dir := t.TempDir()
 	apitest.Must(t, os.WriteFile(filepath.Join(dir, "ca.crt"), hubCA, 0o600))
@@ -273,7 +274,8 @@ func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 			t.Errorf("%s: it is another configuration: %t", step.name, changed)
 		}
 		if step.change {
-			if token := strings.TrimSpace(step.secret["token"]); cfg.BearerToken != token || string(cfg.CertData) != step.secret["tls.crt"] {
+			if token := strings.TrimSpace(step.secret["token"]); cfg.BearerToken != token ||
+				string(cfg.CertData) != step.secret["tls.crt"] {
 				t.Errorf("%s: the token is %q, the certificate %q", step.name, cfg.BearerToken, cfg.CertData)
 			}
 			if cfg.BearerTokenFile+cfg.CertFile+cfg.KeyFile+cfg.CAFile != "" {

@@ -49,7 +49,9 @@ func TestFailureIsOneLine(t *testing.T) {
 			want: "agent: --addon-uid: is required; --cluster-name: is required; --install-namespace: is required",
 		},
 		"every wrong flag is named": {
-			args: []string{"run", "--cluster-name=C", "--addon-uid=u", "--install-namespace=n", "--claim-limit=-1", "--metrics-bind-address=8080"}, code: 2,
+			args: []string{
+				"run", "--cluster-name=C", "--addon-uid=u", "--install-namespace=n",
+				"--claim-limit=-1", "--metrics-bind-address=8080"}, code: 2,
 			want: `agent: --claim-limit: -1 is negative; ` +
 				`--cluster-name: "C" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
 				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'); ` +

@@ -175,7 +175,8 @@ func TestConsumersOnlyAddToWhatANodeDoes(t *testing.T) {
 	with.consumers = map[string]string{KueueImage: "/cache/kueue", KnativeOperatorImage: "/cache/knative"}
 	for _, name := range plain.Clusters() {
 		want := append(slices.Clone(plain.nodeProcess(name).Args),
-			"--service-tunnel="+with.serviceTunnel(name), "--image="+KnativeOperatorImage+"=/cache/knative", "--own-network="+KnativeOperatorImage,
+			"--service-tunnel="+with.serviceTunnel(name), "--image="+KnativeOperatorImage+"=/cache/knative",
+			"--own-network="+KnativeOperatorImage,
 			"--image="+KueueImage+"=/cache/kueue", "--own-network="+KueueImage)
 		if diff := cmp.Diff(want, with.nodeProcess(name).Args); diff != "" {
 			t.Error(diff)

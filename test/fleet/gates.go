@@ -168,6 +168,7 @@ func waitRollout(ctx context.Context, c client.Client, key client.ObjectKey) err
 		}
 		want := ptr.Deref(d.Spec.Replicas, 1)
 		s := d.Status
-		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.ReadyReplicas == want && s.Replicas == want, nil
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want &&
+			s.ReadyReplicas == want && s.Replicas == want, nil
 	})
 }

@@ -66,7 +66,8 @@ func TestSharedObjectIsAbsentOnceAbsenceLasted(t *testing.T) {
 			{0, all(), all(), 0},
 			{0, noService, all(), lasts},
 			{time.Second, without(func(f *proxyFacts) { f.service.object, f.secret.object = nil, nil }), all(), 9 * time.Second},
-			{9 * time.Second, without(func(f *proxyFacts) { f.service.object, f.secret.object = nil, nil }), noService, time.Second},
+			{9 * time.Second, without(func(f *proxyFacts) { f.service.object, f.secret.object = nil, nil }),
+				noService, time.Second},
 		}},
 		"the Secret is changed: at once, although the Service is gone": {steps: []step{
 			{0, all(), all(), 0},

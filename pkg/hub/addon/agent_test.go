@@ -64,11 +64,12 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	renderers, err := newRenderers(values().of("", ""))
 	apitest.Must(t, err)
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
-		addons:      toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
-		works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
-		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
-		configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
-		revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+		addons: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
+		works:  toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
+		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(
+			toolscache.MetaNamespaceKeyFunc, nil)),
+		configs:   newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+		revisions: newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
 	}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	addon := ocmtest.Addon("c1")

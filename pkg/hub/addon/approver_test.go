@@ -82,12 +82,13 @@ func TestFailedApprovalIsRetried(t *testing.T) {
 		fault   apitest.Fault
 		applied bool
 	}{
-		"the request changed meanwhile":  {fault: apitest.Fault{Status: 409, Reason: "Conflict"}},
-		"the API server is overloaded":   {fault: apitest.Fault{Status: 503, Reason: "ServiceUnavailable"}},
-		"the approval is forbidden":      {fault: apitest.Fault{Status: 403, Reason: "Forbidden"}},
-		"the approval did not arrive":    {fault: apitest.Fault{Err: lost}},
-		"the answer did not arrive":      {fault: apitest.Fault{Err: lost, AfterServer: true}, applied: true},
-		"the answer was an error anyway": {fault: apitest.Fault{Status: 500, Reason: "InternalError", AfterServer: true}, applied: true},
+		"the request changed meanwhile": {fault: apitest.Fault{Status: 409, Reason: "Conflict"}},
+		"the API server is overloaded":  {fault: apitest.Fault{Status: 503, Reason: "ServiceUnavailable"}},
+		"the approval is forbidden":     {fault: apitest.Fault{Status: 403, Reason: "Forbidden"}},
+		"the approval did not arrive":   {fault: apitest.Fault{Err: lost}},
+		"the answer did not arrive":     {fault: apitest.Fault{Err: lost, AfterServer: true}, applied: true},
+		"the answer was an error anyway": {fault: apitest.Fault{Status: 500, Reason: "InternalError", AfterServer: true},
+			applied: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 	addon := w.addon()
 	w.accept(w.cluster(addon.Namespace, metav1.ConditionTrue))
 	refused := w.cluster(w.Namespace("refused", nil), metav1.ConditionTrue)
-	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: refused.Name, Name: "cluster-inventory"}})
+	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: refused.Name,
+		Name: "cluster-inventory"}})
 	bare := w.cluster(w.Namespace("bare", nil), metav1.ConditionTrue)
 	w.accept(bare)
 
@@ -194,7 +196,8 @@ func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	foreign := w.csr(addon.Namespace, func(csr *certificatesv1.CertificateSigningRequest) {
 		csr.Spec.SignerName = "example.com/signer"
 	})
-	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: late.Name, Name: "cluster-inventory"}})
+	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: late.Name,
+		Name: "cluster-inventory"}})
 	w.accept(late)
 	w.eventuallyApproved("a request that was there before its cluster was accepted is approved", tooEarly)
 
@@ -205,7 +208,8 @@ func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	w.Eventually("the cache has the request without an addon", apitest.Succeeds(func() error {
 		return cached.Get(t.Context(), client.ObjectKeyFromObject(seen), seen)
 	}))
-	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: later.Name, Name: "cluster-inventory"}})
+	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: later.Name,
+		Name: "cluster-inventory"}})
 	w.eventuallyApproved("a request that was there before its addon is approved", waiting)
 
 	list := &certificatesv1.CertificateSigningRequestList{}

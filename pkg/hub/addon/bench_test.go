@@ -77,7 +77,8 @@ func newFleet(b *testing.B, size int) *fleet {
 			return err
 		}
 		cluster.Status.Conditions = []metav1.Condition{
-			ocmtest.Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "Managed cluster is available"),
+			ocmtest.Condition("ManagedClusterConditionAvailable", "True",
+				"ManagedClusterAvailable", "Managed cluster is available"),
 		}
 		return f.Client.Status().Patch(ctx, cluster, client.Merge)
 	})
@@ -116,7 +117,8 @@ func (f *fleet) measure(what string, act func(context.Context)) {
 	apitest.Must(f.b, err)
 	shell := &framework{
 		cfg: cfg, shared: shared, client: f.Client, live: f.Client, outcomes: newOutcomes(f.Client),
-		opts: Options{AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents"},
+		opts: Options{AgentImage: "example.com/inventory:v1",
+			AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents"},
 	}
 	ctx, cancel := context.WithCancel(f.b.Context())
 	defer cancel()

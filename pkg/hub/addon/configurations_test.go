@@ -83,10 +83,13 @@ func TestNewestRevision(t *testing.T) {
 		revisions []*unstructured.Unstructured
 		want      string
 	}{
-		"none":                        {},
-		"the one created last":        {revisions: []*unstructured.Unstructured{agentRevision("c", "2", 5), later, agentRevision("d", "1", 6)}, want: "b"},
-		"the last by name, in doubt":  {revisions: []*unstructured.Unstructured{later, agentRevision("a", "2", 7)}, want: "b"},
-		"none for another manager":    {revisions: []*unstructured.Unstructured{agentRevision("a", "3", 9), later}, want: "b"},
+		"none": {},
+		"the one created last": {revisions: []*unstructured.Unstructured{agentRevision("c", "2", 5),
+			later, agentRevision("d", "1", 6)}, want: "b"},
+		"the last by name, in doubt": {revisions: []*unstructured.Unstructured{later, agentRevision("a", "2", 7)},
+			want: "b"},
+		"none for another manager": {revisions: []*unstructured.Unstructured{agentRevision("a", "3", 9), later},
+			want: "b"},
 		"no other for want of a good": {revisions: []*unstructured.Unstructured{agentRevision("a", "3", 9)}},
 	}
 	for name, test := range tests {

@@ -70,7 +70,8 @@ func (r *rollout) join(change ...func(*addonv1beta1.ManagedClusterAddOn)) *addon
 func (r *rollout) names(name string) func(*addonv1beta1.ManagedClusterAddOn) {
 	return func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Spec.Configs = []addonv1beta1.AddOnConfig{{
-			ConfigGroupResource: deploymentConfigs, ConfigReferent: addonv1beta1.ConfigReferent{Namespace: r.configs, Name: name},
+			ConfigGroupResource: deploymentConfigs,
+			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: r.configs, Name: name},
 		}}
 	}
 }
@@ -250,7 +251,8 @@ func TestConfigurations(t *testing.T) {
 	shell := &framework{
 		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: r.outcomes,
 		opts: Options{
-			AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents", ClaimLimit: 20,
+			AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent",
+			InstallNamespace: "agents", ClaimLimit: 20,
 			AllowedRegistries: []string{"mirror.example.com"},
 		},
 	}
@@ -378,7 +380,8 @@ func wrong(r *rollout) {
 	r.runs(fresh, "a")
 	r.Eventually("it is registered", func() string {
 		r.MustGet(fresh)
-		if !apimeta.IsStatusConditionTrue(fresh.Status.Conditions, "RegistrationApplied") || fresh.Status.Namespace != "agents" {
+		if !apimeta.IsStatusConditionTrue(fresh.Status.Conditions, "RegistrationApplied") ||
+			fresh.Status.Namespace != "agents" {
 			return fmt.Sprintf("status %+v", fresh.Status)
 		}
 		return ""
@@ -524,8 +527,9 @@ func refusingSpoke(r *rollout) {
 		apitest.EditStatus(r, r.deployWork(addon), func(w *workv1.ManifestWork) {
 			w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", status, "R", "")}
 			w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
-				ResourceMeta: workv1.ManifestResourceMeta{Resource: "deployments", Namespace: "agents", Name: "cluster-inventory-agent"},
-				Conditions:   []metav1.Condition{ocmtest.Condition("Applied", status, "R", message)},
+				ResourceMeta: workv1.ManifestResourceMeta{Resource: "deployments",
+					Namespace: "agents", Name: "cluster-inventory-agent"},
+				Conditions: []metav1.Condition{ocmtest.Condition("Applied", status, "R", message)},
 			}}
 		})
 	}
@@ -580,7 +584,8 @@ func forAllClusters(r *rollout) {
 	r.config("all", zoneA)
 	apitest.Edit(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
 		d.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
-			ConfigGroupResource: deploymentConfigs, ConfigReferent: addonv1beta1.ConfigReferent{Namespace: r.configs, Name: "all"},
+			ConfigGroupResource: deploymentConfigs,
+			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: r.configs, Name: "all"},
 		}}
 	})
 	reference := r.desired("all")

@@ -42,8 +42,10 @@ func TestDecideConfiguration(t *testing.T) {
 	}
 	ofOthers := &addonv1beta1.ClusterManagementAddOn{}
 	ofOthers.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{
-		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "example.com", Resource: "others"}, ConfigReferent: referent("good")},
-		{ConfigGroupResource: deploymentConfigs, ConfigReferent: addonv1beta1.ConfigReferent{Name: "__reserved_no_default__"}},
+		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "example.com", Resource: "others"},
+			ConfigReferent: referent("good")},
+		{ConfigGroupResource: deploymentConfigs,
+			ConfigReferent: addonv1beta1.ConfigReferent{Name: "__reserved_no_default__"}},
 	}
 	isConfigured := func(status string) func(*addonv1beta1.ManagedClusterAddOn) {
 		return func(a *addonv1beta1.ManagedClusterAddOn) {
@@ -62,17 +64,21 @@ func TestDecideConfiguration(t *testing.T) {
 	}{
 		"there is no definition, and OCM has not looked at the cluster yet": {},
 		"there is no definition, and the cluster waits":                     {addon: []change{waits}},
-		"there is no definition, and OCM has looked":                        {addon: []change{looked}, want: choice{known: true}},
+		"there is no definition, and OCM has looked": {addon: []change{looked},
+			want: choice{known: true}},
 		"there is none": {
 			definition: &addonv1beta1.ClusterManagementAddOn{}, want: choice{known: true},
 		},
-		"there is one for all, which OCM has not given to the cluster yet":      {definition: forAll},
-		"there is one for some, and OCM has not looked at the cluster yet":      {definition: forSome},
-		"there is one for all, and the cluster waits for its turn":              {addon: []change{waits}, definition: forAll},
-		"there is one for some, and the cluster waits for its turn":             {addon: []change{waits}, definition: forSome},
-		"there is one for some, and OCM has looked: the cluster is not of them": {addon: []change{looked}, definition: forSome, want: choice{known: true}},
-		"there are configurations of other kinds":                               {definition: ofOthers, want: choice{known: true}},
-		"the addon names one, which OCM has not seen yet":                       {addon: []change{looked, names}},
+		"there is one for all, which OCM has not given to the cluster yet": {definition: forAll},
+		"there is one for some, and OCM has not looked at the cluster yet": {definition: forSome},
+		"there is one for all, and the cluster waits for its turn":         {addon: []change{waits}, definition: forAll},
+		"there is one for some, and the cluster waits for its turn": {addon: []change{waits},
+			definition: forSome},
+		"there is one for some, and OCM has looked: the cluster is not of them": {addon: []change{looked},
+			definition: forSome, want: choice{known: true}},
+		"there are configurations of other kinds": {definition: ofOthers,
+			want: choice{known: true}},
+		"the addon names one, which OCM has not seen yet": {addon: []change{looked, names}},
 		"the cluster is to have one": {
 			addon: []change{refersTo("good", "h1")}, definition: forAll,
 			want: choice{known: true, name: "configs/good", configuration: known["configs/good"]},

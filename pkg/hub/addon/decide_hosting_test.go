@@ -44,21 +44,26 @@ func TestJudgeHost(t *testing.T) {
 		reported   bool   // it has been
 		refusal    string // part of the message; empty means none
 	}{
-		"on its own cluster":              {},
-		"and it does":                     {deployed: true},
-		"on a host":                       {annotation: "h1"},
-		"and it does run there":           {annotation: "h1", deployed: true, runs: "h1"},
-		"on itself as host":               {annotation: "c1", refusal: "own name"},
-		"it would move to a host":         {annotation: "h1", deployed: true, refusal: `"h1", but the agent runs on cluster c1`},
-		"it would move home":              {deployed: true, runs: "h1", refusal: `"", but the agent runs on cluster h1`},
-		"and loses its access meanwhile":  {deployed: true, runs: "h1", refusal: "Until then the agent has no access to the hub"},
-		"it would move to another":        {annotation: "h2", deployed: true, runs: "h1", refusal: `"h2", but the agent runs on cluster h1`},
+		"on its own cluster":    {},
+		"and it does":           {deployed: true},
+		"on a host":             {annotation: "h1"},
+		"and it does run there": {annotation: "h1", deployed: true, runs: "h1"},
+		"on itself as host":     {annotation: "c1", refusal: "own name"},
+		"it would move to a host": {annotation: "h1", deployed: true,
+			refusal: `"h1", but the agent runs on cluster c1`},
+		"it would move home": {deployed: true, runs: "h1", refusal: `"", but the agent runs on cluster h1`},
+		"and loses its access meanwhile": {deployed: true, runs: "h1",
+			refusal: "Until then the agent has no access to the hub"},
+		"it would move to another": {annotation: "h2", deployed: true, runs: "h1",
+			refusal: `"h2", but the agent runs on cluster h1`},
 		"it moves before it is available": {annotation: "h1", deployed: true, down: true},
-		"nor when it is unreachable":      {annotation: "h1", deployed: true, down: true, reported: true, refusal: "runs on cluster c1"},
-		"but not to itself":               {annotation: "c1", deployed: true, down: true, refusal: "own name"},
-		"nor from a host to another":      {annotation: "h2", deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
-		"nor home":                        {deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
-		"nothing is deployed there":       {annotation: "h2", runs: ""},
+		"nor when it is unreachable": {annotation: "h1", deployed: true,
+			down: true, reported: true, refusal: "runs on cluster c1"},
+		"but not to itself": {annotation: "c1", deployed: true, down: true, refusal: "own name"},
+		"nor from a host to another": {annotation: "h2", deployed: true,
+			runs: "h1", down: true, refusal: "runs on cluster h1"},
+		"nor home":                  {deployed: true, runs: "h1", down: true, refusal: "runs on cluster h1"},
+		"nothing is deployed there": {annotation: "h2", runs: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addon := ocmtest.Addon("c1")
@@ -67,13 +72,15 @@ func TestJudgeHost(t *testing.T) {
 				addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Available", "True", "R", "")}
 			}
 			if test.reported {
-				addon.Status.Conditions = append(addon.Status.Conditions, ocmtest.Condition("PropertiesPublished", "False", "R", ""))
+				addon.Status.Conditions = append(addon.Status.Conditions,
+					ocmtest.Condition("PropertiesPublished", "False", "R", ""))
 			}
 			refused := judgeHost(addon, test.deployed, test.runs)
 			switch {
 			case test.refusal == "" && refused != nil:
 				t.Errorf("refused: %s", refused.message)
-			case test.refusal != "" && (refused == nil || !strings.Contains(refused.message, test.refusal) || refused.reason != "HostingRefused"):
+			case test.refusal != "" &&
+				(refused == nil || !strings.Contains(refused.message, test.refusal) || refused.reason != "HostingRefused"):
 				t.Errorf("got %+v, want %q in it", refused, test.refusal)
 			}
 		})
@@ -84,7 +91,8 @@ func TestJudgeHost(t *testing.T) {
 // clusters, and two agents in one namespace would share their access to the hub.
 func TestDecideNamespace(t *testing.T) {
 	naming := func(namespace string) choice {
-		return choice{known: true, name: "configs/a", configuration: &configuration{overrides: overrides{installNamespace: namespace}}}
+		return choice{known: true, name: "configs/a",
+			configuration: &configuration{overrides: overrides{installNamespace: namespace}}}
 	}
 	guests := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
 	tests := map[string]struct {
@@ -94,13 +102,15 @@ func TestDecideNamespace(t *testing.T) {
 		want      string
 		refused   string
 	}{
-		"the usual":                           {want: "agents"},
-		"with guests":                         {at: place{guestOf: guests}, want: "agents"},
-		"hosted":                              {at: place{host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, and deployed":                {at: place{host: "h", namespace: "cluster-inventory-c1"}, want: "cluster-inventory-c1"},
-		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"), at: place{host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, beside the host's own":       {at: place{host: "h", hostsOwn: "agents"}, want: "cluster-inventory-c1"},
-		"hosted, with manifests that can be":  {at: place{host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
+		"the usual":   {want: "agents"},
+		"with guests": {at: place{guestOf: guests}, want: "agents"},
+		"hosted":      {at: place{host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, and deployed": {at: place{host: "h", namespace: "cluster-inventory-c1"},
+			want: "cluster-inventory-c1"},
+		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"),
+			at: place{host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, beside the host's own":      {at: place{host: "h", hostsOwn: "agents"}, want: "cluster-inventory-c1"},
+		"hosted, with manifests that can be": {at: place{host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
 		"hosted, in a namespace that others may name, too": {
 			chosen: naming("shared"), at: place{host: "h"},
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is shared, which may be the " +
@@ -118,7 +128,8 @@ func TestDecideNamespace(t *testing.T) {
 				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
 		},
 		"hosted beside it from before": {
-			at: place{host: "h", hostsOwn: "cluster-inventory-c1", namespace: "cluster-inventory-c1"}, want: "cluster-inventory-c1",
+			at:   place{host: "h", hostsOwn: "cluster-inventory-c1", namespace: "cluster-inventory-c1"},
+			want: "cluster-inventory-c1",
 		},
 		"in the namespace of a guest": {
 			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests},
@@ -126,7 +137,8 @@ func TestDecideNamespace(t *testing.T) {
 				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
 		"in the namespace of one that came later": {
-			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests, namespace: "cluster-inventory-c2"}, want: "cluster-inventory-c2",
+			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests, namespace: "cluster-inventory-c2"},
+			want: "cluster-inventory-c2",
 		},
 	}
 	for name, test := range tests {

@@ -81,7 +81,8 @@ func TestHostedPodsWorkOnTheManagedClusterOnly(t *testing.T) {
 			if diff := cmp.Diff(test.args, test.pod.Containers[0].Args); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
 			}
-			if ptr.Deref(test.pod.AutomountServiceAccountToken, true) || test.pod.ServiceAccountName != "cluster-inventory-agent" {
+			if ptr.Deref(test.pod.AutomountServiceAccountToken, true) ||
+				test.pod.ServiceAccountName != "cluster-inventory-agent" {
 				t.Errorf("it is %s, with a token: %v", test.pod.ServiceAccountName, test.pod.AutomountServiceAccountToken)
 			}
 			want := corev1.Volume{Name: "managed-kubeconfig", VolumeSource: corev1.VolumeSource{
@@ -132,7 +133,8 @@ func TestARendererServesAllHostedAgents(t *testing.T) {
 				t.Errorf("manifest %d of cluster %s (-want +got):\n%s", n, cluster, diff)
 			}
 			said := object.(metav1.Object)
-			if diff := cmp.Diff([]string{want[n].GetNamespace(), want[n].GetName()}, []string{said.GetNamespace(), said.GetName()}); diff != "" {
+			if diff := cmp.Diff([]string{want[n].GetNamespace(), want[n].GetName()},
+				[]string{said.GetNamespace(), said.GetName()}); diff != "" {
 				t.Errorf("identity of manifest %d of cluster %s (-want +got):\n%s", n, cluster, diff)
 			}
 		}

@@ -57,12 +57,15 @@ func TestContentHashDistinguishesAgents(t *testing.T) {
 func TestRulesAreForTheAgentInTheWork(t *testing.T) {
 	agent := func(annotations string) workv1.Manifest {
 		return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"cluster-inventory-agent","annotations":` + annotations + `}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"cluster-inventory-agent","annotations":` +
+				annotations + `}}`,
 		)}}
 	}
-	other := workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"Deployment","metadata":{"name":"other"}}`)}}
+	other := workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(
+		`{"kind":"Deployment","metadata":{"name":"other"}}`)}}
 	options := func() []workv1.ManifestConfigOption {
-		return []workv1.ManifestConfigOption{{ResourceIdentifier: agentDeployment("*")}, {ResourceIdentifier: agentDeployment("**")}}
+		return []workv1.ManifestConfigOption{{ResourceIdentifier: agentDeployment("*")},
+			{ResourceIdentifier: agentDeployment("**")}}
 	}
 	for name, test := range map[string]struct {
 		manifests []workv1.Manifest

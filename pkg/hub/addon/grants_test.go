@@ -40,13 +40,18 @@ func TestSpokeGainsNothingByForgingItsStatus(t *testing.T) {
 		status []addonv1beta1.RegistrationConfig
 		want   string
 	}{
-		"nothing yet":                   {want: byCertificate},
-		"no driver yet":                 {status: []addonv1beta1.RegistrationConfig{claimed("", byCertificate)}, want: byCertificate},
-		"by certificate":                {status: []addonv1beta1.RegistrationConfig{claimed("csr", byCertificate)}, want: byCertificate},
-		"by token":                      {status: []addonv1beta1.RegistrationConfig{claimed("token", byToken)}, want: byToken},
+		"nothing yet": {want: byCertificate},
+		"no driver yet": {status: []addonv1beta1.RegistrationConfig{claimed("", byCertificate)},
+			want: byCertificate},
+		"by certificate": {status: []addonv1beta1.RegistrationConfig{claimed("csr", byCertificate)},
+			want: byCertificate},
+		"by token": {status: []addonv1beta1.RegistrationConfig{claimed("token", byToken)},
+			want: byToken},
 		"by token, subject not yet set": {status: []addonv1beta1.RegistrationConfig{claimed("token", "")}, want: byToken},
-		"registers nothing for the API": {status: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.CustomSigner}}, want: byCertificate},
-		"another driver":                {status: []addonv1beta1.RegistrationConfig{claimed("magic", "system:admin")}, want: byCertificate},
+		"registers nothing for the API": {status: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.CustomSigner}},
+			want: byCertificate},
+		"another driver": {status: []addonv1beta1.RegistrationConfig{claimed("magic", "system:admin")},
+			want: byCertificate},
 		"the administrator, by certificate": {
 			status: []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin", "system:masters")}, want: byCertificate,
 		},
@@ -61,7 +66,8 @@ func TestSpokeGainsNothingByForgingItsStatus(t *testing.T) {
 			status: []addonv1beta1.RegistrationConfig{claimed("token", "system:serviceaccount:c1:default")}, want: byToken,
 		},
 		"several": {
-			status: []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin"), claimed("token", "system:admin")}, want: byToken,
+			status: []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin"), claimed("token", "system:admin")},
+			want:   byToken,
 		},
 	}
 	for name, test := range tests {
@@ -104,7 +110,8 @@ func TestGrants(t *testing.T) {
 		{
 			APIGroup: "rbac.authorization.k8s.io",
 			Kind:     "User",
-			Name:     "system:open-cluster-management:cluster:" + addon.Namespace + ":addon:cluster-inventory:agent:cluster-inventory",
+			Name: "system:open-cluster-management:cluster:" + addon.Namespace +
+				":addon:cluster-inventory:agent:cluster-inventory",
 		},
 	}
 	wantRole := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: binding.Name}

@@ -70,7 +70,8 @@ func hosted(r *rollout) {
 	r.Eventually("it is registered", func() string {
 		r.MustGet(addon)
 		if !apimeta.IsStatusConditionTrue(addon.Status.Conditions, "RegistrationApplied") ||
-			!apimeta.IsStatusConditionTrue(addon.Status.Conditions, "HostingClusterValidity") || addon.Status.Namespace != namespace {
+			!apimeta.IsStatusConditionTrue(addon.Status.Conditions, "HostingClusterValidity") ||
+			addon.Status.Namespace != namespace {
 			return fmt.Sprintf("status %+v", addon.Status)
 		}
 		return ""
@@ -119,7 +120,8 @@ func hosted(r *rollout) {
 	}
 	apitest.EditStatus(r, cleanup, func(w *workv1.ManifestWork) {
 		done := "True"
-		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""), ocmtest.Condition("Available", "True", "R", "")}
+		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""),
+			ocmtest.Condition("Available", "True", "R", "")}
 		w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
 			ResourceMeta: workv1.ManifestResourceMeta{Group: "batch", Resource: "jobs", Namespace: namespace, Name: job.Name},
 			Conditions:   []metav1.Condition{},
@@ -146,10 +148,12 @@ func annotatedLater(r *rollout) {
 	}
 	apitest.EditStatus(r, r.deployWork(running), func(w *workv1.ManifestWork) {
 		ready := int64(1)
-		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""), ocmtest.Condition("Available", "True", "R", "")}
+		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""),
+			ocmtest.Condition("Available", "True", "R", "")}
 		w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
-			ResourceMeta: workv1.ManifestResourceMeta{Group: "apps", Resource: "deployments", Namespace: "agents", Name: agentName},
-			Conditions:   []metav1.Condition{},
+			ResourceMeta: workv1.ManifestResourceMeta{Group: "apps",
+				Resource: "deployments", Namespace: "agents", Name: agentName},
+			Conditions: []metav1.Condition{},
 			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{
 				Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &ready},
 			}}},

@@ -102,7 +102,8 @@ func TestAddonChanged(t *testing.T) {
 		"the desired configuration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.ConfigReferences[0].DesiredConfig = &addonv1beta1.ConfigSpecHash{SpecHash: "h"}
 		}, want: true},
-		"its deletion": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.DeletionTimestamp = ptr.To(metav1.Now()) }, want: true},
+		"its deletion": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.DeletionTimestamp = ptr.To(metav1.Now()) },
+			want: true},
 		"its owner": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
 		}, want: true},
@@ -114,12 +115,15 @@ func TestAddonChanged(t *testing.T) {
 		"its registration": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}
 		}, want: true},
-		"its health check":      {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = "Lease" }, want: true},
+		"its health check": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = "Lease" },
+			want: true},
 		"its install namespace": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Namespace = "n" }, want: true},
 		"its supported configs": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{{}}
 		}, want: true},
-		"its own configurations": {change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Spec.Configs = []addonv1beta1.AddOnConfig{{}} }, want: true},
+		"its own configurations": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Spec.Configs = []addonv1beta1.AddOnConfig{{}}
+		}, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

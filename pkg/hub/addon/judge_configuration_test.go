@@ -358,7 +358,8 @@ func TestJudgeAnnotation(t *testing.T) {
 				t.Errorf("registries (-want +got):\n%s", diff)
 			}
 			if test.wrong == "" != (len(wrong) == 0) || test.wrong != "" &&
-				(!strings.Contains(wrong[0], test.wrong) || !strings.Contains(wrong[0], "open-cluster-management.io/image-registries")) {
+				(!strings.Contains(wrong[0], test.wrong) ||
+					!strings.Contains(wrong[0], "open-cluster-management.io/image-registries")) {
 				t.Errorf("mistakes %q, want %q", wrong, test.wrong)
 			}
 		})
@@ -402,14 +403,16 @@ func TestMirrored(t *testing.T) {
 	}{
 		"no registries": {image: "quay.io/ocm/a:v1", want: "quay.io/ocm/a:v1"},
 		"a registry": {
-			image: "quay.io/ocm/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io", "m:5000")}, want: "m:5000/ocm/a:v1",
+			image: "quay.io/ocm/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io", "m:5000")},
+			want: "m:5000/ocm/a:v1",
 		},
 		"a repository": {
 			image:      "quay.io/ocm/a:v1",
 			registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm/a", "m/b")}, want: "m/b:v1",
 		},
 		"a digest stays": {
-			image: "quay.io/ocm/a" + digest, registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm", "m")}, want: "m/a" + digest,
+			image: "quay.io/ocm/a" + digest, registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm", "m")},
+			want: "m/a" + digest,
 		},
 		"a tag and a digest stay": {
 			image:      "quay.io/ocm/a:v1" + digest,
@@ -435,7 +438,8 @@ func TestMirrored(t *testing.T) {
 			image: "quay.io/ocm/a:v1", registries: []addonv1beta1.ImageMirror{entry("", "m/x")}, want: "m/x/a:v1",
 		},
 		"a part of a name is another name": {
-			image: "quay.io/ocm-tools/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm", "m")}, want: "quay.io/ocm-tools/a:v1",
+			image: "quay.io/ocm-tools/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io/ocm", "m")},
+			want: "quay.io/ocm-tools/a:v1",
 		},
 		"a host without its port is another host": {
 			image: "quay.io:5000/a:v1", registries: []addonv1beta1.ImageMirror{entry("quay.io", "m")}, want: "quay.io:5000/a:v1",

@@ -26,7 +26,8 @@ func TestConfigurationApplied(t *testing.T) {
 			Status: metav1.ConditionTrue, Reason: "Applied", Message: "The agent's manifests are as its configuration says.",
 		}},
 		"one that is wrong is reported at once": {
-			outcome: outcome{refusal: &refusal{reason: "InvalidConfiguration", message: "m"}}, want: refused("InvalidConfiguration", 0),
+			outcome: outcome{refusal: &refusal{reason: "InvalidConfiguration", message: "m"}},
+			want:    refused("InvalidConfiguration", 0),
 		},
 		"one that moves the agent is reported at once": {
 			outcome: outcome{configured: true, refusal: &refusal{reason: "InstallNamespaceChanged", message: "m"}},

@@ -69,7 +69,8 @@ func (r *removal) finalizers() []string {
 // Objects on a hosting cluster are not deleted with the addon.
 func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue,
-		"addon.open-cluster-management.io/hosting-addon-pre-delete", "addon.open-cluster-management.io/hosting-manifests-cleanup")
+		"addon.open-cluster-management.io/hosting-addon-pre-delete",
+		"addon.open-cluster-management.io/hosting-manifests-cleanup")
 	host := r.Namespace("host", nil)
 	work := func(name, of string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: host, Name: name, Labels: map[string]string{

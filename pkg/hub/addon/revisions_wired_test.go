@@ -353,7 +353,8 @@ func (r *revisions) newcomers() {
 	r.Stays(unwritten, "no agent", func() string { return r.isRegistered(addon) })
 	r.gets(addon, one)
 	r.has(addon, "v1")
-	if agent := r.agent(addon); agent.Namespace != "agents" || agent.Spec.Template.Spec.ImagePullSecrets[0].Name != "pull" {
+	if agent := r.agent(addon); agent.Namespace != "agents" ||
+		agent.Spec.Template.Spec.ImagePullSecrets[0].Name != "pull" {
 		r.T.Errorf("the agent is %+v", agent)
 	}
 }
@@ -365,7 +366,8 @@ func (r *revisions) anotherManager() {
 	r.settle()
 	before := r.deployWork(addon)
 	r.MustGet(before)
-	for _, opts := range []Options{{}, {AgentImage: "example.com/another:v9", InstallNamespace: "elsewhere", AgentLogLevel: 5}} {
+	for _, opts := range []Options{{},
+		{AgentImage: "example.com/another:v9", InstallNamespace: "elsewhere", AgentLogLevel: 5}} {
 		r.restart(opts)
 		apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Annotations = map[string]string{"seen": opts.AgentImage}
@@ -522,7 +524,8 @@ func (r *revisions) editedInPlace() {
 	r.settle()
 	edited := one.DeepCopy()
 	r.fill(edited, "v2", "2")
-	if err := r.Update(r.T.Context(), edited); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "make another one") {
+	if err := r.Update(r.T.Context(), edited); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "make another one") {
 		r.T.Errorf("an edit: %v", err)
 	}
 	r.MustDelete(one)

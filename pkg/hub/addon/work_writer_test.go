@@ -33,10 +33,11 @@ func TestPatchesGetTheRulesOfTheAgentInTheWork(t *testing.T) {
 		patch string
 		want  string // the content in the rules; none if the patch stays as it is
 	}{
-		"metadata":              {patch: `{"metadata":{"annotations":{"a":"b"}}}`},
-		"manifests":             {patch: `{"spec":{"workload":{"manifests":[` + agent("new") + `]}}}`, want: "new"},
-		"options":               {patch: `{"spec":{"manifestConfigs":` + options + `}}`, want: "old"},
-		"manifests and options": {patch: `{"spec":{"workload":{"manifests":[` + agent("new") + `]},"manifestConfigs":` + options + `}}`, want: "new"},
+		"metadata":  {patch: `{"metadata":{"annotations":{"a":"b"}}}`},
+		"manifests": {patch: `{"spec":{"workload":{"manifests":[` + agent("new") + `]}}}`, want: "new"},
+		"options":   {patch: `{"spec":{"manifestConfigs":` + options + `}}`, want: "old"},
+		"manifests and options": {patch: `{"spec":{"workload":{"manifests":[` +
+			agent("new") + `]},"manifestConfigs":` + options + `}}`, want: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := writer.withRules("deploy", []byte(test.patch))

@@ -27,7 +27,8 @@ func TestDecide(t *testing.T) {
 		return wanted{conditionType: conditionType, Desired: d, since: now}
 	}
 	since := func(w wanted, ago time.Duration) wanted { w.since = now.Add(-ago); return w }
-	good, both := is("True", "Good", "g"), []metav1.Condition{have("A", "True", "Good", "g"), have("B", "True", "Good", "g")}
+	good, both := is("True", "Good", "g"),
+		[]metav1.Condition{have("A", "True", "Good", "g"), have("B", "True", "Good", "g")}
 	tests := map[string]struct {
 		have     []metav1.Condition
 		isSetUp  bool

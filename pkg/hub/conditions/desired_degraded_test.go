@@ -82,7 +82,8 @@ func TestDegraded(t *testing.T) {
 		},
 		"a report that is named stays named": {
 			have: list(published("False", "PartiallyPublished"), refused, copied,
-				degraded("WriteFailed", "ProfilesSynced is False (WriteFailed), PropertiesPublished is False (PartiallyPublished).")),
+				degraded("WriteFailed",
+					"ProfilesSynced is False (WriteFailed), PropertiesPublished is False (PartiallyPublished).")),
 			want: list(refused, copied), reported: time.Second,
 		},
 		"unknown is not degraded": {

@@ -23,14 +23,16 @@ func TestDesiredOperations(t *testing.T) {
 		return list
 	}
 	is := func(conditionType, status string) wanted {
-		return wanted{conditionType: conditionType, Desired: &Desired{Status: metav1.ConditionStatus(status), Reason: "R", Message: "m"}}
+		return wanted{conditionType: conditionType,
+			Desired: &Desired{Status: metav1.ConditionStatus(status), Reason: "R", Message: "m"}}
 	}
 	absent := func(conditionType string) wanted {
 		return wanted{conditionType: conditionType, Desired: &Desired{Absent: true}}
 	}
 	const lock = `{"op":"replace","path":"/metadata/resourceVersion","value":"7"}`
 	value := func(conditionType, status, since string) string {
-		return `{"type":"` + conditionType + `","status":"` + status + `","lastTransitionTime":"1970-01-01T00:00:0` + since + `Z","reason":"R","message":"m"}`
+		return `{"type":"` + conditionType + `","status":"` + status +
+			`","lastTransitionTime":"1970-01-01T00:00:0` + since + `Z","reason":"R","message":"m"}`
 	}
 	tests := map[string]struct {
 		have  []metav1.Condition

@@ -129,7 +129,8 @@ func TestAllConditionsAreCreatedInOnePatchAndOthersStay(t *testing.T) {
 func TestFirstWriteWithoutAnyConditionIsOnePatch(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
-	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"), s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
+	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"),
+		s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
 }
 
 func TestTransientUnknownIsNotWritten(t *testing.T) {
@@ -214,7 +215,8 @@ func TestAnUpgradeWritesNoHealthyAddon(t *testing.T) {
 	s := newStepper(t)
 	apitest.EditStatus(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.Conditions = []metav1.Condition{
-			ocmtest.Condition("ProfilesSynced", "True", "Synced", "p"), ocmtest.Condition("CredentialsSynced", "True", "Copied", "t"),
+			ocmtest.Condition("ProfilesSynced", "True", "Synced", "p"),
+			ocmtest.Condition("CredentialsSynced", "True", "Copied", "t"),
 		}
 	})
 	s.step()

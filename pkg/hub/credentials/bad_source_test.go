@@ -24,7 +24,8 @@ func TestBadSourcesAreRefused(t *testing.T) {
 			w.MustCreate(secret)
 			w.ReportToken(a, "admin", hour)
 		}, "a Secret that is not its own"},
-		"no Secret": {func(w *world, a *authv1beta1.ManagedServiceAccount) { w.ReportToken(a, a.Name, hour) }, "is not there"},
+		"no Secret": {func(w *world, a *authv1beta1.ManagedServiceAccount) { w.ReportToken(a, a.Name, hour) },
+			"is not there"},
 		"empty token": {func(w *world, a *authv1beta1.ManagedServiceAccount) {
 			w.StoreToken(a, "", ocmtest.CA())
 			w.ReportToken(a, a.Name, hour)

@@ -96,7 +96,8 @@ func BenchmarkLatency(b *testing.B) {
 		began = time.Now()
 		w.lacks(team, c, "reader")
 		withdrawals = append(withdrawals, time.Since(began))
-		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
+		apitest.Edit(w, account,
+			func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 		w.holds(team, c, "reader", token)
 	}
 	for name, all := range map[string][]time.Duration{"rotation": rotations, "withdrawal": withdrawals} {

@@ -93,7 +93,8 @@ func TestUpstreamsSyncerIsLeftAlone(t *testing.T) {
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 	s.lacks(s.team, s.cluster, "reader")
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
+	apitest.Edit(s.world, s.account,
+		func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	// A role that is replaced within a moment changes nothing.
 	s.settle()

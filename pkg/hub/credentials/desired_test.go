@@ -28,8 +28,10 @@ func TestDecideTarget(t *testing.T) {
 	}
 	good := func(change func(*situation)) situation {
 		s := situation{
-			o: observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}, known: true, account: &authv1beta1.ManagedServiceAccount{}},
-			t: observedTarget{namespace: "team", wanted: true, selection: selection.Result{Answer: selection.Yes}, profile: observedProfile{owner: target.Owner{UID: "uid"}}, copy: target.Known{Present: true}},
+			o: observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"},
+				known: true, account: &authv1beta1.ManagedServiceAccount{}},
+			t: observedTarget{namespace: "team", wanted: true, selection: selection.Result{Answer: selection.Yes},
+				profile: observedProfile{owner: target.Owner{UID: "uid"}}, copy: target.Known{Present: true}},
 		}
 		if change != nil {
 			change(&s)
@@ -49,10 +51,14 @@ func TestDecideTarget(t *testing.T) {
 			}),
 			action: withdraw,
 		},
-		"no such account: it goes":           {given: good(func(s *situation) { s.o.account = nil }), action: withdraw},
-		"the account is going: it goes":      {given: good(func(s *situation) { s.o.account.DeletionTimestamp = ptr.To(metav1.Now()) }), action: withdraw},
-		"not named any more: it goes":        {given: good(func(s *situation) { s.t.wanted = false }), action: withdraw},
-		"nothing is known of accounts: stay": {given: good(func(s *situation) { s.o.known, s.o.account, s.t.wanted = false, nil, false }), action: leave},
+		"no such account: it goes": {given: good(func(s *situation) { s.o.account = nil }), action: withdraw},
+		"the account is going: it goes": {given: good(func(s *situation) {
+			s.o.account.DeletionTimestamp = ptr.To(metav1.Now())
+		}), action: withdraw},
+		"not named any more: it goes": {given: good(func(s *situation) { s.t.wanted = false }), action: withdraw},
+		"nothing is known of accounts: stay": {given: good(func(s *situation) {
+			s.o.known, s.o.account, s.t.wanted = false, nil, false
+		}), action: leave},
 		"nothing is known of accounts, but the rule says no: it goes": {
 			given: good(func(s *situation) {
 				s.o.known, s.o.account, s.t.selection = false, nil, selection.Result{Answer: selection.No, Why: "is out"}
@@ -110,7 +116,8 @@ func TestDecideTarget(t *testing.T) {
 			given: good(func(s *situation) {
 				s.t.rivals, s.t.copy = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}}, target.Known{}
 			}),
-			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
+			action: withdraw, reason: "NameCollision",
+			why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
 		},
 		"two of one name, and ours is there: it stays": {
 			given:  good(func(s *situation) { s.t.rivals = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}} }),
@@ -121,14 +128,17 @@ func TestDecideTarget(t *testing.T) {
 				other := types.NamespacedName{Namespace: "c1-x", Name: "y"}
 				s.t.rivals, s.t.holder, s.t.copy = []types.NamespacedName{other}, other, target.Known{}
 			}),
-			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader there is the copy of account y of cluster c1-x; rename one of these accounts",
+			action: withdraw, reason: "NameCollision",
+			why: "the Secret c1-reader there is the copy of account y of cluster c1-x; rename one of these accounts",
 		},
 		"two of one name, and of the other nothing is known: neither": {
 			given: good(func(s *situation) {
 				s.t.copy = target.Known{}
-				s.t.rivals, s.t.selection = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}}, selection.Result{Why: "is undecided"}
+				s.t.rivals, s.t.selection = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}},
+					selection.Result{Why: "is undecided"}
 			}),
-			action: withdraw, reason: "NameCollision", why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
+			action: withdraw, reason: "NameCollision",
+			why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
 		},
 		"no namespace could be called so": {
 			given:  good(func(s *situation) { s.t.namespace = "Team" }),
@@ -136,7 +146,8 @@ func TestDecideTarget(t *testing.T) {
 		},
 		"no Secret could be called so": {
 			given:  good(func(s *situation) { s.o.key.Name = strings.Repeat("a", 251) }),
-			action: withdraw, reason: "NameTooLong", why: "the Secret's name would have 254 bytes, and 253 are allowed; give the account a shorter name",
+			action: withdraw, reason: "NameTooLong",
+			why: "the Secret's name would have 254 bytes, and 253 are allowed; give the account a shorter name",
 		},
 	}
 	for name, test := range tests {
@@ -204,7 +215,8 @@ func TestTokenDecidesLast(t *testing.T) {
 		},
 		"no copy holds what was found last: it is read again": {
 			change: func(o *observed) { o.finding, o.current = good, true },
-			found:  good, token: toRead, want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
+			found:  good, token: toRead,
+			want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
 		},
 		"it ends before the next check: that is when to look again": {
 			found: source.Finding{Expires: now.Add(time.Second), Next: now.Add(time.Minute)}, token: toRead,
@@ -222,7 +234,8 @@ func TestTokenDecidesLast(t *testing.T) {
 				o.finding, o.current = source.Finding{Problem: "bad", Next: now.Add(time.Minute)}, true
 			},
 			found: source.Finding{Problem: "bad", Next: now.Add(time.Minute)}, token: unchanged,
-			want: final{withdraw: []string{"team"}, again: time.Minute, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+			want: final{withdraw: []string{"team"}, again: time.Minute,
+				problems: []problem{{reason: "InvalidSource", text: "bad"}}},
 		},
 		"the status names another Secret: withdrawn without a read": {
 			change: func(o *observed) { o.account.Status.TokenSecretRef.Name = "other" },
@@ -276,7 +289,8 @@ func TestTokenDecidesLast(t *testing.T) {
 			o := observed{
 				key: types.NamespacedName{Namespace: "c1", Name: "reader"}, now: now, known: true, account: account,
 				targets: []observedTarget{{
-					namespace: "team", wanted: true, selection: selection.Result{Answer: selection.Yes}, profile: observedProfile{owner: owner},
+					namespace: "team", wanted: true, selection: selection.Result{Answer: selection.Yes},
+					profile: observedProfile{owner: owner},
 				}},
 			}
 			if test.change != nil {
@@ -303,11 +317,12 @@ func TestTakesAway(t *testing.T) {
 		p    plan
 		want bool
 	}{
-		"a copy that must go":      {p: plan{decisions: []decision{{action: withdraw, copy: copied}}}, want: true},
-		"a copy that never was":    {p: plan{decisions: []decision{{action: withdraw}}}},
-		"a copy that stays":        {p: plan{token: toRead, decisions: []decision{{action: publish, copy: copied}}}},
-		"a copy that is left":      {p: plan{token: refused, decisions: []decision{{action: leave, copy: copied}}}},
-		"a refused token":          {p: plan{token: refused, decisions: []decision{{action: publish, copy: copied}}}, want: true},
+		"a copy that must go":   {p: plan{decisions: []decision{{action: withdraw, copy: copied}}}, want: true},
+		"a copy that never was": {p: plan{decisions: []decision{{action: withdraw}}}},
+		"a copy that stays":     {p: plan{token: toRead, decisions: []decision{{action: publish, copy: copied}}}},
+		"a copy that is left":   {p: plan{token: refused, decisions: []decision{{action: leave, copy: copied}}}},
+		"a refused token": {p: plan{token: refused, decisions: []decision{{action: publish, copy: copied}}},
+			want: true},
 		"a refused token, no copy": {p: plan{token: refused, decisions: []decision{{action: publish}}}},
 		"an expired token": {
 			p: plan{

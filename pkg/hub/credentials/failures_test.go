@@ -21,8 +21,9 @@ func TestAttempts(t *testing.T) {
 		result effect
 		want   int
 	}{
-		"a write that fails":                               {task: writing, result: failedNow, want: 21},
-		"a write that is not accepted":                     {task: writing, result: effect{refused: true, again: permanentEvery}, want: 21},
+		"a write that fails": {task: writing, result: failedNow, want: 21},
+		"a write that is not accepted": {task: writing,
+			result: effect{refused: true, again: permanentEvery}, want: 21},
 		"a token that cannot be read":                      {task: reading, result: failedNow, want: 21},
 		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
 		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},
@@ -107,7 +108,8 @@ func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
 	for range 5 {
 		f.record(what, goal{}, failedNow, true)
 	}
-	if got := f.record(what, goal{owner: target.Owner{UID: "another"}}, failedNow, true); got.again != 20*time.Millisecond {
+	if got := f.record(what, goal{owner: target.Owner{UID: "another"}},
+		failedNow, true); got.again != 20*time.Millisecond {
 		t.Errorf("retried after %s", got.again)
 	}
 }

@@ -83,7 +83,8 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 			case !call.Mentions(team):
 			case call.IsWrite():
 				writes++
-			case call.Resource == "secrets" && call.Method == http.MethodGet && !call.IsWatch() && !call.Query.Has("labelSelector"):
+			case call.Resource == "secrets" && call.Method == http.MethodGet &&
+				!call.IsWatch() && !call.Query.Has("labelSelector"):
 				reads++
 			}
 		}
@@ -119,7 +120,8 @@ func TestAWithdrawalDoesNotWaitForAFight(t *testing.T) {
 	}
 	harm()
 	v.wire.Reset()
-	if result, err := v.step(); err != nil || len(v.wire.Sent("secrets")) > 0 || result.RequeueAfter <= 0 || result.RequeueAfter > kube.RepairEvery {
+	if result, err := v.step(); err != nil || len(v.wire.Sent("secrets")) > 0 ||
+		result.RequeueAfter <= 0 || result.RequeueAfter > kube.RepairEvery {
 		t.Errorf("%+v, %v; wrote %v", result, err, v.wire.Sent("secrets"))
 	}
 	v.mentions(v.cluster, "Contested", v.cluster+"-reader")

@@ -25,13 +25,17 @@ func TestTokenIsCopiedWhereNamedAndSelected(t *testing.T) {
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.team, Name: s.cluster + "-reader",
-			Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon", "inventory.open-cluster-management.io/credential": "true"},
+			Labels: map[string]string{
+				"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
+				"inventory.open-cluster-management.io/credential": "true"},
 			Annotations: map[string]string{
 				"inventory.open-cluster-management.io/source-cluster": s.cluster,
 				"inventory.open-cluster-management.io/source-account": "reader",
-				"inventory.open-cluster-management.io/expires":        s.account.Status.ExpirationTimestamp.UTC().Format(time.RFC3339),
+				"inventory.open-cluster-management.io/expires": s.account.Status.ExpirationTimestamp.UTC().Format(
+					time.RFC3339),
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ClusterProfile", Name: s.cluster, UID: s.profile.UID}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1",
+				Kind: "ClusterProfile", Name: s.cluster, UID: s.profile.UID}},
 		},
 		Type: "Opaque",
 		Data: map[string][]byte{"token": []byte(s.token), "ca.crt": []byte(ocmtest.CA())},
@@ -53,7 +57,8 @@ func TestTokenIsCopiedWhereNamedAndSelected(t *testing.T) {
 	if err := s.Get(t.Context(), types.NamespacedName{Namespace: s.team, Name: targetRole}, binding); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects); diff != "" {
+	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+		binding.Subjects); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
 }
@@ -66,8 +71,10 @@ func TestForgedProfilesGetNothing(t *testing.T) {
 	profile := ocmtest.OurProfile(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
 	s.MustCreate(profile)
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
-	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+forged+": the cluster is not bound there.")
+	apitest.Edit(s.world, s.account,
+		func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + forged })
+	s.says(s.cluster, "False", "TargetNotEntitled",
+		"Account reader is not copied in "+forged+": the cluster is not bound there.")
 	if s.world.copied(forged, s.cluster, "reader") != nil {
 		t.Error("a forged profile got a token")
 	}
@@ -114,7 +121,8 @@ func TestNames(t *testing.T) {
 		c := w.cluster(w.Name("c"))
 		w.start()
 		w.account(c, "reader", "../kube-system", "*")
-		w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in *, ../kube-system: that is not a name a namespace can have.")
+		w.says(c, "False", "TargetNotEntitled",
+			"Account reader is not copied in *, ../kube-system: that is not a name a namespace can have.")
 	})
 }
 
@@ -155,9 +163,11 @@ func TestAccountWithoutNamespaces(t *testing.T) {
 		})
 		w.synced(c)
 		// An account that names namespaces is copied only there.
-		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
+		apitest.Edit(w, account,
+			func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
 		w.lacks(second, c, "reader")
-		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
+		apitest.Edit(w, account,
+			func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
 		w.lacks(team, c, "reader")
 	})
 }
@@ -175,7 +185,8 @@ func newCollision(t *testing.T) *collision {
 	w := newWorld(t)
 	base := w.Name("c")
 	c := &collision{
-		world: w, short: w.cluster(base), long: w.cluster(base + "-x"), both: w.team(), one: w.team(), name: base + "-x-reader",
+		world: w, short: w.cluster(base), long: w.cluster(base + "-x"),
+		both: w.team(), one: w.team(), name: base + "-x-reader",
 	}
 	for _, team := range []string{c.both, c.one} {
 		w.publish(team, c.short)
@@ -193,7 +204,8 @@ func TestNameCollisionKeepsTheExistingCopy(t *testing.T) {
 	c.holds(c.one, c.short, "x-reader", token)
 
 	second := c.account(c.long, "reader", c.both)
-	refused := "Account reader is not copied in " + c.both + ": the Secret " + c.name + " there is the copy of account x-reader of cluster " + c.short + "; rename one of these accounts."
+	refused := "Account reader is not copied in " + c.both + ": the Secret " + c.name +
+		" there is the copy of account x-reader of cluster " + c.short + "; rename one of these accounts."
 	c.says(c.long, "False", "NameCollision", refused)
 	c.synced(c.short)
 	// So it does after a rotation, and after a restart.

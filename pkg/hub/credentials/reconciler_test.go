@@ -80,7 +80,8 @@ var stories = map[string]story{
 		writes: withdrawal,
 	},
 	"the annotation names another namespace": {
-		act: onAccount(func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" }), done: (*still).gone,
+		act:    onAccount(func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" }),
+		done:   (*still).gone,
 		writes: withdrawal,
 	},
 	"the account is deleted": {
@@ -121,7 +122,8 @@ var stories = map[string]story{
 		writes: withdrawal,
 	},
 	"the namespace no longer selects the cluster": {
-		act: func(v *still) { v.rule.say(v.team, v.cluster, selection.Result{Answer: selection.No, Why: "is out"}) }, done: (*still).gone,
+		act:    func(v *still) { v.rule.say(v.team, v.cluster, selection.Result{Answer: selection.No, Why: "is out"}) },
+		done:   (*still).gone,
 		writes: withdrawal,
 	},
 	"a copy held by a finalizer is withdrawn": {
@@ -142,7 +144,8 @@ var stories = map[string]story{
 		writes: withdrawal,
 	},
 	"an altered copy is repaired": {
-		act: onCopy(func(c *corev1.Secret) { c.Data = map[string][]byte{"token": []byte("x"), "more": []byte("y")} }), done: (*still).there,
+		act:    onCopy(func(c *corev1.Secret) { c.Data = map[string][]byte{"token": []byte("x"), "more": []byte("y")} }),
+		done:   (*still).there,
 		writes: []string{patchSecret},
 	},
 	"a copy without labels and annotations is repaired": {
@@ -154,7 +157,8 @@ var stories = map[string]story{
 		writes: []string{postSecret},
 	},
 	"an immutable copy is replaced": {
-		act: onCopy(func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") }), done: (*still).there,
+		act:    onCopy(func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") }),
+		done:   (*still).there,
 		writes: []string{deleteSecret, postSecret},
 	},
 	"an immutable copy held by a finalizer is replaced": {
@@ -166,7 +170,8 @@ var stories = map[string]story{
 	"a foreign Secret is left alone": {
 		first: true,
 		act: func(v *still) {
-			v.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
+			v.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v.team,
+				Name: v.copyKey().Name, Labels: map[string]string{"theirs": "x"}}})
 		},
 		done: func(v *still) string {
 			got := v.copied(v.team, v.cluster, "reader")
@@ -198,7 +203,8 @@ func (v *still) granted() string {
 	if err := v.Get(v.T.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
 		return err.Error()
 	}
-	return cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}}, binding.Subjects)
+	return cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+		binding.Subjects)
 }
 
 // tell runs a story on a cluster of its own.
@@ -404,7 +410,8 @@ func (v *still) unseen() {
 	v.EventuallyGone(namespace)
 	v.time.Set(time.Minute) // what was made is not awaited any more
 	v.Eventually("the cache has lost the RoleBinding", func() string {
-		if err := v.mgr.GetCache().Get(v.T.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
+		if err := v.mgr.GetCache().Get(v.T.Context(), client.ObjectKeyFromObject(binding),
+			binding); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("RoleBinding: %v", err)
 		}
 		return ""

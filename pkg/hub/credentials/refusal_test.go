@@ -33,7 +33,8 @@ func TestAQuotaIsReported(t *testing.T) {
 	w.publish(other, c)
 	w.wire.Fail(func(call apitest.Call) apitest.Fault {
 		if call.Method == http.MethodPost && call.Resource == "secrets" && strings.Contains(call.Path, team) {
-			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "exceeded quota: few, requested: count/secrets=1, used: 5, limited: 5"}
+			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden",
+				Message: "exceeded quota: few, requested: count/secrets=1, used: 5, limited: 5"}
 		}
 		return apitest.Fault{}
 	})

@@ -37,7 +37,8 @@ func TestACopyIsRepaired(t *testing.T) {
 			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Labels = nil; c.Data = nil })
 		},
 		"another source": func(s *scene, c *corev1.Secret) {
-			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Annotations["inventory.open-cluster-management.io/source-account"] = "x" })
+			apitest.Edit(s.world, c,
+				func(c *corev1.Secret) { c.Annotations["inventory.open-cluster-management.io/source-account"] = "x" })
 		},
 		"no annotations": func(s *scene, c *corev1.Secret) {
 			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Annotations = nil })
@@ -60,7 +61,8 @@ func TestACopyIsRepaired(t *testing.T) {
 			// While the manager is stopped, so that it exists at the start.
 			s.stop()
 			s.MustDelete(c)
-			s.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
+			s.MustCreate(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, Labels: c.Labels,
+				Annotations: c.Annotations}, Type: "example.com/other", Data: c.Data})
 			s.start()
 		},
 	} {
@@ -96,11 +98,13 @@ func TestOthersLabelsOnACopyStay(t *testing.T) {
 
 func TestNothingForeignIsTouched(t *testing.T) {
 	for name, theirs := range map[string]*corev1.Secret{
-		"without labels":  {},
-		"with the mark":   {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
+		"without labels": {},
+		"with the mark": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "cluster-inventory-addon"}}},
 		"with our labels": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels()}},
 		"with our labels, naming another account": {ObjectMeta: metav1.ObjectMeta{Labels: target.Labels(), Annotations: map[string]string{
-			"inventory.open-cluster-management.io/source-cluster": "x", "inventory.open-cluster-management.io/source-account": "y"}}},
+			"inventory.open-cluster-management.io/source-cluster": "x",
+			"inventory.open-cluster-management.io/source-account": "y"}}},
 		"immutable": {Immutable: ptr.To(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +114,8 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			theirs.Namespace, theirs.Name, theirs.Data = team, s.cluster+"-reader", map[string][]byte{"token": []byte("theirs")}
 			s.MustCreate(theirs)
 			s.publish(team, s.cluster)
-			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+			apitest.Edit(s.world, s.account,
+				func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
 			s.says(s.cluster, "False", "ForeignSecret", "Account reader is not copied in "+team+": the Secret "+s.cluster+"-reader there was not made by this addon and is left alone; delete or rename it.")
 			s.token = s.Rotate(s.account)
 			s.copied()
@@ -131,7 +136,8 @@ func TestDeletedForeignSecretMakesRoom(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: s.cluster + "-reader"}}
 	s.MustCreate(theirs)
 	s.publish(team, s.cluster)
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
+	apitest.Edit(s.world, s.account,
+		func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
 	s.mentions(s.cluster, "ForeignSecret", team)
 	s.MustDelete(theirs)
 	s.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does

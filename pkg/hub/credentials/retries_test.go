@@ -249,7 +249,8 @@ func TestUnknownNamespaceDelaysNoOther(t *testing.T) {
 	if v.copied(unknown, v.cluster, "reader") == nil {
 		t.Error("the copy was withdrawn where nothing is known")
 	}
-	if all := unobservedOf(observed{targets: []observedTarget{{namespace: unknown, err: errors.New("no answer")}}}); !all.undecided ||
+	if all := unobservedOf(observed{targets: []observedTarget{{namespace: unknown,
+		err: errors.New("no answer")}}}); !all.undecided ||
 		len(all.problems) != 1 || all.problems[0].namespace != unknown || all.problems[0].text != "no answer" {
 		t.Errorf("nobody is told: %+v", all)
 	}

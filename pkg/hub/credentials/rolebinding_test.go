@@ -41,7 +41,8 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 
 func TestRightsAreRestored(t *testing.T) {
 	s := newScene(t)
-	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
+	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole},
+		{Namespace: s.cluster, Name: sourceRole}} {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
 		s.MustDelete(binding)
 		s.bound(at.Namespace, at.Name, true)

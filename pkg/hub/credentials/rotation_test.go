@@ -108,9 +108,11 @@ func TestIrrelevantChangesWriteNothing(t *testing.T) {
 	s.wire.Reset()
 	for i := range 20 {
 		apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
-			a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed", Message: fmt.Sprint(i), LastTransitionTime: metav1.Now()}}
+			a.Status.Conditions = []metav1.Condition{{Type: "TokenReported", Status: "False", Reason: "TokenReportFailed",
+				Message: fmt.Sprint(i), LastTransitionTime: metav1.Now()}}
 		})
-		apitest.Edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
+		apitest.Edit(s.world, s.profile,
+			func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{"touched": fmt.Sprint(i)} })
 		s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
 		s.creds.enqueueEverything()
 		s.creds.enqueueGrants()

@@ -100,7 +100,8 @@ func (s *scene) reads() []string { return readsOf(s.wire.Calls()) }
 func readsOf(calls []apitest.Call) []string {
 	var paths []string
 	for _, call := range calls {
-		if call.Resource == "secrets" && call.Method == http.MethodGet && !call.Query.Has("watch") && !strings.Contains(call.Query.Encode(), "labelSelector") {
+		if call.Resource == "secrets" && call.Method == http.MethodGet && !call.Query.Has("watch") &&
+			!strings.Contains(call.Query.Encode(), "labelSelector") {
 			paths = append(paths, call.Path)
 		}
 	}

@@ -24,7 +24,8 @@ func TestNoTokenIsDisclosed(t *testing.T) {
 	}
 	s.wire.Fail(func(c apitest.Call) apitest.Fault {
 		if c.IsWrite() && c.Resource == "secrets" {
-			return apitest.Fault{Status: 403, Reason: "Forbidden", Message: "a webhook does not like " + base64.StdEncoding.EncodeToString([]byte(s.token))}
+			return apitest.Fault{Status: 403, Reason: "Forbidden",
+				Message: "a webhook does not like " + base64.StdEncoding.EncodeToString([]byte(s.token))}
 		}
 		return apitest.Fault{}
 	})
@@ -41,7 +42,8 @@ func TestNoTokenIsDisclosed(t *testing.T) {
 			continue
 		}
 		for _, token := range tokens {
-			if strings.Contains(call.Body, token[40:80]) || strings.Contains(call.Body, base64.StdEncoding.EncodeToString([]byte(token))[40:80]) {
+			if strings.Contains(call.Body, token[40:80]) ||
+				strings.Contains(call.Body, base64.StdEncoding.EncodeToString([]byte(token))[40:80]) {
 				t.Errorf("%s %s holds a token", call.Method, call.Path)
 			}
 		}

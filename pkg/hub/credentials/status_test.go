@@ -26,7 +26,8 @@ func TestCredentialsSynced(t *testing.T) {
 		"copied as far as is known: not known": {problems: map[string][]problem{"b": {}}, isIncomplete: true},
 		"one is wrong, the other not known: held back": {
 			problems: map[string][]problem{"b": {{"ForeignSecret", "x", "theirs"}}}, isIncomplete: true,
-			status: "False", reason: "ForeignSecret", message: "Account b is not copied in x: theirs.", holdBack: 30 * time.Second,
+			status: "False", reason: "ForeignSecret", message: "Account b is not copied in x: theirs.",
+			holdBack: 30 * time.Second,
 		},
 		"the first reason of several is the condition's, the message has all": {
 			problems: map[string][]problem{
@@ -41,16 +42,19 @@ func TestCredentialsSynced(t *testing.T) {
 				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account b is left as it is in y: the cluster is undecided.",
 		},
 		"one reason in several namespaces is one sentence": {
-			problems: map[string][]problem{"a": {{"TargetNotEntitled", "y", "the cluster is out"}, {"TargetNotEntitled", "x", "the cluster is out"}}},
-			status:   "False", reason: "TargetNotEntitled", message: "Account a is not copied in x, y: the cluster is out.",
+			problems: map[string][]problem{"a": {{"TargetNotEntitled", "y", "the cluster is out"},
+				{"TargetNotEntitled", "x", "the cluster is out"}}},
+			status: "False", reason: "TargetNotEntitled", message: "Account a is not copied in x, y: the cluster is out.",
 		},
 		"unknown alone is unknown, and may pass": {
 			problems: map[string][]problem{"a": {{"SelectionUnknown", "x", "the cluster is undecided"}}},
-			status:   "Unknown", reason: "SelectionUnknown", message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 5 * time.Second,
+			status:   "Unknown", reason: "SelectionUnknown",
+			message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 5 * time.Second,
 		},
 		"what concerns all is said once": {
 			problems: map[string][]problem{"a": {{"Draining", "", ""}}, "b": {{"Draining", "", ""}}},
-			status:   "False", reason: "Draining", message: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
+			status:   "False", reason: "Draining",
+			message: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
 		},
 	}
 	for name, test := range tests {
@@ -76,7 +80,8 @@ func TestEveryReasonIsOrdered(t *testing.T) {
 			t.Errorf("%s: %+v", reason, got)
 		}
 	}
-	if got := credentialsSynced(map[string][]problem{"a": {{"CopyFailed", "x", strings.Repeat("long ", 1000)}}}, true); len(got.Message) > 1024 {
+	if got := credentialsSynced(map[string][]problem{"a": {{"CopyFailed", "x", strings.Repeat("long ", 1000)}}},
+		true); len(got.Message) > 1024 {
 		t.Errorf("the message has %d bytes", len(got.Message))
 	}
 }

@@ -146,7 +146,8 @@ func (v *still) step() (reconcile.Result, error) {
 func (v *still) round() error {
 	v.T.Helper()
 	_, err := v.step()
-	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole},
+		{Namespace: v.cluster, Name: sourceRole}} {
 		if _, failed := v.grants.Reconcile(v.T.Context(), reconcile.Request{NamespacedName: at}); err == nil {
 			err = failed
 		}
@@ -221,7 +222,8 @@ func (v *still) caughtUp() {
 		if missing := behind("the account", v.cachedAccount(v.accountKey()), version); missing != "" {
 			return missing
 		}
-		for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+		for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole},
+			{Namespace: v.cluster, Name: sourceRole}} {
 			binding := &rbacv1.RoleBinding{}
 			version := live(at, binding)
 			if binding.Labels["inventory.open-cluster-management.io/credential"] != "true" {
@@ -232,12 +234,14 @@ func (v *still) caughtUp() {
 			}
 		}
 		profile := types.NamespacedName{Namespace: v.team, Name: v.cluster}
-		if missing := behind("the profile", inCache(profile, &inventoryv1alpha1.ClusterProfile{}), live(profile, &inventoryv1alpha1.ClusterProfile{})); missing != "" {
+		if missing := behind("the profile", inCache(profile, &inventoryv1alpha1.ClusterProfile{}),
+			live(profile, &inventoryv1alpha1.ClusterProfile{})); missing != "" {
 			return missing
 		}
 		secret := &corev1.Secret{}
 		version = live(v.copyKey(), secret)
-		if secret.Labels["inventory.open-cluster-management.io/credential"] != "true" || secret.Annotations["inventory.open-cluster-management.io/source-account"] != "reader" {
+		if secret.Labels["inventory.open-cluster-management.io/credential"] != "true" ||
+			secret.Annotations["inventory.open-cluster-management.io/source-account"] != "reader" {
 			version = ""
 		}
 		if cached, watched := v.cachedCopy(v.copyKey()); watched {
@@ -262,7 +266,8 @@ func (v *still) there() string {
 		return "there is no copy"
 	case string(got.Data["token"]) != v.token || string(got.Data["ca.crt"]) != ocmtest.CA() || len(got.Data) != 2:
 		return "the copy holds something else"
-	case got.Labels["inventory.open-cluster-management.io/credential"] != "true" || got.Annotations["inventory.open-cluster-management.io/source-account"] != "reader":
+	case got.Labels["inventory.open-cluster-management.io/credential"] != "true" ||
+		got.Annotations["inventory.open-cluster-management.io/source-account"] != "reader":
 		return "the copy does not say what it is"
 	case len(got.OwnerReferences) != 1 || got.OwnerReferences[0].Name != v.cluster:
 		return "the copy has another owner"
@@ -277,7 +282,8 @@ func (v *still) gone() string {
 	if v.copied(v.team, v.cluster, "reader") != nil {
 		return "the copy is there"
 	}
-	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole}, {Namespace: v.cluster, Name: sourceRole}} {
+	for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole},
+		{Namespace: v.cluster, Name: sourceRole}} {
 		if err := v.Get(v.T.Context(), at, &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("RoleBinding %s: %v", at, err)
 		}

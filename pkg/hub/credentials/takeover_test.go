@@ -148,19 +148,31 @@ func TestSecretThatOnlyLooksLikeUpstreamsStays(t *testing.T) {
 		change func(s *corev1.Secret, cluster string)
 		why    string
 	}{
-		"forged":                 {func(s *corev1.Secret, _ string) { s.Data["token"] = []byte("theirs") }, "its token is not of this account"},
-		"another-accounts":       {func(s *corev1.Secret, c string) { s.Data["token"] = []byte(ocmtest.TokenOf(c, "other", hour)) }, "its token is not of this account"},
-		"another-clusters":       {func(s *corev1.Secret, _ string) { s.Data["token"] = []byte(ocmtest.TokenOf("x", "reader", hour)) }, "its token is not of this account"},
-		"of-a-profile-long-gone": {func(s *corev1.Secret, _ string) { s.OwnerReferences[0].UID = "gone" }, "its one owner is not the cluster's ClusterProfile"},
+		"forged": {func(s *corev1.Secret, _ string) { s.Data["token"] = []byte("theirs") },
+			"its token is not of this account"},
+		"another-accounts": {func(s *corev1.Secret, c string) {
+			s.Data["token"] = []byte(ocmtest.TokenOf(c, "other", hour))
+		}, "its token is not of this account"},
+		"another-clusters": {func(s *corev1.Secret, _ string) {
+			s.Data["token"] = []byte(ocmtest.TokenOf("x", "reader", hour))
+		}, "its token is not of this account"},
+		"of-a-profile-long-gone": {func(s *corev1.Secret, _ string) { s.OwnerReferences[0].UID = "gone" },
+			"its one owner is not the cluster's ClusterProfile"},
 		"owned-by-another-too": {func(s *corev1.Secret, _ string) {
-			s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"})
+			s.OwnerReferences = append(s.OwnerReferences,
+				metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"})
 		}, "its one owner is not the cluster's ClusterProfile"},
-		"held":            {func(s *corev1.Secret, _ string) { s.Finalizers = []string{"example.com/hold"} }, "finalizers hold it: example.com/hold"},
-		"immutable":       {func(s *corev1.Secret, _ string) { s.Immutable = ptr.To(true) }, "it is immutable"},
-		"of-another-type": {func(s *corev1.Secret, _ string) { s.Type = "example.com/other" }, `it is of type "example.com/other"`},
-		"with-more":       {func(s *corev1.Secret, _ string) { s.Data["password"] = []byte("x") }, "it holds something else than a token and its CA"},
-		"managed":         {func(s *corev1.Secret, _ string) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" }, `"Helm" manages it`},
-		"not-labelled-so": {func(s *corev1.Secret, _ string) { s.Labels[upstreamLabel] = "another" }, "was not made by this addon"},
+		"held": {func(s *corev1.Secret, _ string) { s.Finalizers = []string{"example.com/hold"} },
+			"finalizers hold it: example.com/hold"},
+		"immutable": {func(s *corev1.Secret, _ string) { s.Immutable = ptr.To(true) }, "it is immutable"},
+		"of-another-type": {func(s *corev1.Secret, _ string) { s.Type = "example.com/other" },
+			`it is of type "example.com/other"`},
+		"with-more": {func(s *corev1.Secret, _ string) { s.Data["password"] = []byte("x") },
+			"it holds something else than a token and its CA"},
+		"managed": {func(s *corev1.Secret, _ string) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" },
+			`"Helm" manages it`},
+		"not-labelled-so": {func(s *corev1.Secret, _ string) { s.Labels[upstreamLabel] = "another" },
+			"was not made by this addon"},
 	}
 	w := newWorld(t)
 	team := w.team()
@@ -210,7 +222,8 @@ func TestUpstreamsCopyWhereTheAccountIsNotEntitledStays(t *testing.T) {
 	w.Eventually("the copy that may be taken over is", w.ours(named, c, "reader", token, secrets[named].UID))
 	w.says(c, "False", "TargetNotEntitled", "Account reader is not copied in "+unbound+": the cluster is not bound there.")
 	for _, namespace := range []string{unnamed, unbound} {
-		if diff := cmp.Diff(secrets[namespace], w.copied(namespace, c, "reader"), cmpopts.IgnoreFields(corev1.Secret{}, "TypeMeta")); diff != "" {
+		if diff := cmp.Diff(secrets[namespace], w.copied(namespace, c, "reader"),
+			cmpopts.IgnoreFields(corev1.Secret{}, "TypeMeta")); diff != "" {
 			t.Errorf("the Secret in %s (-before +after):\n%s", namespace, diff)
 		}
 		w.bound(namespace, targetRole, false)
@@ -255,7 +268,8 @@ func TestCopyTakenOverByUpstreamIsNotWithdrawn(t *testing.T) {
 	u := newUpstreamSyncer(s.world)
 	taken, kept := s.team, s.world.team()
 	s.publish(kept, s.cluster)
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = taken + "," + kept })
+	apitest.Edit(s.world, s.account,
+		func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = taken + "," + kept })
 	s.holds(kept, s.cluster, "reader", s.token)
 	s.settled()
 	u.on()
@@ -278,7 +292,8 @@ func TestTokenIsCopiedForAProfileOfOCMsController(t *testing.T) {
 	w := newWorld(t)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := ocmtest.OurProfile(team, c)
-	profile.Labels = map[string]string{"x-k8s.io/cluster-manager": "open-cluster-management", "open-cluster-management.io/cluster-name": c}
+	profile.Labels = map[string]string{
+		"x-k8s.io/cluster-manager": "open-cluster-management", "open-cluster-management.io/cluster-name": c}
 	w.MustCreate(profile)
 	w.rule.say(team, c, selection.Result{Answer: selection.Yes})
 	w.start()

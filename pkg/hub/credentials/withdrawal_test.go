@@ -31,7 +31,8 @@ func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
 		},
 		"another namespace is named": func(s *scene) {
-			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" })
+			apitest.Edit(s.world, s.account,
+				func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = "elsewhere" })
 		},
 		"no namespace is named": func(s *scene) {
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
@@ -43,8 +44,10 @@ func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 		"the token is taken back": func(s *scene) {
 			apitest.EditStatus(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
 		},
-		"the status says the token expired": func(s *scene) { s.ReportToken(s.account, "reader", time.Now().Add(-time.Second)) },
-		"the status names another Secret":   func(s *scene) { s.ReportToken(s.account, "other", time.Now().Add(time.Hour)) },
+		"the status says the token expired": func(s *scene) {
+			s.ReportToken(s.account, "reader", time.Now().Add(-time.Second))
+		},
+		"the status names another Secret": func(s *scene) { s.ReportToken(s.account, "other", time.Now().Add(time.Hour)) },
 		"the profile is another manager's": func(s *scene) {
 			s.MustDelete(s.profile)
 			other := ocmtest.OurProfile(s.team, s.cluster)
@@ -53,11 +56,13 @@ func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 			s.lacks(s.team, s.cluster, "reader")
 		},
 		"the account is deleted but held by a finalizer": func(s *scene) {
-			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
+			apitest.Edit(s.world, s.account,
+				func(a *authv1beta1.ManagedServiceAccount) { a.Finalizers = []string{"example.com/hold"} })
 			s.MustDelete(s.account)
 		},
 		"the profile is deleted but held by a finalizer": func(s *scene) {
-			apitest.Edit(s.world, s.profile, func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
+			apitest.Edit(s.world, s.profile,
+				func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
 			s.MustDelete(s.profile)
 			s.lacks(s.team, s.cluster, "reader")
 		},
@@ -78,8 +83,10 @@ func TestUnknownKeepsTheCopyAndCreatesNone(t *testing.T) {
 	s.MustCreate(ocmtest.OurProfile(another, s.cluster))
 	s.rule.say(another, s.cluster, selection.Result{Why: "awaits a decision"})
 	s.rule.say(s.team, s.cluster, selection.Result{Why: "awaits a decision"})
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
-	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in", another, s.team, "the cluster awaits a decision")
+	apitest.Edit(s.world, s.account,
+		func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + another })
+	s.mentions(s.cluster, "SelectionUnknown", "Account reader is left as it is in",
+		another, s.team, "the cluster awaits a decision")
 
 	// The existing copy is kept up to date.
 	s.token = s.Rotate(s.account)
@@ -177,7 +184,8 @@ func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
 		},
 		"of a rule that says no": func(s *scene) {
-			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = selection.Result{Answer: selection.No, Why: "is out"}
+			s.rule.answers[types.NamespacedName{Namespace: s.team, Name: s.cluster}] = selection.Result{Answer: selection.No,
+				Why: "is out"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +206,8 @@ func TestLeftoversOfAnotherServiceAccountAreFound(t *testing.T) {
 	s.settled()
 	s.stop()
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
-	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole}, {Namespace: s.cluster, Name: sourceRole}} {
+	for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole},
+		{Namespace: s.cluster, Name: sourceRole}} {
 		apitest.Edit(s.world, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}, func(b *rbacv1.RoleBinding) {
 			b.Subjects[0].Namespace = "elsewhere"
 		})
@@ -220,7 +229,8 @@ func TestADraining(t *testing.T) {
 	s.opts.Mode = ModeDraining
 	s.start()
 	s.withdrawn()
-	s.says(s.cluster, "False", "Draining", "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
+	s.says(s.cluster, "False", "Draining",
+		"Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
 	s.Rotate(s.account)
 	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {

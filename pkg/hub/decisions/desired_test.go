@@ -301,7 +301,8 @@ func TestAlteredSlicesAreRepaired(t *testing.T) {
 		"an index was removed":       {func(s state) { edit(s, 0, func(o *slice) { o.index = noIndex }) }, "update 0"},
 		"an index was repeated":      {func(s state) { edit(s, 0, func(o *slice) { o.index = 1 }) }, "update 1"},
 		"an index is too high":       {func(s state) { edit(s, 0, func(o *slice) { o.index = 7 }) }, "update 0"},
-		"the order was changed":      {func(s state) { edit(s, 0, func(o *slice) { slices.Reverse(o.clusters) }) }, "update 0"},
+		"the order was changed": {func(s state) { edit(s, 0, func(o *slice) { slices.Reverse(o.clusters) }) },
+			"update 0"},
 		"a reference was repeated here": {func(s state) {
 			edit(s, 2, func(o *slice) { o.clusters = append(o.clusters, o.clusters[0]) })
 		}, "update 2"},

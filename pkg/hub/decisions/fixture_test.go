@@ -42,7 +42,9 @@ func rights() []rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
 	return []rbacv1.PolicyRule{
-		rule("cluster.open-cluster-management.io", []string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"}, "list", "watch"),
+		rule("cluster.open-cluster-management.io",
+			[]string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"},
+			"list", "watch"),
 		rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles/status"}, "patch"),
@@ -89,7 +91,8 @@ func (l *looked) count(pair types.NamespacedName) int {
 
 func newWorld(t *testing.T, server *apitest.Server) *world {
 	t.Helper()
-	w := &world{Hub: ocmtest.New(t, server.Config(t)), whole: t, wire: &apitest.Wire{}, time: apitest.Ahead(kube.RestoreTime)}
+	w := &world{Hub: ocmtest.New(t, server.Config(t)), whole: t,
+		wire: &apitest.Wire{}, time: apitest.Ahead(kube.RestoreTime)}
 	user := w.Name("decisions-manager")
 	w.MustCreate(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rights()},
@@ -193,7 +196,8 @@ func (w *world) choose(placement string, groups ...[]string) {
 		}
 	}
 	for n++; ; n++ {
-		surplus := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: decisionName(placement, n)}}
+		surplus := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns,
+			Name: decisionName(placement, n)}}
 		if !w.Find(surplus) {
 			break
 		}

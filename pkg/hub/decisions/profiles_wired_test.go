@@ -174,7 +174,8 @@ func TestUnbinding(t *testing.T) {
 	for _, cluster := range names {
 		w.EventuallyGone(ocmtest.OurProfile(w.ns, cluster))
 	}
-	want := []string{"DELETE placementdecisions", "DELETE clusterprofiles", "DELETE clusterprofiles", "DELETE clusterprofiles"}
+	want := []string{
+		"DELETE placementdecisions", "DELETE clusterprofiles", "DELETE clusterprofiles", "DELETE clusterprofiles"}
 	if diff := cmp.Diff(want, w.order("p")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

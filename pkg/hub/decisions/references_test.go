@@ -10,7 +10,8 @@ import (
 // when the Placement is recreated before the profile.
 func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	r := NewReferences(nil)
-	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"}, types.NamespacedName{Namespace: "team", Name: "c"}
+	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"},
+		types.NamespacedName{Namespace: "team", Name: "c"}
 	r.Admit(t.Context(), pair)
 	if !r.begin(placement, []string{"c"}) || !r.hasAdmitted() {
 		t.Fatal("a profile that is whole may not be referred to")

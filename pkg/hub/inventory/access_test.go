@@ -28,7 +28,8 @@ func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 		given := &givenAccess{}
 		s.r.access = given
 		publish := func(proxy, direct *inventoryv1alpha1.AccessProvider) {
-			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: proxy}, Direct: access.ProviderState{Known: true, Provider: direct}}
+			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: proxy},
+				Direct: access.ProviderState{Known: true, Provider: direct}}
 		}
 		has := func(want ...inventoryv1alpha1.AccessProvider) {
 			t.Helper()
@@ -40,10 +41,13 @@ func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 		proxy, renewed := throughProxy([]byte("CA"), s.c.Name), throughProxy([]byte("CA2"), s.c.Name)
 		direct := providerOf("direct", "https://c", []byte("CA"), s.c.Name)
 		theirs := inventoryv1alpha1.AccessProvider{Name: "theirs", Cluster: clientcmdv1.Cluster{
-			Server: "https://x", TLSServerName: "y", InsecureSkipTLSVerify: true, CertificateAuthority: "/file", ProxyURL: "http://p", DisableCompression: true,
-			Extensions: []clientcmdv1.NamedExtension{{Name: "z", Extension: runtime.RawExtension{Raw: []byte(`{"a":{"b":[1,"2"]}}`)}}},
+			Server: "https://x", TLSServerName: "y", InsecureSkipTLSVerify: true,
+			CertificateAuthority: "/file", ProxyURL: "http://p", DisableCompression: true,
+			Extensions: []clientcmdv1.NamedExtension{{Name: "z",
+				Extension: runtime.RawExtension{Raw: []byte(`{"a":{"b":[1,"2"]}}`)}}},
 		}}
-		others := inventoryv1alpha1.AccessProvider{Name: "open-cluster-management", Cluster: clientcmdv1.Cluster{Server: "https://old"}}
+		others := inventoryv1alpha1.AccessProvider{Name: "open-cluster-management",
+			Cluster: clientcmdv1.Cluster{Server: "https://old"}}
 
 		publish(&proxy, nil)
 		s.mustStep(post, patchStatus)
@@ -146,7 +150,8 @@ func TestConcurrentlyAddedEntryStays(t *testing.T) {
 	apitest.EditStatus(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
 	})
-	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}, Direct: access.ProviderState{Known: true}}}
+	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy},
+		Direct: access.ProviderState{Known: true}}}
 	if _, err := s.step(); err == nil {
 		t.Error("what was read before somebody wrote was written")
 	}

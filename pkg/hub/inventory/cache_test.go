@@ -32,7 +32,8 @@ func fat() metav1.ObjectMeta {
 
 // lean is what remains of it for most kinds.
 func lean() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
+	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u",
+		ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
 }
 
 // Managed fields are kept where they contain more than the annotation.
@@ -48,17 +49,19 @@ func TestCacheKeepsWhatIdentifiesCopiedLabels(t *testing.T) {
 		labels, annotations map[string]string
 		kept                bool
 	}{
-		"no label but ours":           {},
-		"every label is listed":       {labels: map[string]string{"env": "x"}, annotations: map[string]string{list: "env"}},
-		"a label is not listed":       {labels: map[string]string{"env": "x"}, kept: true},
-		"another label is not listed": {labels: map[string]string{"env": "x", "zone": "y"}, annotations: map[string]string{list: "env"}, kept: true},
+		"no label but ours":     {},
+		"every label is listed": {labels: map[string]string{"env": "x"}, annotations: map[string]string{list: "env"}},
+		"a label is not listed": {labels: map[string]string{"env": "x"}, kept: true},
+		"another label is not listed": {labels: map[string]string{"env": "x", "zone": "y"},
+			annotations: map[string]string{list: "env"}, kept: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			profile := ocmtest.OurProfile("ns", "c")
 			maps.Copy(profile.Labels, test.labels)
 			profile.Annotations = test.annotations
-			profile.ManagedFields = []metav1.ManagedFieldsEntry{record("kubectl", ""), record("hub.inventory", "status"), record("hub.inventory", "")}
+			profile.ManagedFields = []metav1.ManagedFieldsEntry{record("kubectl", ""),
+				record("hub.inventory", "status"), record("hub.inventory", "")}
 			var want []metav1.ManagedFieldsEntry
 			if test.kept {
 				want = profile.ManagedFields[2:]
@@ -68,7 +71,8 @@ func TestCacheKeepsWhatIdentifiesCopiedLabels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, got.(*inventoryv1alpha1.ClusterProfile).ManagedFields, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, got.(*inventoryv1alpha1.ClusterProfile).ManagedFields,
+					cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("record (-want +got):\n%s", diff)
 				}
 			}
@@ -85,10 +89,12 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 		"ManagedCluster": {
 			in: &clusterv1.ManagedCluster{
 				ObjectMeta: fat(),
-				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60, Taints: []clusterv1.Taint{{Key: "k"}}},
+				Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true,
+					LeaseDurationSeconds: 60, Taints: []clusterv1.Taint{{Key: "k"}}},
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{
-						ocmtest.Condition("HubAcceptedManagedCluster", "True", "R", ""), ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
+						ocmtest.Condition("HubAcceptedManagedCluster", "True", "R", ""),
+						ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
 						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
@@ -101,7 +107,8 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{
-						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""), ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
+						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""),
+						ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
 					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
@@ -124,9 +131,11 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 					return meta
 				}(),
 				Status: clusterv1.ManagedClusterStatus{
-					Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", "a\n"+strings.Repeat("m", 5000))},
-					Version:       clusterv1.ManagedClusterVersion{Kubernetes: strings.Repeat("v", 65)},
-					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("c", "3"), claim("b", "2"), claim("x\n", "4"), claim("a", "1")},
+					Conditions: []metav1.Condition{ocmtest.Condition("ManagedClusterJoined",
+						"True", "R", "a\n"+strings.Repeat("m", 5000))},
+					Version: clusterv1.ManagedClusterVersion{Kubernetes: strings.Repeat("v", 65)},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("c", "3"),
+						claim("b", "2"), claim("x\n", "4"), claim("a", "1")},
 				},
 			},
 			want: &clusterv1.ManagedCluster{
@@ -142,7 +151,8 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 					return meta
 				}(),
 				Status: clusterv1.ManagedClusterStatus{
-					Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterJoined", "True", "R", `a\n`+strings.Repeat("m", 1018)+"...")},
+					Conditions: []metav1.Condition{ocmtest.Condition("ManagedClusterJoined",
+						"True", "R", `a\n`+strings.Repeat("m", 1018)+"...")},
 					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")},
 				},
 			},

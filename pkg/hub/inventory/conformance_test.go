@@ -50,6 +50,7 @@ func TestProfilesConform(t *testing.T) {
 		status := []byte(`{"status":{"conditions":[{"type":"Seen","status":"True","reason":"R","message":"",` +
 			`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		apitest.Must(t, w.Status().Patch(t.Context(), profile, client.RawPatch(types.MergePatchType, status)))
-		apitest.Must(t, w.Patch(t.Context(), profile, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		apitest.Must(t, w.Patch(t.Context(), profile,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	}
 }

@@ -54,20 +54,31 @@ func TestNextStep(t *testing.T) {
 		o                 observed
 		onYes, onNo, onUn step
 	}{
-		"no profile":                              {o: situation(), onYes: create, onNo: leave, onUn: leave},
-		"no profile, the namespace is going":      {o: situation(terminating), onYes: leave, onNo: leave, onUn: leave},
-		"no profile, but references":              {o: situation(referenced), onYes: create, onNo: release, onUn: leave},
-		"being deleted, and references":           {o: situation(have(profile(ours, true)), going, referenced), onYes: release, onNo: release, onUn: release},
-		"another manager's, and references":       {o: situation(have(profile("another", false)), referenced), onYes: release, onNo: release, onUn: release},
-		"references in a namespace that is going": {o: situation(terminating, referenced), onYes: leave, onNo: leave, onUn: leave},
-		"our profile":                             {o: situation(have(profile(ours, true))), onYes: update, onNo: remove, onUn: update},
-		"our profile, the cluster left":           {o: situation(have(profile(ours, true)), noAddon), onYes: update, onNo: remove, onUn: leave},
-		"our profile, being deleted":              {o: situation(have(profile(ours, true)), going), onYes: leave, onNo: leave, onUn: leave},
-		"our profile, the namespace is going":     {o: situation(have(profile(ours, true)), terminating), onYes: leave, onNo: leave, onUn: leave},
-		"a profile of our manager's without mark": {o: situation(have(profile(ours, false))), onYes: update, onNo: leave, onUn: leave},
-		"another manager's profile":               {o: situation(have(profile("gke", false))), onYes: leave, onNo: leave, onUn: leave},
-		"another manager's profile with our mark": {o: situation(have(profile("gke", true))), onYes: leave, onNo: leave, onUn: leave},
-		"a profile that names no manager at all":  {o: situation(have(profile("", true))), onYes: leave, onNo: leave, onUn: leave},
+		"no profile":                         {o: situation(), onYes: create, onNo: leave, onUn: leave},
+		"no profile, the namespace is going": {o: situation(terminating), onYes: leave, onNo: leave, onUn: leave},
+		"no profile, but references":         {o: situation(referenced), onYes: create, onNo: release, onUn: leave},
+		"being deleted, and references": {o: situation(have(profile(ours, true)), going, referenced),
+			onYes: release, onNo: release, onUn: release},
+		"another manager's, and references": {o: situation(have(profile("another", false)), referenced),
+			onYes: release, onNo: release, onUn: release},
+		"references in a namespace that is going": {o: situation(terminating, referenced),
+			onYes: leave, onNo: leave, onUn: leave},
+		"our profile": {o: situation(have(profile(ours, true))),
+			onYes: update, onNo: remove, onUn: update},
+		"our profile, the cluster left": {o: situation(have(profile(ours, true)), noAddon),
+			onYes: update, onNo: remove, onUn: leave},
+		"our profile, being deleted": {o: situation(have(profile(ours, true)), going),
+			onYes: leave, onNo: leave, onUn: leave},
+		"our profile, the namespace is going": {o: situation(have(profile(ours, true)), terminating),
+			onYes: leave, onNo: leave, onUn: leave},
+		"a profile of our manager's without mark": {o: situation(have(profile(ours, false))),
+			onYes: update, onNo: leave, onUn: leave},
+		"another manager's profile": {o: situation(have(profile("gke", false))),
+			onYes: leave, onNo: leave, onUn: leave},
+		"another manager's profile with our mark": {o: situation(have(profile("gke", true))),
+			onYes: leave, onNo: leave, onUn: leave},
+		"a profile that names no manager at all": {o: situation(have(profile("", true))),
+			onYes: leave, onNo: leave, onUn: leave},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,9 +122,12 @@ func TestTrustedAccess(t *testing.T) {
 		restoring bool
 		want      access.Decision
 	}{
-		"what is missing is missing":               {says: access.Decision{Proxy: absent, Direct: absent}, want: access.Decision{Proxy: absent, Direct: absent}},
-		"what is missing may be about to be there": {says: access.Decision{Proxy: absent, Direct: absent}, restoring: true, want: access.Decision{}},
-		"what is there counts":                     {says: access.Decision{Proxy: present, Direct: absent}, restoring: true, want: access.Decision{Proxy: present}},
+		"what is missing is missing": {says: access.Decision{Proxy: absent, Direct: absent},
+			want: access.Decision{Proxy: absent, Direct: absent}},
+		"what is missing may be about to be there": {says: access.Decision{Proxy: absent, Direct: absent},
+			restoring: true, want: access.Decision{}},
+		"what is there counts": {says: access.Decision{Proxy: present, Direct: absent},
+			restoring: true, want: access.Decision{Proxy: present}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, trustedAccess(test.says, test.restoring)); diff != "" {

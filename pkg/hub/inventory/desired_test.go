@@ -26,7 +26,8 @@ var (
 func TestDesiredProfile(t *testing.T) {
 	cluster := func(changes ...func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		c := &clusterv1.ManagedCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "c",
+				Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
 			Status: clusterv1.ManagedClusterStatus{
 				Version: clusterv1.ManagedClusterVersion{Kubernetes: "v1.35.4"},
 				Conditions: []metav1.Condition{
@@ -58,7 +59,8 @@ func TestDesiredProfile(t *testing.T) {
 					"multicluster.x-k8s.io/inventory-member-id": "c",
 				},
 			},
-			Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "c", ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+			Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "c",
+				ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
 			Status: inventoryv1alpha1.ClusterProfileStatus{
 				Version: inventoryv1alpha1.ClusterVersion{Kubernetes: "v1.35.4"},
 				Conditions: []metav1.Condition{
@@ -122,13 +124,16 @@ func TestDesiredProfile(t *testing.T) {
 		},
 		"a property without a time, as upstream writes it: the time is set": {
 			cluster: cluster(),
-			current: profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Properties[0].LastObservedTime = metav1.Time{} }),
-			want:    profile(),
+			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+				p.Status.Properties[0].LastObservedTime = metav1.Time{}
+			}),
+			want: profile(),
 		},
 		"a property nobody claims: gone": {
 			cluster: cluster(),
 			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
-				p.Status.Properties = append(p.Status.Properties, inventoryv1alpha1.Property{Name: "z", Value: "9", LastObservedTime: early})
+				p.Status.Properties = append(p.Status.Properties,
+					inventoryv1alpha1.Property{Name: "z", Value: "9", LastObservedTime: early})
 			}),
 			want: profile(),
 		},
@@ -136,13 +141,15 @@ func TestDesiredProfile(t *testing.T) {
 			cluster: cluster(),
 			current: profile(label("team", "x"), annotate("note", "y"), func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Finalizers = []string{"example.com/hold"}
-				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
+				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
+					p.Status.Conditions...)
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 				p.Status.CredentialProviders = []inventoryv1alpha1.CredentialProvider{{Name: "older"}}
 			}),
 			want: profile(label("team", "x"), annotate("note", "y"), func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Finalizers = []string{"example.com/hold"}
-				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}, p.Status.Conditions...)
+				p.Status.Conditions = append([]metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")},
+					p.Status.Conditions...)
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 				p.Status.CredentialProviders = []inventoryv1alpha1.CredentialProvider{{Name: "older"}}
 			}),
@@ -187,7 +194,8 @@ func TestDesiredProfile(t *testing.T) {
 		"the source goes: so does the copy, and only the copy": {
 			cluster: cluster(func(c *clusterv1.ManagedCluster) { delete(c.Labels, "env") }), allow: []string{"env", "team"},
 			current: profile(label("env", "prod"), label("team", "theirs"), annotate(copied, "env"), annotate("note", "y")),
-			want:    profile(label("team", "theirs"), annotate("note", "y"), func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Annotations, copied) }),
+			want: profile(label("team", "theirs"), annotate("note", "y"),
+				func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Annotations, copied) }),
 		},
 		"a label no longer allowed goes": {
 			cluster: cluster(),
@@ -197,7 +205,8 @@ func TestDesiredProfile(t *testing.T) {
 		"reserved labels are never copied": {
 			cluster: cluster(
 				clusterLabel("inventory.open-cluster-management.io/publish", "x"), clusterLabel("x-k8s.io/cluster-manager", "x"),
-				clusterLabel("multicluster.x-k8s.io/clusterset", "x"), clusterLabel("multicluster.x-k8s.io/inventory-member-id", "x"), clusterLabel("kueue.x-k8s.io/q", "x"),
+				clusterLabel("multicluster.x-k8s.io/clusterset", "x"),
+				clusterLabel("multicluster.x-k8s.io/inventory-member-id", "x"), clusterLabel("kueue.x-k8s.io/q", "x"),
 				clusterLabel("open-cluster-management.io/cluster-name", "x"), clusterLabel("app.kubernetes.io/managed-by", "x"),
 				clusterLabel("app.kubernetes.io/instance", "x"), clusterLabel("open-cluster-management.io/other", "x")),
 			allow: []string{"*/*"},
@@ -206,8 +215,10 @@ func TestDesiredProfile(t *testing.T) {
 		},
 		"an annotation that was made to list reserved labels removes none": {
 			cluster: cluster(),
-			current: profile(label("app.kubernetes.io/instance", "theirs"), annotate(copied, "app.kubernetes.io/instance,app.kubernetes.io/managed-by,,")),
-			want:    profile(label("app.kubernetes.io/instance", "theirs"), func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{} }),
+			current: profile(label("app.kubernetes.io/instance", "theirs"),
+				annotate(copied, "app.kubernetes.io/instance,app.kubernetes.io/managed-by,,")),
+			want: profile(label("app.kubernetes.io/instance", "theirs"),
+				func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{} }),
 		},
 
 		// Conditions
@@ -250,7 +261,8 @@ func TestDesiredProfile(t *testing.T) {
 		// Access providers
 		"the way in comes first, others' entries after it": {
 			cluster: cluster(),
-			ways:    access.Decision{Proxy: access.ProviderState{Known: true, Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
+			ways: access.Decision{Proxy: access.ProviderState{Known: true,
+				Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
 			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs"}}
 			}),
@@ -268,7 +280,8 @@ func TestDesiredProfile(t *testing.T) {
 					claim(strings.Repeat("n", 254), "v"), claim("bytes", "\xff"), claim("\xfe", "v"))
 			}),
 			want: profile(func(p *inventoryv1alpha1.ClusterProfile) {
-				p.Status.Properties = append(p.Status.Properties, inventoryv1alpha1.Property{Name: "fits", Value: strings.Repeat("x", 1024), LastObservedTime: later})
+				p.Status.Properties = append(p.Status.Properties,
+					inventoryv1alpha1.Property{Name: "fits", Value: strings.Repeat("x", 1024), LastObservedTime: later})
 			}),
 			problems: []string{
 				`"" has no name`,

@@ -79,7 +79,8 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 		)
 	})
 	w.Eventually("the condition says that somebody interferes", func() string {
-		if got := w.AddonCondition(c.Name, "ProfilesSynced"); got.Reason != "Contested" || got.Status != metav1.ConditionFalse {
+		if got := w.AddonCondition(c.Name, "ProfilesSynced"); got.Reason != "Contested" ||
+			got.Status != metav1.ConditionFalse {
 			return fmt.Sprintf("it is %+v", got)
 		}
 		return ""

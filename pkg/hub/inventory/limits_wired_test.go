@@ -29,7 +29,8 @@ func TestSpokesInputIsBounded(t *testing.T) {
 		claims = append(claims, claim(fmt.Sprintf("p%03d.example", i), strings.Repeat("v", 500)))
 	}
 	c := w.Cluster("c", ocmtest.InSet(set.Name), claims...)
-	apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = strings.Repeat("1", 1<<20) })
+	apitest.EditStatus(w, c,
+		func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = strings.Repeat("1", 1<<20) })
 
 	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}})
 	const kept = (64 << 10) / (12 + 500)
@@ -104,7 +105,9 @@ func TestCopiedLabelsAreRecognizedAfterARestartWithoutTheirList(t *testing.T) {
 			if profile == nil {
 				return "no profile"
 			}
-			got := []string{profile.Labels["env"], profile.Labels["zone"], profile.Annotations["inventory.open-cluster-management.io/copied-labels"]}
+			got := []string{
+				profile.Labels["env"], profile.Labels["zone"],
+				profile.Annotations["inventory.open-cluster-management.io/copied-labels"]}
 			return cmp.Diff([]string{env, zone, list}, got)
 		})
 	}

@@ -29,18 +29,37 @@ func TestOwnPart(t *testing.T) {
 		change func(*inventoryv1alpha1.ClusterProfile)
 		ours   bool
 	}{
-		"a version":                       {change: func(p *inventoryv1alpha1.ClusterProfile) { p.ResourceVersion = "2" }},
-		"a label of theirs":               {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["theirs"] = "b" }},
-		"an annotation of theirs":         {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations["theirs"] = "b" }},
-		"a condition of theirs":           {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Conditions[1].Status = "False" }},
-		"an access provider of theirs":    {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.AccessProviders[1].Cluster.Server = "s" }},
-		"a label of ours":                 {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["region"] = "us" }, ours: true},
-		"the mark":                        {change: func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") }, ours: true},
-		"the display name":                {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.DisplayName = "other" }, ours: true},
-		"a property":                      {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Properties[0].Value = "other" }, ours: true},
-		"a condition of ours":             {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Conditions[0].Status = "False" }, ours: true},
-		"the version of Kubernetes":       {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Version.Kubernetes = "v1" }, ours: true},
-		"an access provider of this name": {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Status.AccessProviders[0].Cluster.Server = "s" }, ours: true},
+		"a version":         {change: func(p *inventoryv1alpha1.ClusterProfile) { p.ResourceVersion = "2" }},
+		"a label of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["theirs"] = "b" }},
+		"an annotation of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Annotations["theirs"] = "b"
+		}},
+		"a condition of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Conditions[1].Status = "False"
+		}},
+		"an access provider of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.AccessProviders[1].Cluster.Server = "s"
+		}},
+		"a label of ours": {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["region"] = "us" },
+			ours: true},
+		"the mark": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			delete(p.Labels, "app.kubernetes.io/managed-by")
+		}, ours: true},
+		"the display name": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Spec.DisplayName = "other"
+		}, ours: true},
+		"a property": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Properties[0].Value = "other"
+		}, ours: true},
+		"a condition of ours": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Conditions[0].Status = "False"
+		}, ours: true},
+		"the version of Kubernetes": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Version.Kubernetes = "v1"
+		}, ours: true},
+		"an access provider of this name": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.AccessProviders[0].Cluster.Server = "s"
+		}, ours: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if changed := profile(test.change) != before; changed != test.ours {

@@ -42,16 +42,22 @@ func TestContentChanged(t *testing.T) {
 			c.Annotations = map[string]string{"a": "b"}
 		})},
 		"a condition that is not shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions,
+				ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
 		})},
 		"since when alone": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
 		})},
-		"a label":   {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} })},
-		"accepted":  {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })},
-		"version":   {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" })},
-		"a claim":   {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims[0].Value = "2" })},
-		"no claims": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil })},
+		"a label": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} })},
+		"accepted": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })},
+		"version": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" })},
+		"a claim": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims[0].Value = "2" })},
+		"no claims": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil })},
 		"the status of a condition shown": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].Status = "False"
 		})},
@@ -61,14 +67,16 @@ func TestContentChanged(t *testing.T) {
 		"a condition shown comes": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterJoined", "True", "R", ""))
 		})},
-		"a condition shown goes": {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
+		"a condition shown goes": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
 	})
 }
 
 func TestOnChangePassesCreationAndDeletion(t *testing.T) {
 	p := kube.OnChange(kube.Never)
 	obj := ocmtest.Addon("c")
-	if !p.Create(event.CreateEvent{Object: obj}) || !p.Create(event.CreateEvent{Object: obj, IsInInitialList: true}) || !p.Delete(event.DeleteEvent{Object: obj}) {
+	if !p.Create(event.CreateEvent{Object: obj}) || !p.Create(event.CreateEvent{Object: obj, IsInInitialList: true}) ||
+		!p.Delete(event.DeleteEvent{Object: obj}) {
 		t.Error("creation, the initial list and deletion must pass")
 	}
 	now := metav1.Now()
@@ -99,15 +107,20 @@ func TestAfterStart(t *testing.T) {
 
 func TestGuardChanged(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1, Annotations: map[string]string{"a": "b"}}}
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a",
+		Generation: 1, Annotations: map[string]string{"a": "b"}}}
 	edit := predicatetest.As[*addonv1beta1.ClusterManagementAddOn]
 	predicatetest.Check(t, kube.OnChange(guardChanged), map[string]predicatetest.Update{
 		"a kind without generations": {Before: role, Want: true},
 		"the progress of a rollout": {Before: definition, Want: false, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) {
-			d.Status.InstallProgressions = []addonv1beta1.InstallProgression{{Conditions: []metav1.Condition{ocmtest.Condition("Progressing", "True", "R", "7/3500")}}}
+			d.Status.InstallProgressions = []addonv1beta1.InstallProgression{{Conditions: []metav1.Condition{ocmtest.Condition(
+				"Progressing", "True", "R", "7/3500")}}}
 		})},
-		"the spec":      {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Generation = 2 })},
-		"an annotation": {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Annotations["a"] = "c" })},
-		"a label":       {Before: definition, Want: true, Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Labels = map[string]string{"a": "b"} })},
+		"the spec": {Before: definition, Want: true,
+			Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Generation = 2 })},
+		"an annotation": {Before: definition, Want: true,
+			Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Annotations["a"] = "c" })},
+		"a label": {Before: definition, Want: true,
+			Edit: edit(func(d *addonv1beta1.ClusterManagementAddOn) { d.Labels = map[string]string{"a": "b"} })},
 	})
 }

@@ -60,15 +60,18 @@ func (r *indexedReader) IndexField(_ context.Context, _ client.Object, name stri
 	return nil
 }
 
-func (r *indexedReader) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+func (r *indexedReader) GetInformer(context.Context, client.Object,
+	...cache.InformerGetOption) (cache.Informer, error) {
 	return apitest.SyncedInformer{}, nil
 }
 
-func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName,
+	obj client.Object, _ ...client.GetOption) error {
 	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); ok && r.stale != nil {
 		if old, on := r.stale(); on {
 			if old == nil {
-				return apierrors.NewNotFound(inventoryv1alpha1.GroupVersion.WithResource("clusterprofiles").GroupResource(), key.Name)
+				return apierrors.NewNotFound(inventoryv1alpha1.GroupVersion.WithResource("clusterprofiles").GroupResource(),
+					key.Name)
 			}
 			old.DeepCopyInto(profile)
 			return nil
@@ -157,7 +160,8 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	w.Bind(s.ns, s.members.Name)
 	// A set that a test makes invalid would concern the clusters of all others.
 	t.Cleanup(func() {
-		if err := w.DeleteAllOf(context.WithoutCancel(t.Context()), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace(s.ns)); err != nil {
+		if err := w.DeleteAllOf(context.WithoutCancel(t.Context()),
+			&clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace(s.ns)); err != nil {
 			t.Errorf("unbind: %v", err)
 		}
 	})
@@ -225,7 +229,8 @@ func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 	p := &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.ns, Name: s.c.Name,
-			Labels:      map[string]string{"team": "x", "x-k8s.io/cluster-manager": manager, "multicluster.x-k8s.io/clusterset": ""},
+			Labels: map[string]string{
+				"team": "x", "x-k8s.io/cluster-manager": manager, "multicluster.x-k8s.io/clusterset": ""},
 			Annotations: map[string]string{"note": "y"},
 			Finalizers:  []string{"example.com/hold"},
 		},
@@ -234,8 +239,10 @@ func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 	s.MustCreate(p)
 	apitest.EditStatus(s, p, func(p *inventoryv1alpha1.ClusterProfile) {
 		p.Status.Conditions = []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}
-		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs", Cluster: clientcmdv1.Cluster{Server: "https://x"}}}
-		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early}, {Name: "z", Value: "9", LastObservedTime: early}}
+		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs",
+			Cluster: clientcmdv1.Cluster{Server: "https://x"}}}
+		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early},
+			{Name: "z", Value: "9", LastObservedTime: early}}
 	})
 	return s.mine()
 }
@@ -261,7 +268,8 @@ func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
 			},
 			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": "env"},
 		},
-		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: s.c.Name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: s.c.Name,
+			ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
 		Status: inventoryv1alpha1.ClusterProfileStatus{
 			Version: inventoryv1alpha1.ClusterVersion{Kubernetes: "v1.35.4"},
 			Conditions: []metav1.Condition{
@@ -310,7 +318,8 @@ func TestCreationIsTwoWritesAndAChangeOne(t *testing.T) {
 		s.later(time.Hour)
 		s.claims(claim("b", "2"), claim("a", "changed"))
 		s.mustStep(patchStatus)
-		want.Status.Properties[0] = inventoryv1alpha1.Property{Name: "a", Value: "changed", LastObservedTime: metav1.Date(2026, 3, 3, 4, 3, 3, 0, time.UTC)}
+		want.Status.Properties[0] = inventoryv1alpha1.Property{Name: "a", Value: "changed",
+			LastObservedTime: metav1.Date(2026, 3, 3, 4, 3, 3, 0, time.UTC)}
 		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
 			t.Errorf("profile after a change (-want +got):\n%s", diff)
 		}
@@ -377,12 +386,16 @@ func TestForeignProfilesAreLeftAlone(t *testing.T) {
 		kind    outcomeKind
 		why     string
 	}{
-		"another manager's, wanted":              {manager: "gke", kind: foreign, why: `cluster manager "gke"`},
-		"another manager's with our mark":        {manager: "gke", mark: true, kind: foreign, why: `cluster manager "gke"`},
-		"another manager's, not wanted":          {manager: "gke", mark: true, prepare: withdraw, kind: withheld, why: "is in no ManagedClusterSet"},
-		"ours without mark, not wanted":          {manager: "open-cluster-management", prepare: withdraw, kind: leftAlone, why: "did not create"},
-		"ours without mark, perhaps wanted":      {manager: "open-cluster-management", prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
-		"another manager's, the namespace going": {manager: "gke", prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
+		"another manager's, wanted":       {manager: "gke", kind: foreign, why: `cluster manager "gke"`},
+		"another manager's with our mark": {manager: "gke", mark: true, kind: foreign, why: `cluster manager "gke"`},
+		"another manager's, not wanted": {manager: "gke", mark: true,
+			prepare: withdraw, kind: withheld, why: "is in no ManagedClusterSet"},
+		"ours without mark, not wanted": {manager: "open-cluster-management",
+			prepare: withdraw, kind: leftAlone, why: "did not create"},
+		"ours without mark, perhaps wanted": {manager: "open-cluster-management",
+			prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
+		"another manager's, the namespace going": {manager: "gke",
+			prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -410,7 +423,8 @@ func (s *stepper) binding() *clusterv1beta2.ManagedClusterSetBinding {
 }
 
 func (s *stepper) bindingSays(conditions ...metav1.Condition) {
-	apitest.EditStatus(s, s.binding(), func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = conditions })
+	apitest.EditStatus(s, s.binding(),
+		func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = conditions })
 }
 
 func withdraw(s *stepper)      { s.bindingSays(ocmtest.Condition("Bound", "False", "R", "")) }
@@ -443,7 +457,8 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 		},
 		"the cluster left the set": {
 			prepare: func(s *stepper) {
-				apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
+				apitest.Edit(s, s.c,
+					func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
 			},
 			writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet",
 		},
@@ -455,7 +470,8 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 		"the set's selector is invalid": {
 			prepare: func(s *stepper) {
 				apitest.Edit(s, s.members, func(set *clusterv1beta2.ManagedClusterSet) {
-					set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: invalidSelector}
+					set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector",
+						LabelSelector: invalidSelector}
 				})
 			},
 			kind: undecided, why: "is invalid",
@@ -503,11 +519,13 @@ func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
 		"recreated by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
 			s.MustDelete(p)
-			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
+			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace,
+				Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
 			s.MustCreate(fresh)
 		},
 		"its mark taken off": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
-			apitest.Edit(s, p.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") })
+			apitest.Edit(s, p.DeepCopy(),
+				func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Labels, "app.kubernetes.io/managed-by") })
 		},
 	}
 	for name, meanwhile := range tests {
@@ -630,7 +648,8 @@ func TestPlacementsRestrict(t *testing.T) {
 		// Both slices name two clusters in sum all the time.
 		second := slice(s.ns, "view-decision-2", "view")
 		s.MustCreate(second)
-		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
+		apitest.EditStatus(s, decision,
+			func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions[0].ClusterName = "third" })
 		waits(t, s, time.Second)
 		s.later(time.Second / 2)
 		apitest.EditStatus(s, second, func(d *clusterv1beta1.PlacementDecision) {
@@ -644,7 +663,8 @@ func TestPlacementsRestrict(t *testing.T) {
 	t.Run("decisions that do not add up say nothing, until they do", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
-		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		apitest.EditStatus(s, decision,
+			func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep()
@@ -657,7 +677,8 @@ func TestPlacementsRestrict(t *testing.T) {
 	t.Run("an event that comes while the pair is looked at is not missed", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
-		apitest.EditStatus(s, decision, func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
+		apitest.EditStatus(s, decision,
+			func(d *clusterv1beta1.PlacementDecision) { d.Status.Decisions = d.Status.Decisions[1:] })
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		o, selected, err := s.rule.Observe(t.Context(), s.pair)

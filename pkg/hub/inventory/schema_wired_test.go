@@ -32,7 +32,8 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 	})
 	wire.Reset()
 	for n, form := range []apitest.CRDs{
-		apitest.AtomicClusterProfile(), apitest.ClusterProfile(), apitest.ClusterProfileInTwoVersions(), apitest.AtomicClusterProfile(),
+		apitest.AtomicClusterProfile(), apitest.ClusterProfile(),
+		apitest.ClusterProfileInTwoVersions(), apitest.AtomicClusterProfile(),
 	} {
 		server.Install(t, form)
 		value := string(rune('a' + n))
@@ -46,7 +47,8 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 		if got.UID != uid {
 			t.Fatal("the profile was recreated")
 		}
-		if len(got.Status.Conditions) != 3 || len(got.Status.AccessProviders) != 1 || got.Status.AccessProviders[0].Name != "theirs" {
+		if len(got.Status.Conditions) != 3 || len(got.Status.AccessProviders) != 1 ||
+			got.Status.AccessProviders[0].Name != "theirs" {
 			t.Errorf("form %d: conditions %+v, access providers %+v", n, got.Status.Conditions, got.Status.AccessProviders)
 		}
 	}

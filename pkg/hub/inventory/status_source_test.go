@@ -64,7 +64,8 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	r.reads(nil) // only one has
 	there := types.NamespacedName{Namespace: second, Name: r.c.Name}
 	r.r.outcomes.set(there, outcome{kind: foreign, why: "has theirs", bindings: []string{"b"}})
-	wrong := &conditions.Desired{Status: "False", Reason: "ForeignProfile", Message: "In " + second + ": the cluster has theirs."}
+	wrong := &conditions.Desired{Status: "False", Reason: "ForeignProfile",
+		Message: "In " + second + ": the cluster has theirs."}
 	r.reads(wrong)
 	r.r.outcomes.forget(r.pair)
 	wrong.HoldBack = 30 * time.Second
@@ -121,7 +122,8 @@ func TestTheConditionIsTheSameWhereverTheClusterIsPublished(t *testing.T) {
 	r.reads(synced())
 
 	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
-	apitest.Edit(r, r.c, func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
+	apitest.Edit(r, r.c,
+		func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
 	r.mustStep(del)
 	r.reads(synced())
 	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = nil })
@@ -132,7 +134,8 @@ func TestTheConditionIsTheSameWhereverTheClusterIsPublished(t *testing.T) {
 func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 	r := newReporting(t)
 	r.guard.blocked.Store(true)
-	r.reads(&conditions.Desired{Status: "False", Reason: "UpstreamGateOn", Message: "upstream writes profiles", Warn: true})
+	r.reads(&conditions.Desired{Status: "False", Reason: "UpstreamGateOn",
+		Message: "upstream writes profiles", Warn: true})
 	r.guard.blocked.Store(false)
 	r.mustStep(post, patchStatus)
 	r.reads(synced())
@@ -161,7 +164,8 @@ func TestEventsReportChanges(t *testing.T) {
 		return result
 	}
 	set := func(cluster string, kind outcomeKind, why string) {
-		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster}, outcome{kind: kind, why: why, bindings: []string{s.members.Name}})
+		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster},
+			outcome{kind: kind, why: why, bindings: []string{s.members.Name}})
 	}
 	const postEvent = "POST events"
 

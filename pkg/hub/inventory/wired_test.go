@@ -43,9 +43,13 @@ func rights() []rbacv1.PolicyRule {
 		return r
 	}
 	return []rbacv1.PolicyRule{
-		rule("cluster.open-cluster-management.io", []string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"}, "list", "watch"),
-		named("cluster-inventory", rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch")),
-		named("cluster-inventory", rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch")),
+		rule("cluster.open-cluster-management.io",
+			[]string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"},
+			"list", "watch"),
+		named("cluster-inventory",
+			rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch")),
+		named("cluster-inventory",
+			rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch")),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles/status"}, "patch"),
 		rule("", []string{"namespaces"}, "list", "watch"),
@@ -151,7 +155,9 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	guard := &switchGuard{}
 	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
 	// The guard's object in this test is a ConfigMap, which doc.go does not list.
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Name("guard")}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Name("guard")},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
+			Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}}}
 	cfg := asManager(t, wiredHub, w)
 	w.MustCreate(role, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -176,7 +182,8 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		if got == nil || len(got.Status.Properties) != 1 || got.Status.Properties[0].Value != "1" {
 			t.Fatalf("profile = %+v", got)
 		}
-		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"}, wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
+		if diff := cmp.Diff([]string{"POST clusterprofiles", "PATCH clusterprofiles/status"},
+			wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
@@ -260,8 +267,9 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		uid := w.Profile(ns, c1.Name).UID
 		apitest.Edit(w, setA, func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
-				SelectorType:  clusterv1beta2.LabelSelector,
-				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}}},
+				SelectorType: clusterv1beta2.LabelSelector,
+				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k",
+					Operator: "Sometimes"}}},
 			}
 		})
 		w.Eventually("the condition says that nothing is known", func() string {
@@ -301,7 +309,8 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 			}
 			return ""
 		})
-		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"}, wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
+		if diff := cmp.Diff([]string{"PATCH clusterprofiles/status"},
+			wire.Sent("clusterprofiles", "clusterprofiles/status")); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
@@ -369,7 +378,8 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	w.MustDelete(crd)
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "ClusterProfileAPIMissing", missing)
 	w.Eventually("the CRD is gone", func() string {
-		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd), kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(crd),
+			kube.Partial(kube.CRDKind)); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the profiles' CRD is still there: %v", err)
 		}
 		return ""

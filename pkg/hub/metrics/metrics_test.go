@@ -66,7 +66,8 @@ func TestStatesAreExportedFromTheStart(t *testing.T) {
 		series[strings.TrimPrefix(family.GetName(), "cluster_inventory_")] = len(family.GetMetric())
 	}
 	want := map[string]int{
-		"profiles": 6, "withheld": 8, "properties_rejected": 6, "credentials": 12, "profile_delay_seconds": 1, "build_info": 1,
+		"profiles": 6, "withheld": 8, "properties_rejected": 6,
+		"credentials": 12, "profile_delay_seconds": 1, "build_info": 1,
 	}
 	if diff := cmp.Diff(want, series); diff != "" {
 		t.Errorf("series of nothing (-want +got):\n%s", diff)
@@ -222,23 +223,28 @@ func TestWrites(t *testing.T) {
 		answer       answer
 		want         string
 	}{
-		"a creation":         {http.MethodPost, profiles, answer{code: 201}, "Success clusterprofiles create"},
-		"a patch":            {http.MethodPatch, profiles + "/c", answer{code: 200}, "Success clusterprofiles patch"},
-		"of a status":        {http.MethodPatch, profiles + "/c/status", answer{code: 409}, "Conflict clusterprofiles/status patch"},
-		"a deletion":         {http.MethodDelete, profiles + "/c", answer{code: 404}, "Refused clusterprofiles delete"},
-		"a quota":            {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 403}, "Refused secrets create"},
-		"a slow server":      {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 429}, "Failed secrets create"},
-		"a broken webhook":   {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 500}, "Failed secrets create"},
-		"no answer":          {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{err: errors.New("gone")}, "Failed secrets create"},
-		"of no namespace":    {http.MethodPut, "/apis/certificates.k8s.io/v1/certificatesigningrequests/x/approval", answer{code: 200}, "Success certificatesigningrequests/approval update"},
-		"behind a prefix":    {http.MethodPost, "/hub" + profiles, answer{code: 201}, "Success clusterprofiles create"},
-		"of something else":  {http.MethodPost, "/apis/a/v1/namespaces/n/tenants", answer{code: 201}, "Success other create"},
-		"of a namespace":     {http.MethodPatch, "/api/v1/namespaces/secrets", answer{code: 200}, "Success other patch"},
-		"named like another": {http.MethodPatch, "/api/v1/namespaces/n/pods/secrets", answer{code: 200}, "Success other patch"},
+		"a creation": {http.MethodPost, profiles, answer{code: 201}, "Success clusterprofiles create"},
+		"a patch":    {http.MethodPatch, profiles + "/c", answer{code: 200}, "Success clusterprofiles patch"},
+		"of a status": {http.MethodPatch, profiles + "/c/status",
+			answer{code: 409}, "Conflict clusterprofiles/status patch"},
+		"a deletion":       {http.MethodDelete, profiles + "/c", answer{code: 404}, "Refused clusterprofiles delete"},
+		"a quota":          {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 403}, "Refused secrets create"},
+		"a slow server":    {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 429}, "Failed secrets create"},
+		"a broken webhook": {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 500}, "Failed secrets create"},
+		"no answer": {http.MethodPost, "/api/v1/namespaces/a/secrets",
+			answer{err: errors.New("gone")}, "Failed secrets create"},
+		"of no namespace": {http.MethodPut, "/apis/certificates.k8s.io/v1/certificatesigningrequests/x/approval",
+			answer{code: 200}, "Success certificatesigningrequests/approval update"},
+		"behind a prefix":   {http.MethodPost, "/hub" + profiles, answer{code: 201}, "Success clusterprofiles create"},
+		"of something else": {http.MethodPost, "/apis/a/v1/namespaces/n/tenants", answer{code: 201}, "Success other create"},
+		"of a namespace":    {http.MethodPatch, "/api/v1/namespaces/secrets", answer{code: 200}, "Success other patch"},
+		"named like another": {http.MethodPatch, "/api/v1/namespaces/n/pods/secrets",
+			answer{code: 200}, "Success other patch"},
 		"nowhere":            {http.MethodPost, "/", answer{code: 404}, "Refused other create"},
 		"an unfinished path": {http.MethodPost, "/apis", answer{code: 404}, "Refused other create"},
 		"a read":             {method: http.MethodGet, path: profiles, answer: answer{code: 200}},
-		"a review":           {method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/tokenreviews", answer: answer{code: 201}},
+		"a review": {method: http.MethodPost,
+			path: "/apis/authentication.k8s.io/v1/tokenreviews", answer: answer{code: 201}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

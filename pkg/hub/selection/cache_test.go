@@ -30,7 +30,8 @@ func fat() metav1.ObjectMeta {
 
 // lean is what remains of it for most kinds.
 func lean() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
+	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u",
+		ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
 }
 
 func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
@@ -47,16 +48,19 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 		"ManagedClusterSet": {
 			in: &clusterv1beta2.ManagedClusterSet{
 				ObjectMeta: fat(), Spec: exclusiveSet("").Spec,
-				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{ocmtest.Condition("A", "True", "R", "")}},
+				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{ocmtest.Condition("A",
+					"True", "R", "")}},
 			},
 			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(), Spec: exclusiveSet("").Spec},
 		},
 		"Placement": {
 			in: &clusterv1beta1.Placement{
 				ObjectMeta: fat(), Spec: clusterv1beta1.PlacementSpec{ClusterSets: []string{"s"}},
-				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3, DecisionGroups: []clusterv1beta1.DecisionGroupStatus{{}}},
+				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3,
+					DecisionGroups: []clusterv1beta1.DecisionGroupStatus{{}}},
 			},
-			want: &clusterv1beta1.Placement{ObjectMeta: lean(), Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3}},
+			want: &clusterv1beta1.Placement{ObjectMeta: lean(),
+				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3}},
 		},
 		"PlacementDecision": {
 			in: &clusterv1beta1.PlacementDecision{ObjectMeta: fat(), Status: clusterv1beta1.PlacementDecisionStatus{
@@ -106,5 +110,6 @@ func sameKind(a, b client.Object) bool {
 	if _, ok := a.(*corev1.Namespace); ok {
 		return b.GetObjectKind().GroupVersionKind() == kube.NamespaceKind
 	}
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+	return reflect.TypeOf(a) == reflect.TypeOf(b) &&
+		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }

@@ -151,7 +151,8 @@ func TestNewPlacementsReturnsPublishingOnesWithTheirDecisions(t *testing.T) {
 	elsewhere := slice("z-1", "z", "foreign")
 	elsewhere.Namespace = "other"
 	got := NewPlacements(
-		[]*clusterv1beta1.Placement{placement("ns", "z", "true"), placement("ns", "a", "true"), placement("ns", "silent", "no")},
+		[]*clusterv1beta1.Placement{placement("ns", "z", "true"),
+			placement("ns", "a", "true"), placement("ns", "silent", "no")},
 		[]clusterv1beta1.PlacementDecision{
 			*slice("z-1", "z", "one", "two"), *slice("z-2", "z", "two", "three"), *slice("a-1", "a"),
 			*slice("silent-1", "silent", "four"), *elsewhere,

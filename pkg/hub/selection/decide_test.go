@@ -23,8 +23,9 @@ func situation(changes ...func(*Observation)) Observation {
 		ProfileAPI: true,
 		Namespace:  &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
 		Cluster: &clusterv1.ManagedCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
-			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+			ObjectMeta: metav1.ObjectMeta{Name: "c",
+				Labels: map[string]string{"cluster.open-cluster-management.io/clusterset": "s", "env": "prod"}},
+			Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
 		Addon:    ocmtest.Addon("c"),
 		bindings: []observedBinding{bound("s", exclusiveSet("s"))},
@@ -40,7 +41,8 @@ func bound(name string, set *clusterv1beta2.ManagedClusterSet) observedBinding {
 		binding: &clusterv1beta2.ManagedClusterSetBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: name},
-			Status:     clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{ocmtest.Condition("Bound", "True", "R", "")}},
+			Status: clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{ocmtest.Condition("Bound",
+				"True", "R", "")}},
 		},
 		set: set,
 	}
@@ -64,13 +66,15 @@ func labelSet(name string, selector *metav1.LabelSelector) *clusterv1beta2.Manag
 	}
 }
 
-var invalidSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Sometimes"}}}
+var invalidSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k",
+	Operator: "Sometimes"}}}
 
 // chooser is a publishing Placement, scheduled for n clusters in one slice.
 func chooser(name string, decides bool, n int, changes ...func(*observedPlacement)) observedPlacement {
 	p := observedPlacement{
 		placement: &clusterv1beta1.Placement{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name,
+				Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"}},
 			Status: clusterv1beta1.PlacementStatus{
 				NumberOfSelectedClusters: int32(n),
 				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
@@ -96,7 +100,8 @@ func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	unscheduled := func(p *observedPlacement) { p.placement.Status.Conditions = nil }
 	misconfigured := func(p *observedPlacement) {
-		p.placement.Status.Conditions = append(p.placement.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
+		p.placement.Status.Conditions = append(p.placement.Status.Conditions,
+			ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
 	incomplete := func(p *observedPlacement) { p.tally.decisions-- }
 	const (
@@ -131,8 +136,9 @@ func TestDecide(t *testing.T) {
 			want: Result{Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s, Member: true},
 		},
 		"addon being deleted: withheld": {
-			o:    situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
-			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed", Bindings: s, Member: true, Going: true},
+			o: situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
+			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed",
+				Bindings: s, Member: true, Going: true},
 		},
 		"no addon and an unknown set: still a positive no": {
 			o:    situation(func(o *Observation) { o.Addon = nil; o.bindings[0].set = nil }),
@@ -151,14 +157,18 @@ func TestDecide(t *testing.T) {
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
 		"a binding without the condition: unknown": {
-			o:    situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
-			want: Result{Answer: Unknown, Why: `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`, Bindings: s, Member: true},
+			o: situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
+			want: Result{Answer: Unknown,
+				Why:      `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`,
+				Bindings: s, Member: true},
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "Unknown", "R", "")}
 			})),
-			want: Result{Answer: Unknown, Why: `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`, Bindings: s, Member: true},
+			want: Result{Answer: Unknown,
+				Why:      `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`,
+				Bindings: s, Member: true},
 		},
 		"a binding without the condition to a set that does not select: withheld": {
 			o: situation(withBinding(func(b *observedBinding) {
@@ -195,7 +205,9 @@ func TestDecide(t *testing.T) {
 				b.set = exclusiveSet("s")
 				b.set.Spec.ClusterSelector.SelectorType = "Oracle"
 			})),
-			want: Result{Answer: Unknown, Why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`, Bindings: s},
+			want: Result{Answer: Unknown,
+				Why:      `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`,
+				Bindings: s},
 		},
 		"a selector by labels that matches: published": {
 			o: situation(withBinding(func(b *observedBinding) {
@@ -231,7 +243,8 @@ func TestDecide(t *testing.T) {
 			o: situation(func(o *Observation) {
 				o.bindings = []observedBinding{bound("gone", nil), bound("other", exclusiveSet("other"))}
 			}),
-			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`, Bindings: []string{"gone"}},
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`,
+				Bindings: []string{"gone"}},
 		},
 
 		// 3: Placements
@@ -239,35 +252,44 @@ func TestDecide(t *testing.T) {
 			o: situation(placed(chooser("p", true, 3))), want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"a Placement decides for others: withheld by the Placement alone": {
-			o: situation(placed(chooser("p", false, 3))), want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
+			o:    situation(placed(chooser("p", false, 3))),
+			want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
 		},
 		"a Placement that selects nothing: withheld": {
-			o: situation(placed(chooser("p", false, 0))), want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
+			o:    situation(placed(chooser("p", false, 0))),
+			want: Result{Answer: No, Why: notChosen, Bindings: s, Member: true, ByPlacement: true},
 		},
 		"one of two Placements decides for it: published": {
-			o: situation(placed(chooser("p", false, 3), chooser("q", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
+			o:    situation(placed(chooser("p", false, 3), chooser("q", true, 1))),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"a Placement decides for it though its decisions are incomplete: published": {
 			o: situation(placed(chooser("p", true, 3, incomplete))), want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"a Placement not scheduled: unknown": {
-			o:    situation(placed(chooser("p", false, 0, unscheduled))),
-			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			o: situation(placed(chooser("p", false, 0, unscheduled))),
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" has not been scheduled`,
+				Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"a misconfigured Placement: unknown": {
-			o:    situation(placed(chooser("p", false, 0, misconfigured))),
-			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" is misconfigured`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			o: situation(placed(chooser("p", false, 0, misconfigured))),
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" is misconfigured`,
+				Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"decisions that do not add up: unknown": {
-			o:    situation(placed(chooser("p", false, 3, incomplete))),
-			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" selects 3 clusters, but its decisions list another number`, Bindings: s, Member: true, Undecided: []string{"p"}},
+			o: situation(placed(chooser("p", false, 3, incomplete))),
+			want: Result{Answer: Unknown,
+				Why:      `awaits a decision: Placement "p" selects 3 clusters, but its decisions list another number`,
+				Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"one Placement says no, one is Undecided: unknown": {
-			o:    situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
-			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "q" has not been scheduled`, Bindings: s, Member: true, Undecided: []string{"q"}},
+			o: situation(placed(chooser("p", false, 3), chooser("q", false, 0, unscheduled))),
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "q" has not been scheduled`,
+				Bindings: s, Member: true, Undecided: []string{"q"}},
 		},
 		"a Placement is undecided, but no binding selects: a positive no": {
-			o:    situation(placed(chooser("p", false, 0, unscheduled)), withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+			o: situation(placed(chooser("p", false, 0, unscheduled)),
+				withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"an unknown set, but the Placement says no: a no that rests on the Placement alone": {
@@ -282,8 +304,9 @@ func TestDecide(t *testing.T) {
 			o: situation(requiring, placed(chooser("p", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"the Namespace has not been seen, so it is not known whether it requires a Placement": {
-			o:    situation(func(o *Observation) { o.Namespace = nil }),
-			want: Result{Answer: Unknown, Why: "cannot be published: the Namespace has not been seen yet", Bindings: s, Member: true},
+			o: situation(func(o *Observation) { o.Namespace = nil }),
+			want: Result{Answer: Unknown, Why: "cannot be published: the Namespace has not been seen yet",
+				Bindings: s, Member: true},
 		},
 
 		// What the rule rests on
@@ -326,12 +349,17 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 		want   Answer
 		rests  []string
 	}{
-		"published":                   {change: func(*Observation) {}, want: Yes},
-		"no ManagedCluster":           {change: func(o *Observation) { o.Cluster = nil }, want: No, rests: []string{clusters, addons}},
-		"no addon":                    {change: func(o *Observation) { o.Addon = nil }, want: No, rests: []string{clusters, addons}},
-		"no binding":                  {change: func(o *Observation) { o.bindings = nil }, want: No, rests: []string{bindings, sets, clusters}},
-		"not chosen by a Placement":   {change: placed(chooser("p", false, 3)), want: No, rests: []string{placements, decisions, bindings, sets, clusters}},
-		"a Placement is required":     {change: requiring, want: No, rests: []string{placements, decisions, bindings, sets, clusters}},
+		"published": {change: func(*Observation) {}, want: Yes},
+		"no ManagedCluster": {change: func(o *Observation) { o.Cluster = nil },
+			want: No, rests: []string{clusters, addons}},
+		"no addon": {change: func(o *Observation) { o.Addon = nil },
+			want: No, rests: []string{clusters, addons}},
+		"no binding": {change: func(o *Observation) { o.bindings = nil },
+			want: No, rests: []string{bindings, sets, clusters}},
+		"not chosen by a Placement": {change: placed(chooser("p", false, 3)), want: No,
+			rests: []string{placements, decisions, bindings, sets, clusters}},
+		"a Placement is required": {change: requiring, want: No,
+			rests: []string{placements, decisions, bindings, sets, clusters}},
 		"the last Placement has gone": {change: lost, want: Yes, rests: []string{placements}},
 	}
 	for name, test := range tests {

@@ -40,16 +40,22 @@ func TestMembershipChanged(t *testing.T) {
 			c.Annotations = map[string]string{"a": "b"}
 		})},
 		"a condition that is not shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
+			c.Status.Conditions = append(c.Status.Conditions,
+				ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
 		})},
 		"since when alone": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
 		})},
-		"a label":   {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} })},
-		"accepted":  {Before: cluster, Want: true, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })},
-		"version":   {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" })},
-		"a claim":   {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims[0].Value = "2" })},
-		"no claims": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil })},
+		"a label": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} })},
+		"accepted": {Before: cluster, Want: true,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })},
+		"version": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" })},
+		"a claim": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims[0].Value = "2" })},
+		"no claims": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil })},
 		"the status of a condition shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions[0].Status = "False"
 		})},
@@ -59,7 +65,8 @@ func TestMembershipChanged(t *testing.T) {
 		"a condition shown comes": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
 			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterJoined", "True", "R", ""))
 		})},
-		"a condition shown goes": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
+		"a condition shown goes": {Before: cluster, Want: false,
+			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
 	})
 }
 
@@ -68,7 +75,8 @@ func TestSetChanged(t *testing.T) {
 	edit := predicatetest.As[*clusterv1beta2.ManagedClusterSet]
 	predicatetest.Check(t, kube.OnChange(setChanged), map[string]predicatetest.Update{
 		"its count of clusters": {Before: set, Want: false, Edit: edit(func(s *clusterv1beta2.ManagedClusterSet) {
-			s.Status.Conditions = []metav1.Condition{ocmtest.Condition("ClusterSetEmpty", "False", "R", "2 ManagedClusters selected")}
+			s.Status.Conditions = []metav1.Condition{ocmtest.Condition("ClusterSetEmpty",
+				"False", "R", "2 ManagedClusters selected")}
 		})},
 		"its selector": {Before: set, Want: true, Edit: edit(func(s *clusterv1beta2.ManagedClusterSet) {
 			s.Spec.ClusterSelector.LabelSelector.MatchLabels["a"] = "c"
@@ -113,7 +121,9 @@ func TestPlacementPredicates(t *testing.T) {
 	misconfigured := edit(func(p *clusterv1beta1.Placement) {
 		p.Status.Conditions = append(p.Status.Conditions, ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	})
-	groups := edit(func(p *clusterv1beta1.Placement) { p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{}} })
+	groups := edit(func(p *clusterv1beta1.Placement) {
+		p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{}}
+	})
 
 	scope, status := ofPublishing(placementScopeChanged), ofPublishing(placementStatusChanged)
 	for name, p := range map[string]predicate.Predicate{"scope": scope, "status": status} {
@@ -166,7 +176,8 @@ func TestRequirementChanged(t *testing.T) {
 	namespace.Annotations = map[string]string{"a": "b"}
 	edit := predicatetest.As[*metav1.PartialObjectMetadata]
 	predicatetest.Check(t, kube.OnChange(requirementChanged), map[string]predicatetest.Update{
-		"another annotation": {Before: namespace, Want: false, Edit: edit(func(n *metav1.PartialObjectMetadata) { n.Annotations["a"] = "c" })},
+		"another annotation": {Before: namespace, Want: false,
+			Edit: edit(func(n *metav1.PartialObjectMetadata) { n.Annotations["a"] = "c" })},
 		"the requirement": {Before: namespace, Want: true, Edit: edit(func(n *metav1.PartialObjectMetadata) {
 			n.Annotations["inventory.open-cluster-management.io/require-placement"] = "true"
 		})},

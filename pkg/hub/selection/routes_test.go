@@ -92,7 +92,8 @@ func TestRoutes(t *testing.T) {
 			exclusiveSet("s"), exclusiveSet("t"),
 			labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}),
 			labelSet("bad", invalidSelector),
-			aBinding("ns", "s"), aBinding("nt", "t"), aBinding("np", "prod"), aBinding("nb", "bad"), aBinding("ng", "gone"), silent,
+			aBinding("ns", "s"), aBinding("nt", "t"), aBinding("np", "prod"),
+			aBinding("nb", "bad"), aBinding("ng", "gone"), silent,
 			aProfile("old", "c1"), aProfile("ns", "left"),
 			publishing, other,
 		}
@@ -140,7 +141,8 @@ func TestRoutes(t *testing.T) {
 		},
 		"a set by label": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForSet(t.Context(), labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
+				return r.pairsForSet(t.Context(),
+					labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
 			},
 			want: []string{"np/c1", "np/c3"},
 		},
@@ -212,7 +214,9 @@ func TestRoutes(t *testing.T) {
 				r.remembered = memory{{Namespace: "remembered", Name: "c1"}}
 				return r.AllPairs(t.Context(), nil)
 			},
-			want: []string{"nb/c1", "nb/c2", "nb/c3", "np/c1", "np/c3", "ns/c1", "ns/c2", "ns/left", "nt/c3", "old/c1", "quiet/c1", "quiet/c2", "remembered/c1"},
+			want: []string{
+				"nb/c1", "nb/c2", "nb/c3", "np/c1", "np/c3", "ns/c1", "ns/c2", "ns/left",
+				"nt/c3", "old/c1", "quiet/c1", "quiet/c2", "remembered/c1"},
 		},
 	}
 	for name, test := range tests {

@@ -414,12 +414,13 @@ func TestObserveRestored(t *testing.T) {
 		cluster *metav1.Time // nil: there is none
 		want    bool
 	}{
-		"made for its cluster":       {profile: at(20), cluster: ptr.To(at(10))},
-		"made in the same second":    {profile: at(20), cluster: ptr.To(at(20))},
-		"its cluster is younger":     {profile: at(20), cluster: ptr.To(at(21)), want: true},
-		"its cluster is missing":     {profile: at(20), want: true},
-		"by somebody else":           {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }},
-		"by another cluster manager": {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.ClusterManager.Name = "x" }},
+		"made for its cluster":    {profile: at(20), cluster: ptr.To(at(10))},
+		"made in the same second": {profile: at(20), cluster: ptr.To(at(20))},
+		"its cluster is younger":  {profile: at(20), cluster: ptr.To(at(21)), want: true},
+		"its cluster is missing":  {profile: at(20), want: true},
+		"by somebody else":        {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }},
+		"by another cluster manager": {profile: at(20),
+			change: func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.ClusterManager.Name = "x" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile := ocmtest.OurProfile("ns", "c")
@@ -448,11 +449,12 @@ func TestInInventory(t *testing.T) {
 		o    Observation
 		want bool
 	}{
-		"a cluster with the addon":    {o: situation(), want: true},
-		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.bindings = nil, nil }), want: true},
-		"without the addon":           {o: situation(func(o *Observation) { o.Addon = nil })},
-		"on its way out":              {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},
-		"no cluster":                  {o: situation(func(o *Observation) { o.Cluster = (*clusterv1.ManagedCluster)(nil) })},
+		"a cluster with the addon": {o: situation(), want: true},
+		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.bindings = nil, nil }),
+			want: true},
+		"without the addon": {o: situation(func(o *Observation) { o.Addon = nil })},
+		"on its way out":    {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},
+		"no cluster":        {o: situation(func(o *Observation) { o.Cluster = (*clusterv1.ManagedCluster)(nil) })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.o.InInventory(); got != test.want {

@@ -39,7 +39,8 @@ func TestDiffer(t *testing.T) {
 			published(inSet, unmarked, withClaim),
 			[]Change{{Action: inventory.ActionAdopt, Fields: []string{"metadata", "properties"}}},
 		},
-		"removes":                            {published(inSet, noAddon), []Change{{Action: inventory.ActionRemove, Why: lacks}}},
+		"removes": {published(inSet, noAddon),
+			[]Change{{Action: inventory.ActionRemove, Why: lacks}}},
 		"nothing there, and none wanted":     {published(without, noAddon), nil},
 		"another manager's, and none wanted": {published(foreign, noAddon), nil},
 		"another manager's in its place": {

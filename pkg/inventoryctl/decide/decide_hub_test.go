@@ -41,7 +41,8 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 		Installation: Presence{Found: true},
 		Registration: deploymentOf("quay.io/open-cluster-management/registration:v1.2.1"),
 		RegistrationRole: Object[rbacv1.ClusterRole]{Object: &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get"},
+			APIGroups: []string{"cluster.open-cluster-management.io"},
+			Resources: []string{"managedclusters"}, Verbs: []string{"get"},
 		}}}},
 		Proxy:    deploymentOf("cluster-proxy:v0.10.0"),
 		Profiles: crdOf(t, apitest.ClusterProfile()),
@@ -177,7 +178,8 @@ func TestCheckHub(t *testing.T) {
 		},
 		"a token has expired": {
 			func(f *HubFacts) { f.Tokens.Add(account("old", "ns"), now.Add(time.Hour)) }, "tokens",
-			problem("", "1 of 2 have expired (c/old)", "check whether the agent of managed-serviceaccount runs on these clusters"),
+			problem("", "1 of 2 have expired (c/old)",
+				"check whether the agent of managed-serviceaccount runs on these clusters"),
 		},
 		"no accounts": {
 			func(f *HubFacts) { f.Tokens = TokenFacts{} }, "tokens",

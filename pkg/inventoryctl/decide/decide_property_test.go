@@ -52,11 +52,13 @@ func TestExplainProperty(t *testing.T) {
 				"1 of 2 properties published. Left out: my.region.example (no), region.example.com (no).")), steps: "dddd",
 		},
 		"it stays on the spoke": {
-			p:     facts(noClaim, agent("True", "Published", "0 of 1 property published. Kept on the spoke by label: region.example.")),
+			p: facts(noClaim,
+				agent("True", "Published", "0 of 1 property published. Kept on the spoke by label: region.example.")),
 			steps: "mmm", wrong: "agent", text: "Kept on the spoke by label",
 		},
 		"the spoke has no API for it": {
-			p: facts(noClaim, agent("False", "ClusterPropertyAPIMissing", "No CRD.")), steps: "mmm", wrong: "agent", text: "No CRD.",
+			p:     facts(noClaim, agent("False", "ClusterPropertyAPIMissing", "No CRD.")),
+			steps: "mmm", wrong: "agent", text: "No CRD.",
 		},
 		"there is no such property": {
 			p: facts(noClaim), steps: "dmm", wrong: "claim", text: "is there a ClusterProperty of that name on the spoke?",

@@ -394,7 +394,8 @@ func value(metric *dto.Metric) float64 {
 func TestNobodySleepsWhileThereIsWork(t *testing.T) {
 	const workers, perGroup, groups, rounds = 12, 3, 7, 400
 	q := New(t.Name(), workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Microsecond, time.Millisecond),
-		Options{Workers: workers, PerGroup: perGroup, Priority: func(reconcile.Request) int { return 100 * (rand.IntN(3) - 1) }})
+		Options{Workers: workers, PerGroup: perGroup,
+			Priority: func(reconcile.Request) int { return 100 * (rand.IntN(3) - 1) }})
 	t.Cleanup(q.ShutDown)
 
 	var mu sync.Mutex

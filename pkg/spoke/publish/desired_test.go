@@ -92,7 +92,8 @@ func TestDesiredClaim(t *testing.T) {
 			seen: observed{property: location(func(p *property.Property) { p.SpokeOnly = true }), claim: published(nil)},
 		},
 		"value too long: no claim": {
-			seen: observed{property: location(func(p *property.Property) { p.Value = strings.Repeat("x", 1025) }), claim: published(nil)},
+			seen: observed{property: location(func(p *property.Property) { p.Value = strings.Repeat("x", 1025) }),
+				claim: published(nil)},
 		},
 		"reserved name: no claim": {
 			seen: observed{property: location(nil), claim: published(nil), reserved: property.Reserved{"loc*"}},
@@ -119,10 +120,12 @@ func TestForeign(t *testing.T) {
 		claim *clusterv1alpha1.ClusterClaim
 		want  bool
 	}{
-		"no claim is nobody's":            {nil, false},
-		"a marked claim is ours":          {published(nil), false},
-		"without the mark it is foreign":  {published(func(c *clusterv1alpha1.ClusterClaim) { c.Labels = nil }), true},
-		"another tool's mark is not ours": {published(func(c *clusterv1alpha1.ClusterClaim) { c.Labels["app.kubernetes.io/managed-by"] = "Helm" }), true},
+		"no claim is nobody's":           {nil, false},
+		"a marked claim is ours":         {published(nil), false},
+		"without the mark it is foreign": {published(func(c *clusterv1alpha1.ClusterClaim) { c.Labels = nil }), true},
+		"another tool's mark is not ours": {published(func(c *clusterv1alpha1.ClusterClaim) {
+			c.Labels["app.kubernetes.io/managed-by"] = "Helm"
+		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := (observed{claim: tc.claim}).foreign(); got != tc.want {

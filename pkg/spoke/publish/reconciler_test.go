@@ -56,7 +56,8 @@ func newBench(t *testing.T) *bench {
 	}
 	wired, err := client.New(b.wire.Tap(server.Config(t)), client.Options{Scheme: scheme, Mapper: mapper})
 	apitest.Must(t, err)
-	b.reconciler = &Reconciler{api: property.API{Version: "v1beta1"}, cached: wired, live: wired, writer: wired, clock: b.time}
+	b.reconciler = &Reconciler{api: property.API{Version: "v1beta1"},
+		cached: wired, live: wired, writer: wired, clock: b.time}
 	t.Cleanup(func() {
 		b.admin.Clear(&clusterv1alpha1.ClusterClaimList{})
 		b.admin.Clear(property.NewList("v1beta1"))

@@ -29,7 +29,8 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 			properties: props("a"), counted: ours("a"), wait: 5 * time.Second, after: awaited{"a": begin},
 		},
 		"the claim came: no longer awaited": {
-			before: awaited{"a": after(-time.Second)}, properties: props("a"), claims: ours("a"), counted: ours("a"), after: awaited{},
+			before: awaited{"a": after(-time.Second)}, properties: props("a"),
+			claims: ours("a"), counted: ours("a"), after: awaited{},
 		},
 		"one is late and does not count, the next is waited for": {
 			before:     awaited{"late": after(-5 * time.Second), "soon": after(-4 * time.Second)},

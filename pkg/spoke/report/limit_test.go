@@ -51,9 +51,10 @@ func TestPredictCut(t *testing.T) {
 			want: cut{custom: 2, others: []string{"c"}},
 		},
 		"reserved names always pass and do not count": {
-			claims: append(theirs("id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io"), ours("z")...),
-			limit:  Limit{Custom: 1},
-			want:   cut{custom: 1},
+			claims: append(theirs("id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io",
+				"product.open-cluster-management.io"), ours("z")...),
+			limit: Limit{Custom: 1},
+			want:  cut{custom: 1},
 		},
 		"a name that only ends like a reserved one counts": {
 			claims: ours("a", "x.id.k8s.io"), limit: Limit{Custom: 1},

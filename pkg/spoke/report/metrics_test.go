@@ -39,7 +39,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	apitest.Must(t, err)
 	documented := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
-		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok && strings.HasPrefix(name, "cluster_inventory_agent_") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok &&
+			strings.HasPrefix(name, "cluster_inventory_agent_") {
 			documented[name] = true
 		}
 	}

@@ -41,7 +41,8 @@ func TestDesiredCondition(t *testing.T) {
 			status: "True", reason: "Published", message: "1 property published.",
 		},
 		"a problem comes first": {
-			seen:   observed{api: served, limit: many, problem: "The Secret is broken.", properties: props("a"), claims: ours("a")},
+			seen: observed{api: served, limit: many, problem: "The Secret is broken.",
+				properties: props("a"), claims: ours("a")},
 			status: "False", reason: "HubKubeconfigInvalid", message: "The Secret is broken.",
 		},
 		"a problem does not matter any more when the addon is removed": {
@@ -54,7 +55,8 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"kept on the spoke is the owner's wish, not a failure": {
 			seen: observed{api: served, limit: many, claims: ours("a"), properties: append(props("a"),
-				property.Property{Name: "c", Value: "v", SpokeOnly: true}, property.Property{Name: "b", Value: "v", SpokeOnly: true})},
+				property.Property{Name: "c", Value: "v", SpokeOnly: true},
+				property.Property{Name: "b", Value: "v", SpokeOnly: true})},
 			status: "True", reason: "Published", message: "1 of 3 properties published. Kept on the spoke by label: b, c.",
 		},
 		"left out with the reason of each, sorted": {

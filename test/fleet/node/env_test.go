@@ -71,8 +71,10 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"fields are resolved": {
 			env: []corev1.EnvVar{
-				field("A", "metadata.name"), field("B", "metadata.namespace"), field("C", "metadata.uid"), field("D", "metadata.labels['app']"),
-				field("E", "metadata.annotations['note']"), field("F", "spec.nodeName"), field("G", "spec.serviceAccountName"), field("H", "status.podIP"), field("I", "status.hostIP"),
+				field("A", "metadata.name"), field("B", "metadata.namespace"),
+				field("C", "metadata.uid"), field("D", "metadata.labels['app']"),
+				field("E", "metadata.annotations['note']"), field("F", "spec.nodeName"), field("G", "spec.serviceAccountName"),
+				field("H", "status.podIP"), field("I", "status.hostIP"),
 			},
 			want: map[string]string{
 				"A": "agent-0", "B": "ns", "C": "uid-1", "D": "agent", "E": "x", "F": "node-1", "G": "agent", "H": "127.20.1.1",

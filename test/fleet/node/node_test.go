@@ -120,10 +120,11 @@ func testDeployment(t *testing.T, c *cluster, cfg Config) {
 	for path, want := range map[string]string{
 		"/whoami": "uid=4321 gid=4321",
 		"/env":    "ADDRESS=" + pod.Status.PodIP + ":8080",
-		"/api?path=/api/v1/namespaces/" + ns + "/secrets":                    `User \"system:serviceaccount:deployment:default\" cannot list resource`,
-		"/api?path=/version":                                                 "200 OK",
+		"/api?path=/api/v1/namespaces/" + ns +
+			"/secrets": `User \"system:serviceaccount:deployment:default\" cannot list resource`,
+		"/api?path=/version": "200 OK",
 		"/file?path=/var/run/secrets/kubernetes.io/serviceaccount/namespace": ns,
-		"/file?path=/etc/hosts":                                              pod.Status.PodIP + " " + pod.Name,
+		"/file?path=/etc/hosts": pod.Status.PodIP + " " + pod.Name,
 	} {
 		if err := wantContains(mustGet(t, pod, path), want); err != nil {
 			t.Errorf("%s: %v", path, err)

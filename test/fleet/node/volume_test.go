@@ -196,9 +196,11 @@ func TestUnsupported(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"a plain pod, nothing":         {pod: one(func(*corev1.Container) {})},
-		"a container of an entrypoint": {pod: one(func(c *corev1.Container) { c.Command = nil }), want: "the process node knows no entrypoint of an image: container main needs a command"},
-		"a lifecycle hook":             {pod: one(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} }), want: "the process node has no lifecycle hooks: container main has one"},
+		"a plain pod, nothing": {pod: one(func(*corev1.Container) {})},
+		"a container of an entrypoint": {pod: one(func(c *corev1.Container) { c.Command = nil }),
+			want: "the process node knows no entrypoint of an image: container main needs a command"},
+		"a lifecycle hook": {pod: one(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} }),
+			want: "the process node has no lifecycle hooks: container main has one"},
 		"a grpc probe": {
 			pod: one(func(c *corev1.Container) {
 				c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}}

@@ -84,7 +84,8 @@ func TestAddonsAreReadInTheirStorageVersion(t *testing.T) {
 			version.Served, version.Storage = version.Name == "v1beta1", version.Name == "v1beta1"
 		}
 	})
-	apitest.EditStatus(w, ocmtest.Addon(stored.Namespace), func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = nil })
+	apitest.EditStatus(w, ocmtest.Addon(stored.Namespace),
+		func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.Conditions = nil })
 	w.Eventually("a change in the other version is seen", func() string {
 		return cmp.Diff(0, len(read().Status.Conditions))
 	})

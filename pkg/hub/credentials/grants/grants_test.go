@@ -24,14 +24,17 @@ func TestCompare(t *testing.T) {
 		differs bool
 		refused string
 	}{
-		"as it should be":         {change: func(*rbacv1.RoleBinding) {}},
-		"with a label of others":  {change: func(b *rbacv1.RoleBinding) { b.Labels["theirs"] = "x" }},
-		"with no subject":         {change: func(b *rbacv1.RoleBinding) { b.Subjects = nil }, differs: true},
-		"with another subject":    {change: func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" }, differs: true},
-		"with a subject too many": {change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, manager) }, differs: true},
-		"without our labels":      {change: func(b *rbacv1.RoleBinding) { b.Labels = nil }, refused: "it is not labelled"},
-		"to another role":         {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, refused: `it refers to ClusterRole "view"`},
-		"to a Role":               {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" }, refused: "it refers to Role"},
+		"as it should be":        {change: func(*rbacv1.RoleBinding) {}},
+		"with a label of others": {change: func(b *rbacv1.RoleBinding) { b.Labels["theirs"] = "x" }},
+		"with no subject":        {change: func(b *rbacv1.RoleBinding) { b.Subjects = nil }, differs: true},
+		"with another subject":   {change: func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" }, differs: true},
+		"with a subject too many": {change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, manager) },
+			differs: true},
+		"without our labels": {change: func(b *rbacv1.RoleBinding) { b.Labels = nil }, refused: "it is not labelled"},
+		"to another role": {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" },
+			refused: `it refers to ClusterRole "view"`},
+		"to a Role": {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" },
+			refused: "it refers to Role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := desiredBinding(Target("team"), manager)

@@ -46,7 +46,8 @@ func TestResponseToAWithdrawalIsNotLogged(t *testing.T) {
 func TestARevokedTokenIsNotWritten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
 	copies := NewCopies(nil, nil, NewLedger(), clock, "test") // a request would panic
-	want := Want{Account: types.NamespacedName{Namespace: "c", Name: "reader"}, Namespace: "team", Create: true, Revoked: func() bool { return true }}
+	want := Want{Account: types.NamespacedName{Namespace: "c", Name: "reader"},
+		Namespace: "team", Create: true, Revoked: func() bool { return true }}
 	if err := copies.create(t.Context(), want); !errors.Is(err, ErrRevoked) {
 		t.Errorf("creating: %v", err)
 	}

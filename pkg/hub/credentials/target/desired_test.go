@@ -21,13 +21,22 @@ func TestSourceOf(t *testing.T) {
 		secret *corev1.Secret
 		want   bool
 	}{
-		"a copy":                       {secret(func(*corev1.Secret) {}), true},
-		"of another name":              {secret(func(s *corev1.Secret) { s.Name = "x" }), false},
-		"without the mark":             {secret(func(s *corev1.Secret) { delete(s.Labels, "app.kubernetes.io/managed-by") }), false},
-		"not labelled a credential":    {secret(func(s *corev1.Secret) { s.Labels["inventory.open-cluster-management.io/credential"] = "false" }), false},
-		"without cluster":              {secret(func(s *corev1.Secret) { delete(s.Annotations, "inventory.open-cluster-management.io/source-cluster") }), false},
-		"without account":              {secret(func(s *corev1.Secret) { delete(s.Annotations, "inventory.open-cluster-management.io/source-account") }), false},
-		"of another that is called so": {secret(func(s *corev1.Secret) { s.Annotations["inventory.open-cluster-management.io/source-cluster"] = "z" }), false},
+		"a copy":          {secret(func(*corev1.Secret) {}), true},
+		"of another name": {secret(func(s *corev1.Secret) { s.Name = "x" }), false},
+		"without the mark": {secret(func(s *corev1.Secret) { delete(s.Labels, "app.kubernetes.io/managed-by") }),
+			false},
+		"not labelled a credential": {secret(func(s *corev1.Secret) {
+			s.Labels["inventory.open-cluster-management.io/credential"] = "false"
+		}), false},
+		"without cluster": {secret(func(s *corev1.Secret) {
+			delete(s.Annotations, "inventory.open-cluster-management.io/source-cluster")
+		}), false},
+		"without account": {secret(func(s *corev1.Secret) {
+			delete(s.Annotations, "inventory.open-cluster-management.io/source-account")
+		}), false},
+		"of another that is called so": {secret(func(s *corev1.Secret) {
+			s.Annotations["inventory.open-cluster-management.io/source-cluster"] = "z"
+		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			account, ok := SourceOf(test.secret)
@@ -63,12 +72,14 @@ func TestCopyPatch(t *testing.T) {
 		patch string
 	}{
 		"what this process wrote": {
-			want:  w,
-			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
+			want: w,
+			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations +
+				`,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
 		},
 		"other keys are removed": {
 			want: w, have: holding(map[string][]byte{"token": []byte("x"), "more": []byte("y")}),
-			patch: `{"data":{"ca.crt":"Yw==","more":null,"token":"dA=="},"metadata":{` + annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
+			patch: `{"data":{"ca.crt":"Yw==","more":null,"token":"dA=="},"metadata":{` +
+				annotations + `,` + labels + `,` + owners + `,"resourceVersion":"7"}}`,
 		},
 		"upstream's label is removed": {
 			want: w, have: upstreams(w),
@@ -77,8 +88,9 @@ func TestCopyPatch(t *testing.T) {
 				`"inventory.open-cluster-management.io/credential":"true"},` + owners + `,"resourceVersion":"7"}}`,
 		},
 		"the owner of an unknown profile stays": {
-			want:  unowned,
-			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` + annotations + `,` + labels + `,"resourceVersion":"7"}}`,
+			want: unowned,
+			patch: `{"data":{"ca.crt":"Yw==","token":"dA=="},"metadata":{` +
+				annotations + `,` + labels + `,"resourceVersion":"7"}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,12 +116,16 @@ func TestNextStep(t *testing.T) {
 		unowned bool
 		want    step
 	}{
-		"as it should be":                       {want: keep},
-		"with labels of others":                 {change: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, want: keep},
-		"with another owner":                    {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, want: patch},
-		"with another owner, of no known owner": {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, unowned: true, want: keep},
-		"with another token":                    {change: func(s *corev1.Secret) { s.Data["token"] = []byte("x") }, want: patch},
-		"with another key":                      {change: func(s *corev1.Secret) { s.Data["more"] = []byte("x") }, want: patch},
+		"as it should be":       {want: keep},
+		"with labels of others": {change: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, want: keep},
+		"with another owner": {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" },
+			want: patch},
+		"with another owner, of no known owner": {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" },
+			unowned: true, want: keep},
+		"with another token": {change: func(s *corev1.Secret) { s.Data["token"] = []byte("x") },
+			want: patch},
+		"with another key": {change: func(s *corev1.Secret) { s.Data["more"] = []byte("x") },
+			want: patch},
 		"with another expiry": {change: func(s *corev1.Secret) {
 			s.Annotations["inventory.open-cluster-management.io/expires"] = "x"
 		}, want: patch},

@@ -40,33 +40,50 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 		step   step
 		why    string // it stays
 	}{
-		"as upstream writes it":      {step: patch},
-		"with an earlier token":      {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("t0") }, step: patch},
-		"with another CA":            {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("c0") }, step: patch},
-		"with labels of others":      {secret: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, step: patch},
-		"with annotations of ours":   {secret: func(s *corev1.Secret) { s.Annotations = wanted.annotations() }, step: patch},
-		"with our mark":              {secret: func(s *corev1.Secret) { s.Labels["app.kubernetes.io/managed-by"] = "cluster-inventory-addon" }, step: patch},
-		"of a later API version":     {secret: func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion = "multicluster.x-k8s.io/v1alpha2" }, step: patch},
-		"another account's token":    {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("x") }, why: "its token is not of this account"},
-		"no token can be verified":   {want: func(w *Want) { w.Belongs = nil }, why: "its token is not of this account"},
-		"no token":                   {secret: func(s *corev1.Secret) { delete(s.Data, "token") }, why: "something else than a token and its CA"},
-		"no CA":                      {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = nil }, why: "something else than a token and its CA"},
-		"a key more":                 {secret: func(s *corev1.Secret) { s.Data["password"] = []byte("x") }, why: "something else than a token and its CA"},
-		"of another type":            {secret: func(s *corev1.Secret) { s.Type = "kubernetes.io/basic-auth" }, why: `of type "kubernetes.io/basic-auth"`},
-		"immutable":                  {secret: func(s *corev1.Secret) { s.Immutable = ptr.To(true) }, why: "it is immutable"},
-		"being deleted":              {secret: func(s *corev1.Secret) { s.DeletionTimestamp = ptr.To(metav1.Now()) }, why: "being deleted"},
-		"held":                       {secret: func(s *corev1.Secret) { s.Finalizers = []string{"a/b", "c/d"} }, why: "finalizers hold it: a/b, c/d"},
-		"managed by somebody":        {secret: func(s *corev1.Secret) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" }, why: `"Helm" manages it`},
-		"without an owner":           {secret: func(s *corev1.Secret) { s.OwnerReferences = nil }, why: "one owner"},
-		"of another profile":         {secret: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, why: "one owner"},
-		"of another kind":            {secret: func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "ConfigMap" }, why: "one owner"},
-		"of another group":           {secret: func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion = "example.com/v1" }, why: "one owner"},
-		"of one owner more":          {secret: func(s *corev1.Secret) { s.OwnerReferences = append(s.OwnerReferences, s.OwnerReferences[0]) }, why: "one owner"},
-		"nobody knows if entitled":   {want: func(w *Want) { w.Create = false }, why: "not known to be published there"},
-		"the profile is not known":   {want: func(w *Want) { w.Owner = Owner{} }, why: "not known to be published there"},
-		"labelled as another copy":   {secret: func(s *corev1.Secret) { s.Labels[upstreamLabel] = "c1-b" }, why: "-"},
-		"without upstream's label":   {secret: func(s *corev1.Secret) { s.Labels = nil }, why: "-"},
-		"labelled, and nothing more": {secret: func(s *corev1.Secret) { s.OwnerReferences, s.Data = nil, nil }, why: "one owner"},
+		"as upstream writes it":    {step: patch},
+		"with an earlier token":    {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("t0") }, step: patch},
+		"with another CA":          {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("c0") }, step: patch},
+		"with labels of others":    {secret: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, step: patch},
+		"with annotations of ours": {secret: func(s *corev1.Secret) { s.Annotations = wanted.annotations() }, step: patch},
+		"with our mark": {secret: func(s *corev1.Secret) {
+			s.Labels["app.kubernetes.io/managed-by"] = "cluster-inventory-addon"
+		}, step: patch},
+		"of a later API version": {secret: func(s *corev1.Secret) {
+			s.OwnerReferences[0].APIVersion = "multicluster.x-k8s.io/v1alpha2"
+		}, step: patch},
+		"another account's token": {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("x") },
+			why: "its token is not of this account"},
+		"no token can be verified": {want: func(w *Want) { w.Belongs = nil }, why: "its token is not of this account"},
+		"no token": {secret: func(s *corev1.Secret) { delete(s.Data, "token") },
+			why: "something else than a token and its CA"},
+		"no CA": {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = nil },
+			why: "something else than a token and its CA"},
+		"a key more": {secret: func(s *corev1.Secret) { s.Data["password"] = []byte("x") },
+			why: "something else than a token and its CA"},
+		"of another type": {secret: func(s *corev1.Secret) { s.Type = "kubernetes.io/basic-auth" },
+			why: `of type "kubernetes.io/basic-auth"`},
+		"immutable": {secret: func(s *corev1.Secret) { s.Immutable = ptr.To(true) }, why: "it is immutable"},
+		"being deleted": {secret: func(s *corev1.Secret) { s.DeletionTimestamp = ptr.To(metav1.Now()) },
+			why: "being deleted"},
+		"held": {secret: func(s *corev1.Secret) { s.Finalizers = []string{"a/b", "c/d"} },
+			why: "finalizers hold it: a/b, c/d"},
+		"managed by somebody": {secret: func(s *corev1.Secret) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" },
+			why: `"Helm" manages it`},
+		"without an owner":   {secret: func(s *corev1.Secret) { s.OwnerReferences = nil }, why: "one owner"},
+		"of another profile": {secret: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, why: "one owner"},
+		"of another kind": {secret: func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "ConfigMap" },
+			why: "one owner"},
+		"of another group": {secret: func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion = "example.com/v1" },
+			why: "one owner"},
+		"of one owner more": {secret: func(s *corev1.Secret) {
+			s.OwnerReferences = append(s.OwnerReferences, s.OwnerReferences[0])
+		}, why: "one owner"},
+		"nobody knows if entitled": {want: func(w *Want) { w.Create = false }, why: "not known to be published there"},
+		"the profile is not known": {want: func(w *Want) { w.Owner = Owner{} }, why: "not known to be published there"},
+		"labelled as another copy": {secret: func(s *corev1.Secret) { s.Labels[upstreamLabel] = "c1-b" }, why: "-"},
+		"without upstream's label": {secret: func(s *corev1.Secret) { s.Labels = nil }, why: "-"},
+		"labelled, and nothing more": {secret: func(s *corev1.Secret) { s.OwnerReferences, s.Data = nil, nil },
+			why: "one owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wanted
@@ -85,7 +102,8 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 			}
 			if isPlain := test.why == "-"; isUpstreams(have) == isPlain {
 				t.Errorf("it says that it is upstream's: %t", !isPlain)
-			} else if why := judgeUpstreams(have, w); !isPlain && !strings.Contains(why, test.why) || test.why == "" && why != "" {
+			} else if why := judgeUpstreams(have, w); !isPlain &&
+				!strings.Contains(why, test.why) || test.why == "" && why != "" {
 				t.Errorf("it stays because %q, want %q", why, test.why)
 			}
 		})

@@ -55,34 +55,57 @@ func TestLedger(t *testing.T) {
 		count int  // that keep the rights there
 		look  bool // the last step has the account looked at
 	}{
-		"nothing happened":                            {want: absent},
-		"written, and not seen yet":                   {steps: steps{wrote("u", "5")}, want: trusted, copy: true, count: 1},
-		"written, and never seen":                     {steps: steps{wrote("u", "5")}, at: later, want: unread, copy: true, count: 1},
-		"written and seen":                            {steps: steps{wrote("u", "5"), see(shown("u", "5"))}, at: later, want: trusted, copy: true, count: 1},
-		"written, and an older version seen":          {steps: steps{wrote("u", "15"), see(shown("u", "9"))}, want: trusted, copy: true, count: 1},
-		"seen, and never read":                        {steps: steps{see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
-		"changed by somebody":                         {steps: steps{wrote("u", "5"), see(shown("u", "6"))}, want: unread, copy: true, count: 1, look: true},
-		"another in its place":                        {steps: steps{wrote("u", "5"), see(shown("v", "6"))}, want: unread, copy: true, count: 1, look: true},
-		"deleted by somebody, or its label taken off": {steps: steps{wrote("u", "5"), see(shown("u", "5")), vanish(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
-		"its annotations taken off":                   {steps: steps{wrote("u", "5"), see(shown("u", "5")), see(unlabelled("u", "6"))}, want: unread, copy: true, count: 1, look: true},
-		"deleted by us, and still shown":              {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")}, want: absent, count: 1},
-		"deleted by us, and shown for too long":       {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")}, at: later, want: unread, copy: true, count: 1},
-		"deleted by us, and no longer shown":          {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), vanish(shown("u", "5"))}, want: absent},
-		"deleted by us, and held":                     {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("u", "6", "hold"))}, want: unread, copy: true, count: 1, look: true},
-		"released and deleted by us, and gone":        {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")), deleted("u"), vanish(shown("u", "7"))}, want: absent, look: true},
-		"released and deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")), deleted("u"), see(shown("u", "7"))}, want: absent, count: 1, look: true},
-		"deleted by us before it was ever shown":      {steps: steps{wrote("u", "5"), deleted("u")}, want: absent},
-		"deleted by us, and another made by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
-		"made anew while the old one is shown":        {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7")}, want: trusted, copy: true, count: 1},
-		"made anew, and the old one goes":             {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"), wrote("v", "7"), vanish(shown("u", "5"))}, want: trusted, copy: true, count: 1, look: true},
-		"a foreign one found in its place":            {steps: steps{wrote("u", "5"), see(shown("u", "5")), vanish(shown("u", "5")), gone}, want: absent},
-		"perhaps made, and the answer lost":           {steps: steps{unsure}, at: later, want: unread, copy: true, count: 1},
-		"perhaps made, and a read found none":         {steps: steps{unsure, gone}, want: absent},
-		"perhaps made, and shown":                     {steps: steps{unsure, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
-		"perhaps made, and read":                      {steps: steps{unsure, wrote("u", "5")}, want: trusted, copy: true, count: 1},
-		"perhaps changed":                             {steps: steps{wrote("u", "5"), see(shown("u", "5")), doubted}, want: unread, copy: true, count: 1},
-		"a read found none":                           {steps: steps{wrote("u", "5"), vanish(shown("u", "5")), gone}, want: absent},
-		"a foreign one found, and a copy shown":       {steps: steps{gone, see(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"nothing happened":          {want: absent},
+		"written, and not seen yet": {steps: steps{wrote("u", "5")}, want: trusted, copy: true, count: 1},
+		"written, and never seen": {steps: steps{wrote("u", "5")},
+			at: later, want: unread, copy: true, count: 1},
+		"written and seen": {steps: steps{wrote("u", "5"), see(shown("u", "5"))},
+			at: later, want: trusted, copy: true, count: 1},
+		"written, and an older version seen": {steps: steps{wrote("u", "15"), see(shown("u", "9"))},
+			want: trusted, copy: true, count: 1},
+		"seen, and never read": {steps: steps{see(shown("u", "5"))},
+			want: unread, copy: true, count: 1, look: true},
+		"changed by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "6"))},
+			want: unread, copy: true, count: 1, look: true},
+		"another in its place": {steps: steps{wrote("u", "5"), see(shown("v", "6"))},
+			want: unread, copy: true, count: 1, look: true},
+		"deleted by somebody, or its label taken off": {steps: steps{wrote("u", "5"), see(shown("u", "5")),
+			vanish(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
+		"its annotations taken off": {steps: steps{wrote("u", "5"), see(shown("u", "5")),
+			see(unlabelled("u", "6"))}, want: unread, copy: true, count: 1, look: true},
+		"deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
+			want: absent, count: 1},
+		"deleted by us, and shown for too long": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
+			at: later, want: unread, copy: true, count: 1},
+		"deleted by us, and no longer shown": {steps: steps{wrote("u", "5"),
+			see(shown("u", "5")), deleted("u"), vanish(shown("u", "5"))}, want: absent},
+		"deleted by us, and held": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
+			see(shown("u", "6", "hold"))}, want: unread, copy: true, count: 1, look: true},
+		"released and deleted by us, and gone": {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")),
+			deleted("u"), vanish(shown("u", "7"))}, want: absent, look: true},
+		"released and deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "6", "hold")),
+			deleted("u"), see(shown("u", "7"))}, want: absent, count: 1, look: true},
+		"deleted by us before it was ever shown": {steps: steps{wrote("u", "5"), deleted("u")}, want: absent},
+		"deleted by us, and another made by somebody": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
+			see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
+		"made anew while the old one is shown": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
+			wrote("v", "7")}, want: trusted, copy: true, count: 1},
+		"made anew, and the old one goes": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
+			wrote("v", "7"), vanish(shown("u", "5"))}, want: trusted, copy: true, count: 1, look: true},
+		"a foreign one found in its place": {steps: steps{wrote("u", "5"),
+			see(shown("u", "5")), vanish(shown("u", "5")), gone}, want: absent},
+		"perhaps made, and the answer lost":   {steps: steps{unsure}, at: later, want: unread, copy: true, count: 1},
+		"perhaps made, and a read found none": {steps: steps{unsure, gone}, want: absent},
+		"perhaps made, and shown": {steps: steps{unsure, see(shown("u", "5"))},
+			want: unread, copy: true, count: 1, look: true},
+		"perhaps made, and read": {steps: steps{unsure, wrote("u", "5")},
+			want: trusted, copy: true, count: 1},
+		"perhaps changed": {steps: steps{wrote("u", "5"), see(shown("u", "5")), doubted},
+			want: unread, copy: true, count: 1},
+		"a read found none": {steps: steps{wrote("u", "5"), vanish(shown("u", "5")), gone},
+			want: absent},
+		"a foreign one found, and a copy shown": {steps: steps{gone, see(shown("u", "5"))},
+			want: unread, copy: true, count: 1, look: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +136,8 @@ func TestLedger(t *testing.T) {
 
 func TestLedgerForgetsSettledCopies(t *testing.T) {
 	l := NewLedger()
-	for _, account := range []types.NamespacedName{{Namespace: "c1", Name: "a"}, {Namespace: "c1", Name: "b"}, {Namespace: "c2", Name: "a"}} {
+	for _, account := range []types.NamespacedName{{Namespace: "c1", Name: "a"},
+		{Namespace: "c1", Name: "b"}, {Namespace: "c2", Name: "a"}} {
 		for _, namespace := range []string{"x", "y"} {
 			l.wrote(account, Key(account, namespace), version{uid: "u", resourceVersion: "1"}, noon)
 		}
@@ -126,7 +150,8 @@ func TestLedgerForgetsSettledCopies(t *testing.T) {
 			l.deleted(Key(account, namespace), "u", noon)
 		}
 	}
-	if diff := cmp.Diff([]int{0, 0, 0, 0}, []int{len(l.states), len(l.byAccount), len(l.byCluster), len(l.byNamespace)}); diff != "" {
+	if diff := cmp.Diff([]int{0, 0, 0, 0},
+		[]int{len(l.states), len(l.byAccount), len(l.byCluster), len(l.byNamespace)}); diff != "" {
 		t.Errorf("left in memory (-want +got):\n%s", diff)
 	}
 }

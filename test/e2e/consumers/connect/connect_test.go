@@ -14,15 +14,17 @@ import (
 )
 
 var providers = Providers{{
-	Name:                        "open-cluster-management",
-	ExecConfig:                  &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "cp-creds", ProvideClusterInfo: true},
+	Name: "open-cluster-management",
+	ExecConfig: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1",
+		Command: "cp-creds", ProvideClusterInfo: true},
 	ProfileSourcedCLIArgsPolicy: access.ProfileSourcedCLIArgsPolicyAppend,
 }}
 
 func profile(change func(*clientcmdv1.Cluster)) *inventoryv1alpha1.ClusterProfile {
 	cluster := clientcmdv1.Cluster{
 		Server: "https://proxy:9092/cluster1", CertificateAuthorityData: []byte("ca"),
-		Extensions: []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec", Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"cluster1"}`)}}},
+		Extensions: []clientcmdv1.NamedExtension{{Name: "client.authentication.k8s.io/exec",
+			Extension: runtime.RawExtension{Raw: []byte(`{"clusterName":"cluster1"}`)}}},
 	}
 	change(&cluster)
 	return &inventoryv1alpha1.ClusterProfile{
@@ -62,7 +64,8 @@ func TestFingerprintTellsConnectionsApart(t *testing.T) {
 func TestConfigsShareNothing(t *testing.T) {
 	adds := func(c *clientcmdv1.Cluster) {
 		c.Extensions = append(c.Extensions, clientcmdv1.NamedExtension{
-			Name: "clusterprofiles.multicluster.x-k8s.io/exec/additional-args", Extension: runtime.RawExtension{Raw: []byte(`["--mine"]`)},
+			Name:      "clusterprofiles.multicluster.x-k8s.io/exec/additional-args",
+			Extension: runtime.RawExtension{Raw: []byte(`["--mine"]`)},
 		})
 	}
 	fingerprint(t, adds)
@@ -81,10 +84,13 @@ func TestReady(t *testing.T) {
 		profile inventoryv1alpha1.ClusterProfile
 		want    bool
 	}{
-		"healthy":         {inventoryv1alpha1.ClusterProfile{Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(metav1.ConditionTrue)}}, true},
-		"unhealthy":       {inventoryv1alpha1.ClusterProfile{Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(metav1.ConditionFalse)}}, false},
-		"nothing known":   {inventoryv1alpha1.ClusterProfile{}, false},
-		"being withdrawn": {inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(metav1.ConditionTrue)}}, false},
+		"healthy": {inventoryv1alpha1.ClusterProfile{Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(
+			metav1.ConditionTrue)}}, true},
+		"unhealthy": {inventoryv1alpha1.ClusterProfile{Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(
+			metav1.ConditionFalse)}}, false},
+		"nothing known": {inventoryv1alpha1.ClusterProfile{}, false},
+		"being withdrawn": {inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}},
+			Status: inventoryv1alpha1.ClusterProfileStatus{Conditions: healthy(metav1.ConditionTrue)}}, false},
 	} {
 		if got := Ready(&test.profile); got != test.want {
 			t.Errorf("%s: ready = %t, want %t", name, got, test.want)

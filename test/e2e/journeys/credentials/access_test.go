@@ -65,7 +65,8 @@ func whoAmI(ctx context.Context, provider inventoryv1alpha1.AccessProvider, toke
 	if err != nil {
 		return "", err
 	}
-	review, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx,
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +103,8 @@ func TestProfileSaysHowToConnect(t *testing.T) {
 		t.Errorf("server = %q, want %q", provider.Cluster.Server, want)
 	}
 	extensions := provider.Cluster.Extensions
-	if len(extensions) != 1 || extensions[0].Name != execConfig || string(extensions[0].Extension.Raw) != `{"clusterName":"cluster1"}` {
+	if len(extensions) != 1 || extensions[0].Name != execConfig ||
+		string(extensions[0].Extension.Raw) != `{"clusterName":"cluster1"}` {
 		t.Errorf("extensions = %s, want %s with the cluster's name alone", extensions, execConfig)
 	}
 	leadsIn(t, provider, journeys.Cluster1, "way-in")
@@ -120,9 +122,11 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	account(t, journeys.Cluster1, "ground", ns)
 
 	before := journeys.Settled(t, "clusterprofiles")
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-addon-user"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace,
+		Name: "cluster-proxy-addon-user"}}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(service), service))
-	again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels}, Spec: service.Spec}
+	again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace,
+		Name: service.Name, Labels: service.Labels}, Spec: service.Spec}
 	again.Spec.ClusterIP, again.Spec.ClusterIPs = "", nil
 	restored := false
 	c := journeys.Hub(t)
@@ -136,7 +140,8 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), service))
 	offers(t, ns, journeys.Cluster1)
 	offers(t, ns, journeys.Cluster2)
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "AccessUnavailable", service.Namespace+"/"+service.Name)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse,
+		"AccessUnavailable", service.Namespace+"/"+service.Name)
 	apitest.Must(t, journeys.Hub(t).Create(t.Context(), again))
 	restored = true
 	way := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
@@ -148,7 +153,8 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	// A finalizer prevents the cluster's Placement from giving it the addon again before
 	// anybody has seen it being removed.
 	untouched := journeys.HasProfile(t, ns, journeys.Cluster1)
-	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.Cluster2, Name: "cluster-proxy"}}
+	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.Cluster2,
+		Name: "cluster-proxy"}}
 	free := finalized(t, proxy)
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), proxy))
 	offers(t, ns, journeys.Cluster2)
@@ -218,8 +224,9 @@ func TestAdministratorOffersTheDirectWay(t *testing.T) {
 		return fmt.Sprintf(`{"server": %q, "certificateAuthority": %q}`, server, spoke.CAData)
 	}
 	ways := journeys.Create(t, journeys.Hub(t), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "direct-ways", Labels: map[string]string{"inventory.open-cluster-management.io/direct-access": "true"}},
-		Data:       map[string]string{journeys.Cluster1: text(spoke.Host)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "direct-ways",
+			Labels: map[string]string{"inventory.open-cluster-management.io/direct-access": "true"}},
+		Data: map[string]string{journeys.Cluster1: text(spoke.Host)},
 	})
 	way := offers(t, ns, journeys.Cluster1, throughProxy, directly).Status.AccessProviders[1]
 	leadsIn(t, way, journeys.Cluster1, "direct")

@@ -73,7 +73,8 @@ func equip(t *testing.T, ns, plugin string, args []string) {
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "consumer"}
 	journeys.Create(t, journeys.Hub(t), &corev1.ServiceAccount{ObjectMeta: meta})
 	journeys.Create(t, journeys.Hub(t), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"},
+			Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 	}})
 	journeys.Create(t, journeys.Hub(t), &rbacv1.RoleBinding{
@@ -88,7 +89,8 @@ func equip(t *testing.T, ns, plugin string, args []string) {
 		},
 	}}})
 	apitest.Must(t, err)
-	journeys.Create(t, journeys.Hub(t), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
+	journeys.Create(t, journeys.Hub(t),
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"providers.json": string(providers)}})
 }
 
 // reaches waits until the cluster's profile has an access provider.
@@ -131,13 +133,15 @@ func consumerPod(command ...string) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName: "consumer",
 		InitContainers: []corev1.Container{{
-			Name: "cp-creds", Image: fleet.ImageRepository, Command: []string{"/cp-creds", "install", filepath.Dir(ourPlugin)}, SecurityContext: restricted,
+			Name: "cp-creds", Image: fleet.ImageRepository,
+			Command: []string{"/cp-creds", "install", filepath.Dir(ourPlugin)}, SecurityContext: restricted,
 			VolumeMounts: []corev1.VolumeMount{{Name: "plugin", MountPath: filepath.Dir(ourPlugin)}},
 		}},
 		Containers: []corev1.Container{{
 			Name: "main", Image: fleet.ConsumerImage, SecurityContext: restricted,
 			Command: append(command, "-clusterprofile-provider-file=/etc/consumer/providers.json"),
-			Env:     []corev1.EnvVar{{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
+			Env: []corev1.EnvVar{{Name: "POD_IP",
+				ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "plugin", MountPath: filepath.Dir(ourPlugin), ReadOnly: true},
 				{Name: "config", MountPath: "/etc/consumer"},
@@ -155,7 +159,8 @@ func lists(t *testing.T, ns string) (int32, string) {
 	t.Helper()
 	spec := consumerPod("/lister")
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	pod := journeys.Create(t, journeys.Hub(t), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
+	pod := journeys.Create(t, journeys.Hub(t),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "lister-"}, Spec: spec})
 	var code int32
 	apitest.Within(t, journeys.Eventually, "the lister ends", func(ctx context.Context) error {
 		if err := journeys.Hub(t).Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
@@ -169,7 +174,8 @@ func lists(t *testing.T, ns string) (int32, string) {
 		}
 		return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.InitContainerStatuses)
 	})
-	log, err := os.ReadFile(filepath.Join(journeys.Fleet.LogDir(), "hub", "pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
+	log, err := os.ReadFile(filepath.Join(journeys.Fleet.LogDir(), "hub",
+		"pods", fmt.Sprintf("%s_%s_main.log", ns, pod.Name)))
 	apitest.Must(t, err)
 	return code, string(log)
 }
@@ -224,9 +230,11 @@ func fetch(ctx context.Context, url string, into any) error {
 func wants(t *testing.T, cluster, name, value string) {
 	t.Helper()
 	c := journeys.ClientOf(t, cluster)
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"wanted": value}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Data: map[string]string{"wanted": value}}
 	patch := fmt.Appendf(nil, `{"data":{"wanted":%q}}`, value)
-	if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := c.Patch(t.Context(), object,
+		client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	} else if err != nil {
 		journeys.Create(t, c, object)

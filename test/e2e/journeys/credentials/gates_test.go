@@ -155,7 +155,8 @@ func TestUpstreamsGatesComeAndGo(t *testing.T) {
 	apitest.Must(t, err)
 	gated(t, fleet.Gates{AccessProviders: true})
 	eventually(t, "has the way in by cluster-proxy", ns, journeys.Cluster1, trusts(certificate.Data["tls.crt"]))
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "AccessUnavailable", "cluster-proxy writes it itself")
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse,
+		"AccessUnavailable", "cluster-proxy writes it itself")
 	eventually(t, "is this addon's but for that", ns, journeys.Cluster1, dated(true))
 	arrives()
 	rotated(t, journeys.Cluster1, "gated")
@@ -244,9 +245,11 @@ func TestForgedUpstreamSecretIsLeftAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
 	ns := journeys.Sandbox(t, "forged-secret", journeys.Cluster1)
-	secret := journeys.Create(t, journeys.Hub(t), forged(ns, journeys.Cluster1, "tricked", journeys.HasProfile(t, ns, journeys.Cluster1)))
+	secret := journeys.Create(t, journeys.Hub(t),
+		forged(ns, journeys.Cluster1, "tricked", journeys.HasProfile(t, ns, journeys.Cluster1)))
 	account(t, journeys.Cluster1, "tricked", ns)
-	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse, "ForeignSecret", ns, secret.Name, "its token is not of this account")
+	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse,
+		"ForeignSecret", ns, secret.Name, "its token is not of this account")
 	journeys.Stays(t, journeys.Quiet, "the forged Secret", func(ctx context.Context) error {
 		now, err := secretOf(ctx, t, ns, secret.Name)
 		if err == nil && now.ResourceVersion != secret.ResourceVersion {

@@ -29,7 +29,8 @@ func TestConsumersGuideWorksAsWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if _, err := guide.Type(context.Background(), journeys.Fleet, "kubectl delete --ignore-not-found --timeout=2m -f -", step.YAML); err != nil {
+				if _, err := guide.Type(context.Background(), journeys.Fleet,
+					"kubectl delete --ignore-not-found --timeout=2m -f -", step.YAML); err != nil {
 					t.Error(err)
 				}
 			})

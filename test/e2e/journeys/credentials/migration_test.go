@@ -171,7 +171,8 @@ func (m *migration) step(what string, agentless bool, check func(cluster string)
 		for _, n := range is.Answers {
 			answers += n
 		}
-		row = append(row, string(now["profile "+cluster]), string(now["token "+cluster]), fmt.Sprint(answers), fmt.Sprint(is.Failed))
+		row = append(row, string(now["profile "+cluster]), string(now["token "+cluster]),
+			fmt.Sprint(answers), fmt.Sprint(is.Failed))
 		if is.Failed != was.Failed || !is.Engaged {
 			m.Errorf("%s: of %s the program says %+v, and said %+v before", what, cluster, is, was)
 		}

@@ -39,7 +39,8 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	// OCM's own gate, which other stories turn on, publishes in that namespace, too, and
 	// leaves its profiles there.
 	for _, cluster := range clusters {
-		left := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: cluster}}
+		left := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace,
+			Name: cluster}}
 		apitest.Must(t, client.IgnoreNotFound(journeys.Hub(t).Delete(t.Context(), left)))
 	}
 	// cluster-proxy's Placement needs the set in its namespace, where nobody reads profiles.

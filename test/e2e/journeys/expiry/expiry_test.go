@@ -55,7 +55,8 @@ var copied = types.NamespacedName{Namespace: team, Name: cluster + "-" + consume
 // changes are the differences between this story and the guide.
 var changes = strings.NewReplacer(
 	"validity: 24h", "validity: "+validity.String(),
-	"image: example.com/my-consumer:v1", "image: example.com/my-consumer:v1\n        env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]",
+	"image: example.com/my-consumer:v1",
+	"image: example.com/my-consumer:v1\n        env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]",
 )
 
 func TestMain(m *testing.M) {
@@ -75,7 +76,8 @@ func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	hub, spoke := clientOf(t, f, fleet.HubName), clientOf(t, f, cluster)
 	follow(t, f)
 
-	work := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "expiry"}, Data: map[string]string{"wanted": "one"}}
+	work := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "expiry"},
+		Data: map[string]string{"wanted": "one"}}
 	apitest.Must(t, spoke.Create(t.Context(), work))
 	seen(t, spoke, work, "one")
 	first := &corev1.Secret{}
@@ -88,7 +90,8 @@ func TestConsumerCrossesTheExpiryOfItsToken(t *testing.T) {
 	seen(t, spoke, work, "two")
 	after := report(t, hub)
 	t.Logf("before: %+v; after: %+v", before, after)
-	if after.Failed != before.Failed || after.Engagements != 1 || !after.Engaged || after.Tokens < 2 || after.Reconciles <= before.Reconciles {
+	if after.Failed != before.Failed || after.Engagements != 1 || !after.Engaged ||
+		after.Tokens < 2 || after.Reconciles <= before.Reconciles {
 		t.Errorf("the consumer did %+v when its token had expired, and %+v at first: want another token, one engagement and no failed request", after, before)
 	}
 	apitest.Must(t, tokens.Logs(f.LogDir()))
@@ -115,7 +118,8 @@ func start(t *testing.T) *fleet.Fleet {
 	apitest.Must(t, consumers.BuildImage(t.Context(), f, os.Stderr))
 	// Log everything, so that a logged token is found.
 	apitest.Must(t, f.Deploy(t.Context(), os.Stderr, "--set", "logLevel=10", "--set", "agent.logLevel=10"))
-	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}}
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster,
+		Name: "cluster-inventory"}}
 	apitest.Must(t, client.IgnoreAlreadyExists(clientOf(t, f, fleet.HubName).Create(t.Context(), addon)))
 	return f
 }
@@ -201,10 +205,12 @@ func report(t *testing.T, hub client.Client) status.Cluster {
 		if err := hub.List(ctx, pods, client.InNamespace(team)); err != nil {
 			return err
 		}
-		if len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 || pods.Items[0].Status.ContainerStatuses[0].RestartCount > 0 {
+		if len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 ||
+			pods.Items[0].Status.ContainerStatuses[0].RestartCount > 0 {
 			return fmt.Errorf("there is not one Pod that was never restarted: %+v", pods.Items)
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(status.Port)), nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			"http://"+net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(status.Port)), nil)
 		if err != nil {
 			return err
 		}

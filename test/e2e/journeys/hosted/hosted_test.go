@@ -49,13 +49,15 @@ func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 
 	lacks := func(what string) {
 		t.Helper()
-		journeys.Says(t, managed, journeys.PropertiesPublished, metav1.ConditionFalse, "ManagedKubeconfigInvalid", secret.String(), what)
+		journeys.Says(t, managed, journeys.PropertiesPublished, metav1.ConditionFalse,
+			"ManagedKubeconfigInvalid", secret.String(), what)
 	}
 	journeys.Says(t, managed, "HostingClusterValidity", metav1.ConditionTrue, "HostingClusterValid")
 	lacks("it does not exist")
 	provides(t, kubeconfig(t, "a.wrong.token"))
 	lacks("the managed cluster refuses its credentials")
-	provides(t, kubeconfig(t, token(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})))
+	provides(t, kubeconfig(t, token(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: "default"}})))
 	lacks("its user may not list clusterproperties")
 
 	agent := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
@@ -79,7 +81,8 @@ func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 	journeys.Disable(t, managed)
 	journeys.HasNoProfile(t, ns, managed)
 	for _, cluster := range []string{hosting, managed} {
-		apitest.Within(t, journeys.Eventually, "nothing of it is left on "+cluster, func(ctx context.Context) error { return clean(ctx, t, cluster) })
+		apitest.Within(t, journeys.Eventually, "nothing of it is left on "+cluster,
+			func(ctx context.Context) error { return clean(ctx, t, cluster) })
 	}
 	apitest.Within(t, journeys.Soon, "nothing of it is left on the hub", func(ctx context.Context) error {
 		works := &workv1.ManifestWorkList{}

@@ -28,7 +28,8 @@ func TestAClusterHasItsOwnConfiguration(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
 	plain, other := agentDeployment(t, journeys.Cluster1), agentDeployment(t, journeys.Cluster2)
-	toleration := corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "addons", Effect: corev1.TaintEffectNoSchedule}
+	toleration := corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpEqual,
+		Value: "addons", Effect: corev1.TaintEffectNoSchedule}
 	config := journeys.Create(t, journeys.Hub(t), &addonv1beta1.AddOnDeploymentConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "one-cluster"},
 		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
@@ -41,11 +42,13 @@ func TestAClusterHasItsOwnConfiguration(t *testing.T) {
 	})
 	names(t, journeys.Cluster1, config)
 
-	runsWith(t, journeys.Cluster1, "-v=3", map[string]string{corev1.LabelOSStable: "linux"}, []corev1.Toleration{toleration})
+	runsWith(t, journeys.Cluster1, "-v=3", map[string]string{corev1.LabelOSStable: "linux"},
+		[]corev1.Toleration{toleration})
 	journeys.Says(t, journeys.Cluster1, configurationApplied, metav1.ConditionTrue, "Applied")
 	journeys.Says(t, journeys.Cluster1, "Progressing", metav1.ConditionFalse, "Completed")
 	journeys.Available(t, journeys.Cluster1)
-	if args := journeys.AgentPod(t.Context(), t, journeys.Cluster1).Spec.Containers[0].Args; !slices.Contains(args, "-v=3") {
+	if args := journeys.AgentPod(t.Context(), t, journeys.Cluster1).Spec.Containers[0].Args; !slices.Contains(args,
+		"-v=3") {
 		t.Errorf("the Pod's arguments are %v", args)
 	}
 
@@ -102,7 +105,8 @@ func isStill(ctx context.Context, t *testing.T, cluster string, before *appsv1.D
 		return err
 	}
 	if now.UID != before.UID || now.Generation != before.Generation {
-		return fmt.Errorf("it was UID %s at generation %d, and is %s at %d", before.UID, before.Generation, now.UID, now.Generation)
+		return fmt.Errorf("it was UID %s at generation %d, and is %s at %d",
+			before.UID, before.Generation, now.UID, now.Generation)
 	}
 	return nil
 }

@@ -25,7 +25,9 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: registrationRole}}
 	apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKeyFromObject(role), role))
 	off := role.DeepCopy()
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"create", "delete"}})
+	role.Rules = append(role.Rules,
+		rbacv1.PolicyRule{APIGroups: []string{"multicluster.x-k8s.io"},
+			Resources: []string{"clusterprofiles"}, Verbs: []string{"create", "delete"}})
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), role, client.MergeFrom(off)))
 	c := journeys.Hub(t)
 	t.Cleanup(func() {
@@ -42,7 +44,8 @@ func TestUpstreamGateStopsWriting(t *testing.T) {
 	before := journeys.Settled(t, "clusterprofiles")
 	journeys.Sets(t, journeys.Cluster1, "gated.example", "unseen")
 	journeys.MoveTo(t.Context(), t, journeys.Cluster1, journeys.DefaultSet)
-	journeys.Stays(t, journeys.Quiet, "the profile while the gate is on", journeys.SameProfile(t, journeys.HasProfile(t, ns, journeys.Cluster1)))
+	journeys.Stays(t, journeys.Quiet, "the profile while the gate is on",
+		journeys.SameProfile(t, journeys.HasProfile(t, ns, journeys.Cluster1)))
 	if diff := journeys.Since(before, journeys.Counts(t, "clusterprofiles")); len(diff) > 0 {
 		t.Errorf("written while the gate was on: %v", diff)
 	}
@@ -64,7 +67,8 @@ func TestUnknownGateNeedsTheAdministratorsWord(t *testing.T) {
 	journeys.Installed(t, "--set", "upstreamRegistrationClusterRole=there-is-none")
 	journeys.Enabled(t, journeys.Cluster1)
 	ns := journeys.Sandbox(t, "assert", journeys.Cluster1)
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "UpstreamGateUnknown", "there-is-none", "--upstream-gates=off")
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse,
+		"UpstreamGateUnknown", "there-is-none", "--upstream-gates=off")
 	journeys.NoProfileComes(t, ns, journeys.Cluster1)
 	journeys.Installed(t, "--set", "upstreamRegistrationClusterRole=there-is-none", "--set", "upstreamGates=off")
 	journeys.HasProfile(t, ns, journeys.Cluster1)

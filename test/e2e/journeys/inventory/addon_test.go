@@ -29,17 +29,21 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 	ns := journeys.Sandbox(t, "enable", journeys.Cluster2)
 	journeys.HasProfile(t, ns, journeys.Cluster2)
 	spoke := journeys.ClientOf(t, journeys.Cluster2)
-	mine := journeys.Create(t, spoke, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine.example"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "kept"}})
+	mine := journeys.Create(t, spoke,
+		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine.example"},
+			Spec: clusterv1alpha1.ClusterClaimSpec{Value: "kept"}})
 	journeys.Sets(t, journeys.Cluster2, "theirs.example", "published")
 	journeys.Shows(t, ns, journeys.Cluster2, "theirs.example", "published")
 
 	journeys.Disable(t, journeys.Cluster2)
 	journeys.HasNoProfile(t, ns, journeys.Cluster2)
-	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
+	apitest.Within(t, journeys.Eventually, "the spoke is clean",
+		func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
 	if err := spoke.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil {
 		t.Errorf("the claim that was not the addon's: %v", err)
 	}
-	if err := spoke.Get(t.Context(), types.NamespacedName{Name: "theirs.example"}, journeys.Property("theirs.example", "")); err != nil {
+	if err := spoke.Get(t.Context(), types.NamespacedName{Name: "theirs.example"},
+		journeys.Property("theirs.example", "")); err != nil {
 		t.Errorf("the property itself: %v", err)
 	}
 
@@ -54,7 +58,8 @@ func TestAddonIsEnabledDisabledAndEnabledAgain(t *testing.T) {
 func TestForeignPropertyCRDSurvives(t *testing.T) {
 	journeys.Installed(t)
 	spoke := journeys.ClientOf(t, journeys.Lost)
-	if err := journeys.Gone(t.Context(), spoke, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: journeys.AboutCRD}}); err != nil {
+	if err := journeys.Gone(t.Context(), spoke,
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: journeys.AboutCRD}}); err != nil {
 		t.Fatalf("this story needs a spoke that never had the CRD: %v", err)
 	}
 	crd := foreignPropertyCRD()
@@ -69,15 +74,18 @@ func TestForeignPropertyCRDSurvives(t *testing.T) {
 	journeys.HasProfile(t, ns, journeys.Lost)
 	journeys.Shows(t, ns, journeys.Lost, "before.example", "old")
 	journeys.Disable(t, journeys.Lost)
-	apitest.Within(t, journeys.Eventually, "the spoke is clean", func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
+	apitest.Within(t, journeys.Eventually, "the spoke is clean",
+		func(ctx context.Context) error { return journeys.Clean(ctx, spoke) })
 
 	journeys.Stays(t, journeys.Quiet, "the CRD and its property", func(ctx context.Context) error {
 		now := &apiextensionsv1.CustomResourceDefinition{}
 		if err := spoke.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
 			return err
 		}
-		if now.UID != crd.UID || now.Generation != crd.Generation || len(now.OwnerReferences) > 0 || now.DeletionTimestamp != nil {
-			return fmt.Errorf("it changed: UID %s, generation %d, owners %v, deleted %v", now.UID, now.Generation, now.OwnerReferences, now.DeletionTimestamp)
+		if now.UID != crd.UID || now.Generation != crd.Generation ||
+			len(now.OwnerReferences) > 0 || now.DeletionTimestamp != nil {
+			return fmt.Errorf("it changed: UID %s, generation %d, owners %v, deleted %v",
+				now.UID, now.Generation, now.OwnerReferences, now.DeletionTimestamp)
 		}
 		return spoke.Get(ctx, types.NamespacedName{Name: "before.example"}, oldProperty("before.example", ""))
 	})
@@ -158,7 +166,8 @@ func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 	})
 	apitest.Within(t, journeys.Eventually, "the detached cluster goes", func(ctx context.Context) error {
 		letOthersGo(ctx, t, journeys.Lost)
-		return journeys.Gone(ctx, journeys.Hub(t), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Lost}})
+		return journeys.Gone(ctx, journeys.Hub(t),
+			&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Lost}})
 	})
 }
 

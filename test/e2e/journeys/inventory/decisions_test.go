@@ -43,7 +43,8 @@ func refersTo(t *testing.T, namespace, placement string, clusters ...string) {
 // reference to a cluster was removed before its profile.
 func withdraws(t *testing.T, namespace, cluster string) (check func()) {
 	t.Helper()
-	watch, err := journeys.Hub(t).Watch(t.Context(), &inventoryv1alpha1.ClusterProfileList{}, client.InNamespace(namespace))
+	watch, err := journeys.Hub(t).Watch(t.Context(),
+		&inventoryv1alpha1.ClusterProfileList{}, client.InNamespace(namespace))
 	apitest.Must(t, err)
 	early := make(chan error, 1)
 	go func() {

@@ -115,7 +115,8 @@ func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	p.says(t, "kubectl inventory list -A --as=journey-tenant", 2)
 
 	p.says(t, "kubectl inventory diff -n "+ns, 0)
-	if out, code := p.run(t, "kubectl inventory doctor -o json"); code == 2 || !strings.Contains(out, "ClusterProfile API") {
+	if out, code := p.run(t, "kubectl inventory doctor -o json"); code == 2 ||
+		!strings.Contains(out, "ClusterProfile API") {
 		t.Errorf("doctor: exit code %d:\n%s", code, out)
 	}
 }
@@ -157,7 +158,8 @@ func mayRead(t *testing.T, namespace, user string) {
 	journeys.Create(t, journeys.Hub(t), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{"multicluster.x-k8s.io"},
+				Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list"}},
 			{
 				APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersetbindings"},
 				Verbs: []string{"list"},

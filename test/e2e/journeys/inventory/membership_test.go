@@ -120,8 +120,9 @@ func TestInvalidSetIsUnknownNotEmpty(t *testing.T) {
 	broken := journeys.Create(t, journeys.Hub(t), &clusterv1beta2.ManagedClusterSet{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "selector-"},
 		Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{
-			SelectorType:  clusterv1beta2.LabelSelector,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"feature.open-cluster-management.io/addon-" + journeys.AddonName: "available"}},
+			SelectorType: clusterv1beta2.LabelSelector,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				"feature.open-cluster-management.io/addon-" + journeys.AddonName: "available"}},
 		}},
 	})
 	ns := journeys.Namespace(t, "selector")
@@ -130,7 +131,8 @@ func TestInvalidSetIsUnknownNotEmpty(t *testing.T) {
 
 	patch := `{"spec":{"clusterSelector":{"labelSelector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Resembles","values":["b"]}]}}}}`
 	apitest.Must(t, journeys.Hub(t).Patch(t.Context(), broken, client.RawPatch(types.MergePatchType, []byte(patch))))
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionUnknown, "SelectionUnknown", ns, broken.Name)
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced,
+		metav1.ConditionUnknown, "SelectionUnknown", ns, broken.Name)
 	journeys.Stays(t, journeys.Quiet, "the profile of the broken set", journeys.SameProfile(t, before))
 
 	other := journeys.Sandbox(t, "sound", journeys.Cluster1)
@@ -145,7 +147,8 @@ func TestForeignProfileIsLeftAlone(t *testing.T) {
 	ns, s := journeys.Namespace(t, "foreign"), journeys.Set(t, "foreign")
 	foreign := journeys.Create(t, journeys.Hub(t), &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: journeys.Cluster1},
-		Spec:       inventoryv1alpha1.ClusterProfileSpec{DisplayName: "theirs", ClusterManager: inventoryv1alpha1.ClusterManager{Name: "another"}},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "theirs",
+			ClusterManager: inventoryv1alpha1.ClusterManager{Name: "another"}},
 	})
 	journeys.Bind(t, ns, s)
 	journeys.InSet(t, journeys.Cluster1, s)
@@ -161,8 +164,10 @@ func TestProfileIsAdoptedInPlace(t *testing.T) {
 	journeys.Enabled(t, journeys.Cluster1)
 	ns, s := journeys.Namespace(t, "adopt"), journeys.Set(t, "adopt")
 	old := journeys.Create(t, journeys.Hub(t), &inventoryv1alpha1.ClusterProfile{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: journeys.Cluster1, Labels: map[string]string{"x-k8s.io/cluster-manager": "open-cluster-management", "team": "ours"}},
-		Spec:       inventoryv1alpha1.ClusterProfileSpec{DisplayName: "old", ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: journeys.Cluster1,
+			Labels: map[string]string{"x-k8s.io/cluster-manager": "open-cluster-management", "team": "ours"}},
+		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: "old",
+			ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"}},
 	})
 	journeys.Bind(t, ns, s)
 	journeys.InSet(t, journeys.Cluster1, s)

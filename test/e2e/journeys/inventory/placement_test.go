@@ -21,10 +21,12 @@ func placing(namespace string, clusters ...string) *clusterv1beta1.Placement {
 		values = []string{"none"}
 	}
 	return &clusterv1beta1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view", Labels: map[string]string{journeys.Publish: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view",
+			Labels: map[string]string{journeys.Publish: "true"}},
 		Spec: clusterv1beta1.PlacementSpec{
 			Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
-				LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "journey-name", Operator: metav1.LabelSelectorOpIn, Values: values}}},
+				LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "journey-name",
+					Operator: metav1.LabelSelectorOpIn, Values: values}}},
 			}}},
 			Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
 		},
@@ -60,7 +62,8 @@ func TestPlacementNarrowsAndWidens(t *testing.T) {
 
 	// Without the Placement, the binding alone decides.
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), view))
-	journeys.Stays(t, journeys.Quiet, "profile without the Placement", journeys.SameProfile(t, journeys.HasProfile(t, ns, journeys.Cluster2)))
+	journeys.Stays(t, journeys.Quiet, "profile without the Placement",
+		journeys.SameProfile(t, journeys.HasProfile(t, ns, journeys.Cluster2)))
 }
 
 // A new Placement without a decision deletes nothing.
@@ -87,7 +90,8 @@ func TestNamespaceRequiresPlacement(t *testing.T) {
 	journeys.Enabled(t, journeys.Cluster1)
 	named(t, journeys.Cluster1)
 	ns := journeys.Create(t, journeys.Hub(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "require-", Annotations: map[string]string{"inventory.open-cluster-management.io/require-placement": "true"},
+		GenerateName: "require-",
+		Annotations:  map[string]string{"inventory.open-cluster-management.io/require-placement": "true"},
 	}}).Name
 	s := journeys.Set(t, "require")
 	journeys.Bind(t, ns, s)

@@ -67,9 +67,11 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}}}`, journeys.SpokeOnly)
 	patch := client.RawPatch(types.MergePatchType, label)
-	apitest.Must(t, journeys.ClientOf(t, journeys.Cluster1).Patch(t.Context(), journeys.Property("secretish.example", ""), patch))
+	apitest.Must(t, journeys.ClientOf(t, journeys.Cluster1).Patch(t.Context(), journeys.Property("secretish.example", ""),
+		patch))
 	journeys.Lacks(t, ns, journeys.Cluster1, "secretish.example")
-	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionTrue, "Published", "homebody.example", "secretish.example")
+	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished,
+		metav1.ConditionTrue, "Published", "homebody.example", "secretish.example")
 	journeys.Stays(t, journeys.Quiet, "the property that never was to leave", func(ctx context.Context) error {
 		profile, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, journeys.Cluster1)
 		if err != nil {
@@ -92,7 +94,8 @@ func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Sets(t, journeys.Cluster1, "huge.example", strings.Repeat("x", 1025))
 	journeys.Sets(t, journeys.Cluster1, "fits.example", strings.Repeat("x", 1024))
 	journeys.Shows(t, ns, journeys.Cluster1, "fits.example", strings.Repeat("x", 1024))
-	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionFalse, "PartiallyPublished", "huge.example")
+	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished,
+		metav1.ConditionFalse, "PartiallyPublished", "huge.example")
 	journeys.Lacks(t, ns, journeys.Cluster1, "huge.example")
 
 	journeys.Sets(t, journeys.Cluster1, "huge.example", "small now")
@@ -107,8 +110,10 @@ func TestClaimWithoutValueIsLeftOutAlone(t *testing.T) {
 	journeys.Enabled(t, journeys.Cluster1)
 	ns := journeys.Sandbox(t, "empty", journeys.Cluster1)
 	journeys.HasProfile(t, ns, journeys.Cluster1)
-	journeys.Create(t, journeys.ClientOf(t, journeys.Cluster1), &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "empty.example"}})
-	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse, "InvalidProperties", "empty.example")
+	journeys.Create(t, journeys.ClientOf(t, journeys.Cluster1),
+		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "empty.example"}})
+	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced,
+		metav1.ConditionFalse, "InvalidProperties", "empty.example")
 	journeys.Sets(t, journeys.Cluster1, "after.example", "flows")
 	journeys.Shows(t, ns, journeys.Cluster1, "after.example", "flows")
 	journeys.Lacks(t, ns, journeys.Cluster1, "empty.example")
@@ -126,7 +131,8 @@ func TestForeignClaimIsLeftAlone(t *testing.T) {
 		Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "theirs"},
 	})
 	journeys.Sets(t, journeys.Cluster1, "taken.example", "ours")
-	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionFalse, "PartiallyPublished", "taken.example")
+	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished,
+		metav1.ConditionFalse, "PartiallyPublished", "taken.example")
 	journeys.Shows(t, ns, journeys.Cluster1, "taken.example", "theirs")
 	journeys.Stays(t, journeys.Quiet, "the other claim", func(ctx context.Context) error {
 		now := &clusterv1alpha1.ClusterClaim{}
@@ -151,8 +157,10 @@ func TestClaimLimitIsForeseen(t *testing.T) {
 	for i := range 21 {
 		journeys.Sets(t, journeys.Cluster1, fmt.Sprintf("limit-%02d.example", i), "set")
 	}
-	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionFalse, "ClaimLimitExceeded", "limit-20.example", "maxCustomClusterClaims")
-	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionTrue, "ClaimLimitExceeded", journeys.PropertiesPublished)
+	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished, metav1.ConditionFalse,
+		"ClaimLimitExceeded", "limit-20.example", "maxCustomClusterClaims")
+	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionTrue,
+		"ClaimLimitExceeded", journeys.PropertiesPublished)
 	journeys.Shows(t, ns, journeys.Cluster1, "limit-19.example", "set")
 	journeys.Lacks(t, ns, journeys.Cluster1, "limit-20.example")
 

@@ -32,7 +32,8 @@ func foreignPropertyCRD() *apiextensionsv1.CustomResourceDefinition {
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: journeys.AboutGroup,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusterproperties", Singular: "clusterproperty", Kind: "ClusterProperty", ListKind: "ClusterPropertyList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusterproperties", Singular: "clusterproperty",
+				Kind: "ClusterProperty", ListKind: "ClusterPropertyList"},
 			Scope: apiextensionsv1.ClusterScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1alpha1", Served: true, Storage: true,
@@ -86,7 +87,8 @@ func renewed(t *testing.T, cluster string) {
 // detach deletes the ManagedCluster, as a hub admin does.
 func detach(t *testing.T, cluster string) {
 	t.Helper()
-	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+	apitest.Must(t, journeys.Hub(t).Delete(t.Context(),
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
 }
 
 // letGoEvent is an error until an event about the cluster says that it was released and
@@ -97,7 +99,8 @@ func letGoEvent(ctx context.Context, c client.Client, cluster string) error {
 		return err
 	}
 	for _, event := range events.Items {
-		if event.Reason == "CleanupAbandoned" && event.Regarding.Kind == "ManagedCluster" && event.Regarding.Name == cluster && strings.Contains(event.Note, "ClusterClaim") {
+		if event.Reason == "CleanupAbandoned" && event.Regarding.Kind == "ManagedCluster" &&
+			event.Regarding.Name == cluster && strings.Contains(event.Note, "ClusterClaim") {
 			return nil
 		}
 	}

@@ -38,7 +38,8 @@ func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 
 	journeys.Bind(t, first, s)
 	journeys.HasProfile(t, first, journeys.Cluster1)
-	journeys.Wrote(t, before, map[string]int{"hub: POST clusterprofiles": 1, "hub: PATCH clusterprofiles/status": 1}, "clusterprofiles")
+	journeys.Wrote(t, before, map[string]int{"hub: POST clusterprofiles": 1, "hub: PATCH clusterprofiles/status": 1},
+		"clusterprofiles")
 
 	journeys.Bind(t, second, s)
 	journeys.HasProfile(t, second, journeys.Cluster1)
@@ -47,7 +48,8 @@ func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	journeys.Sets(t, journeys.Cluster1, "count.example", "1")
 	journeys.Shows(t, first, journeys.Cluster1, "count.example", "1")
 	journeys.Shows(t, second, journeys.Cluster1, "count.example", "1")
-	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 2, "cluster1: PATCH clusterclaims": 1}, "clusterprofiles", "clusterclaims")
+	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 2, "cluster1: PATCH clusterclaims": 1},
+		"clusterprofiles", "clusterclaims")
 }
 
 // A new manager finds everything as it should be and writes nothing.
@@ -124,7 +126,8 @@ func TestUnrelatedChangesWriteNothing(t *testing.T) {
 	lease(t, journeys.Cluster1, 5)
 	t.Cleanup(func() {
 		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
-		if err := journeys.Hub(t).Patch(context.WithoutCancel(t.Context()), object, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":60}}`))); err != nil {
+		if err := journeys.Hub(t).Patch(context.WithoutCancel(t.Context()), object,
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":60}}`))); err != nil {
 			t.Error(err)
 		}
 	})

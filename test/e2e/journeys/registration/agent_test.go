@@ -25,7 +25,8 @@ import (
 // a token in it is searched for.
 func secretOf(ctx context.Context, t *testing.T, cluster string) (*corev1.Secret, error) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.AgentNS, Name: "cluster-inventory-hub-kubeconfig"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.AgentNS,
+		Name: "cluster-inventory-hub-kubeconfig"}}
 	err := journeys.ClientOf(t, cluster).Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if token := secret.Data["token"]; len(token) > 0 {
 		journeys.Tokens.For(string(token))
@@ -108,7 +109,8 @@ func renewed(t *testing.T, cluster string, before *corev1.Secret) *corev1.Secret
 		if now, err = secretOf(ctx, t, cluster); err != nil {
 			return err
 		}
-		if slices.Equal(now.Data["token"], before.Data["token"]) && slices.Equal(now.Data["tls.crt"], before.Data["tls.crt"]) {
+		if slices.Equal(now.Data["token"], before.Data["token"]) &&
+			slices.Equal(now.Data["tls.crt"], before.Data["tls.crt"]) {
 			return errors.New("they are the same")
 		}
 		if got, want := slices.Sorted(maps.Keys(now.Data)), slices.Sorted(maps.Keys(before.Data)); !slices.Equal(got, want) {

@@ -33,8 +33,9 @@ const (
 
 // users are the users to which the agents' rights are granted.
 var users = map[string]string{
-	byCertificate: "system:open-cluster-management:cluster:" + byCertificate + ":addon:cluster-inventory:agent:cluster-inventory",
-	byToken:       "system:serviceaccount:" + byToken + ":" + agentAccount,
+	byCertificate: "system:open-cluster-management:cluster:" + byCertificate +
+		":addon:cluster-inventory:agent:cluster-inventory",
+	byToken: "system:serviceaccount:" + byToken + ":" + agentAccount,
 }
 
 // One klusterlet gives its agent a certificate, the other a token. Both agents publish and
@@ -76,7 +77,9 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 			"write its addon's status": {may: true, do: func() error {
 				return agent.Status().Patch(ctx, journeys.AddonOf(cluster), status, client.DryRunAll)
 			}},
-			"write its addon":  {do: func() error { return agent.Patch(ctx, journeys.AddonOf(cluster), spec, client.DryRunAll) }},
+			"write its addon": {do: func() error {
+				return agent.Patch(ctx, journeys.AddonOf(cluster), spec, client.DryRunAll)
+			}},
 			"delete its addon": {do: func() error { return agent.Delete(ctx, journeys.AddonOf(cluster), client.DryRunAll) }},
 			"read another cluster's addon": {do: func() error {
 				return agent.Get(ctx, client.ObjectKeyFromObject(journeys.AddonOf(other)), journeys.AddonOf(other))
@@ -96,7 +99,9 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 				return agent.Get(ctx, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
 			}},
 			"list profiles": {do: func() error { return agent.List(ctx, &inventoryv1alpha1.ClusterProfileList{}) }},
-			"list bindings": {do: func() error { return agent.List(ctx, &rbacv1.RoleBindingList{}, client.InNamespace(cluster)) }},
+			"list bindings": {do: func() error {
+				return agent.List(ctx, &rbacv1.RoleBindingList{}, client.InNamespace(cluster))
+			}},
 		} {
 			if err := try.do(); try.may && err != nil || !try.may && !apierrors.IsForbidden(err) {
 				t.Errorf("the agent of %s may %s: %t; it got: %v", cluster, what, try.may, err)
@@ -123,7 +128,8 @@ func TestASpokeLiesAboutItsRegistration(t *testing.T) {
 		for _, driver := range lies {
 			lie := fmt.Appendf(nil, `{"status":{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,
 				"subject":{"user":%q,"groups":["system:masters","system:serviceaccounts"]}}}]}}`, driver, users[other])
-			apitest.Must(t, klusterlet(t, cluster).Status().Patch(t.Context(), journeys.AddonOf(cluster), client.RawPatch(types.MergePatchType, lie)))
+			apitest.Must(t, klusterlet(t, cluster).Status().Patch(t.Context(), journeys.AddonOf(cluster),
+				client.RawPatch(types.MergePatchType, lie)))
 			itsOwn := "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"
 			if driver == "token" {
 				itsOwn = "system:serviceaccount:" + cluster + ":" + agentAccount

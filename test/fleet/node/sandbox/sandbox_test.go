@@ -359,7 +359,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within) // cleanups wait, too
 	defer cancel()
-	err := await.Until(ctx, "this: "+what, 10*time.Millisecond, func(context.Context) (bool, error) { return holds(), nil })
+	err := await.Until(ctx, "this: "+what, 10*time.Millisecond,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
