@@ -137,13 +137,13 @@ func TestAlerts(t *testing.T) {
 		"ClusterInventoryNoLeader": {
 			"one leads, one stands by": {series: map[string]values{leads: always(1), standsBy: always(0)}, minutes: 20},
 			"the other one takes over": {series: map[string]values{leads: from(5, 1, 0), standsBy: from(6, 0, 1)}, minutes: 20},
-			"none leads":               {series: map[string]values{leads: from(5, 1, 0), standsBy: always(0)}, minutes: 20, want: fires{"The managers run, but none of them works."}},
+			"none leads":               {series: map[string]values{leads: from(5, 1, 0), standsBy: always(0)}, minutes: 20, want: fires{"The managers run, but none of them reconciles."}},
 		},
 		"ClusterInventoryProfilesDropped": {
 			"as many as before":       {series: map[string]values{profiles("Synced"): always(1000)}, minutes: 120},
 			"some clusters leave":     {series: map[string]values{profiles("Synced"): from(70, 1000, 900)}, minutes: 120},
 			"a restart counts anew":   {series: map[string]values{profiles("Synced"): counted(70, 1000, 200)}, minutes: 120},
-			"a third is gone":         {series: map[string]values{profiles("Synced"): from(70, 1000, 650)}, minutes: 85, want: fires{"650 are left. Look whether a ManagedClusterSet, a binding or a Placement was changed by mistake."}},
+			"a third is gone":         {series: map[string]values{profiles("Synced"): from(70, 1000, 650)}, minutes: 85, want: fires{"650 remain. Check whether a ManagedClusterSet, a binding or a Placement was changed by mistake."}},
 			"a third is gone for now": {series: map[string]values{profiles("Synced"): from(70, 1000, 650)}, minutes: 75},
 		},
 		"ClusterInventoryWriteFailed": {
@@ -171,9 +171,9 @@ func TestAlerts(t *testing.T) {
 		"ClusterInventoryTokenNotRenewed": {
 			"renewed in time":   {series: map[string]values{"cluster_inventory_credential_expiry_seconds": func(m int) (float64, bool) { return float64(3600 - 60*(m%45)), true }}, minutes: 170},
 			"no token":          {series: map[string]values{build: always(1)}, minutes: 60},
-			"not renewed":       {series: map[string]values{"cluster_inventory_credential_expiry_seconds": func(m int) (float64, bool) { return float64(3600 - 60*m), true }}, minutes: 57, want: fires{"It ends in 3m 0s. The agent of managed-serviceaccount on its cluster should have renewed it."}},
+			"not renewed":       {series: map[string]values{"cluster_inventory_credential_expiry_seconds": func(m int) (float64, bool) { return float64(3600 - 60*m), true }}, minutes: 57, want: fires{"It expires in 3m 0s. The agent of managed-serviceaccount on its cluster should have renewed it."}},
 			"renewed at last":   {series: map[string]values{"cluster_inventory_credential_expiry_seconds": from(57, 300, 3600)}, minutes: 57},
-			"one of two is old": {series: map[string]values{`cluster_inventory_credential_expiry_seconds{instance="a"}`: always(9000), `cluster_inventory_credential_expiry_seconds{instance="b"}`: always(120)}, minutes: 30, want: fires{"It ends in 2m 0s. The agent of managed-serviceaccount on its cluster should have renewed it."}},
+			"one of two is old": {series: map[string]values{`cluster_inventory_credential_expiry_seconds{instance="a"}`: always(9000), `cluster_inventory_credential_expiry_seconds{instance="b"}`: always(120)}, minutes: 30, want: fires{"It expires in 2m 0s. The agent of managed-serviceaccount on its cluster should have renewed it."}},
 		},
 		"ClusterInventoryCredentialsNotCopied": {
 			"copied, or taken back on purpose": {series: map[string]values{credentials("Copied"): always(9), credentials("Draining"): always(9), credentials("CopyFailed"): always(0)}, minutes: 60},
@@ -185,12 +185,12 @@ func TestAlerts(t *testing.T) {
 		"ClusterInventorySlow": {
 			"fast":                {series: delays(1000, 1), minutes: 60},
 			"nothing is measured": {series: delays(0, 0), minutes: 60},
-			"slow":                {series: delays(100, 10), minutes: 60, want: fires{"Of a hundred changes, one takes 56.7s or longer."}},
+			"slow":                {series: delays(100, 10), minutes: 60, want: fires{"One change in a hundred takes 56.7s or longer."}},
 		},
 		"ClusterInventoryWritesFail": {
 			"conflicts and refusals": {series: map[string]values{writes("Success"): rate(10), writes("Conflict"): rate(10), writes("Refused"): rate(10)}, minutes: 60},
 			"a few":                  {series: map[string]values{writes("Success"): rate(100), writes("Failed"): rate(5)}, minutes: 60},
-			"a quarter":              {series: map[string]values{writes("Success"): rate(30), writes("Failed"): rate(10)}, minutes: 60, want: fires{"25% of the writes of clusterprofiles/status get no answer, or that the server is busy or broken. Look at its admission webhooks."}},
+			"a quarter":              {series: map[string]values{writes("Success"): rate(30), writes("Failed"): rate(10)}, minutes: 60, want: fires{"25% of the writes of clusterprofiles/status get no answer, or the answer that the server is busy or broken. Check its admission webhooks."}},
 			"nothing is written":     {series: map[string]values{writes("Success"): always(7), writes("Failed"): always(7)}, minutes: 60},
 		},
 		"ClusterInventoryPropertiesRejected": {
