@@ -177,7 +177,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"how long a clean-up Job that does not succeed delays the removal of its addon; at least --cleanup-timeout")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many profiles, and how many accounts, are processed at a time")
 	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
-		"of these, how many in one namespace; edits and removals are counted apart from what is less urgent")
+		"how many of these may be in one namespace; edits and removals are counted apart from less urgent work")
 	addUpstreamFlags(flags, &o.UpstreamGates, &o.UpstreamRegistrationClusterRole)
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")

@@ -107,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	fight := &kube.ContestedError{}
 	switch {
 	case errors.As(err, &fight):
-		if fight.News {
-			log.FromContext(ctx).Info("Somebody else keeps changing a PlacementDecision, so it is put right less often",
+		if fight.First {
+			log.FromContext(ctx).Info("Another client keeps changing a PlacementDecision, so it is repaired less often",
 				"every", kube.RepairEvery, "error", err.Error())
 		}
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil

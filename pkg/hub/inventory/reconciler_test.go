@@ -393,7 +393,7 @@ func TestForeignProfilesAreLeftAlone(t *testing.T) {
 		"ours without mark, not wanted": {manager: "open-cluster-management",
 			prepare: withdraw, kind: leftAlone, why: "did not create"},
 		"ours without mark, perhaps wanted": {manager: "open-cluster-management",
-			prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
+			prepare: unbindUnknown, kind: undecided, why: "condition Bound"},
 		"another manager's, the namespace going": {manager: "gke",
 			prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
 	}
@@ -462,7 +462,7 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 			},
 			writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet",
 		},
-		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "bound or unbound"},
+		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "condition Bound"},
 		"the set is gone": {
 			prepare: func(s *stepper) { s.MustDelete(s.members) },
 			kind:    undecided, why: "does not exist",
@@ -511,7 +511,7 @@ func TestContentIsUpdatedWhileUnknown(t *testing.T) {
 	if got := s.mine().Status.Properties[0].Value; got != "new" {
 		t.Errorf("property a = %s, want new", got)
 	}
-	s.came(undecided, "bound or unbound")
+	s.came(undecided, "condition Bound")
 	s.settled()
 }
 

@@ -127,7 +127,7 @@ func TestCheckHub(t *testing.T) {
 		},
 		"managed-serviceaccount's gate is on": {
 			func(f *HubFacts) { f.Syncer.Found = true }, "managed-serviceaccount's gate",
-			problem("", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile says that "+
+			problem("", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile shows that "+
 				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it is a leftover"),
 		},
 		"no ClusterProfile API": {

@@ -77,7 +77,7 @@ func TestExplainProperty(t *testing.T) {
 		},
 		"nobody sees the cluster": {
 			p:     facts(func(p *PropertyFacts) { p.Profiles = nil }),
-			steps: "dddm", wrong: "profile", text: "no namespace that was looked at",
+			steps: "dddm", wrong: "profile", text: "no namespace that was checked",
 		},
 		"a tenant sees it in the profile, and where other profiles are is not visible": {
 			p: facts(func(p *PropertyFacts) {
