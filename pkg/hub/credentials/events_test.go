@@ -82,7 +82,7 @@ func TestWhomARefusalIsTold(t *testing.T) {
 		"the cluster's namespace on the hub is not shown": {
 			problems: []problem{
 				{"CopyFailed", "", `secrets "reader" is forbidden: User "manager" cannot get it in the namespace "c"`},
-				{"Contested", "", "somebody else keeps changing RoleBinding c/token-source"},
+				{"Contested", "", "another client keeps changing RoleBinding c/token-source"},
 			},
 			want: func() map[string][]notices.Lack {
 				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on the hub; it keeps trying."

@@ -48,7 +48,8 @@ func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecis
 	var parts []string
 	if len(others) > 0 {
 		parts = append(parts, fmt.Sprintf(
-			"This addon did not make, and leaves alone, PlacementDecisions with the label %s=%s or the name of one of its own: %s.",
+			"This addon did not create, and leaves alone, PlacementDecisions with the label %s=%s "+
+				"or the name of one of its own: %s.",
 			inventoryv1alpha1.DecisionKeyLabel, keyOf(placement), kube.ListNames(kube.SortedNames(others), maxNames)))
 	}
 	if len(upstreams) > 0 {
@@ -59,7 +60,7 @@ func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecis
 	if len(parts) == 0 {
 		return notices.Notice{}, false
 	}
-	parts = append(parts, fmt.Sprintf("Readers tell this addon's by the label %s=%s.",
+	parts = append(parts, fmt.Sprintf("Select this addon's by the label %s=%s.",
 		contract.LabelManagedBy, contract.ManagedBy))
 	return warning(placement, reasonForeign, strings.Join(parts, " ")), true
 }

@@ -152,12 +152,12 @@ func TestContestedProfileWaits(t *testing.T) {
 		if result := s.mustStep(); result.RequeueAfter != kube.RepairEvery {
 			t.Errorf("looked at again after %s", result.RequeueAfter)
 		}
-		s.came(contested, "somebody else keeps changing")
+		s.came(contested, "another client keeps changing")
 		s.later(kube.RepairEvery)
 		if result := s.mustStep(patchMain); result.RequeueAfter <= 0 {
 			t.Error("nobody will look whether there is calm")
 		}
-		s.came(contested, "somebody else keeps changing")
+		s.came(contested, "another client keeps changing")
 		s.later(time.Minute)
 		s.settled()
 		s.came(inPlace, "")

@@ -326,8 +326,8 @@ func (r *Reconciler) record(
 	case isContested:
 		r.outcomes.set(pair, outcome{
 			kind: contested, properties: problems, access: o.access.Problems, bindings: selected.Bindings,
-			why: fmt.Sprintf("has a ClusterProfile that somebody else keeps changing, so it is put right every %s at most; "+
-				"find out who it is, for instance by its metadata.managedFields", kube.RepairEvery),
+			why: fmt.Sprintf("has a ClusterProfile that another client keeps changing, so it is repaired at most every %s; "+
+				"find out which one, for instance from its metadata.managedFields", kube.RepairEvery),
 		})
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.

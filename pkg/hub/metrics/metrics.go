@@ -173,7 +173,7 @@ func New(opts Options) *Metrics {
 			Name: prefix + "upstream_mode",
 			Help: "1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
 		}, []string{"writer", "mode"}),
-		build: kube.BuildInfo(prefix+"build_info", "Of which version the manager is; always 1.", version.Get().Labels()),
+		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
 }
 

@@ -36,7 +36,7 @@ func NewMetrics() *Metrics {
 			Name: "cluster_inventory_agent_properties",
 			Help: "ClusterProperties of the cluster, by state.",
 		}, []string{"state"}),
-		build: kube.BuildInfo("cluster_inventory_agent_build_info", "Of which version the agent is; always 1.",
+		build: kube.BuildInfo("cluster_inventory_agent_build_info", "The version of the agent; always 1.",
 			version.Get().Labels()),
 	}
 	m.show(nil)
