@@ -93,7 +93,8 @@ func (h *clusterAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 		return nil, none, unusable{wrongFile, err}
 	}
 	if err != nil {
-		return nil, none, unusable{wrongKubeconfig, err}
+		// The cause may quote what could not be parsed, which may be a token, and is logged.
+		return nil, none, unusable{wrongKubeconfig, fmt.Errorf("%q is not a kubeconfig", h.path)}
 	}
 	if err := inline(cfg); err != nil {
 		return nil, none, fmt.Errorf("kubeconfig %q: %w", h.path, err)
@@ -111,11 +112,11 @@ func (h *clusterAccess) read() (*rest.Config, [sha256.Size]byte, error) {
 // an anonymous user, or trust the system's CA certificates because a file is empty.
 func inline(cfg *rest.Config) error {
 	server, _, err := rest.DefaultServerUrlFor(cfg)
-	if err != nil {
-		return unusable{wrongServer, err}
+	if err != nil { // which quotes the URL, and a password in it
+		return unusable{wrongServer, errors.New("the server's URL cannot be parsed")}
 	}
 	if server.Scheme != "https" {
-		return unusable{wrongServer, fmt.Errorf("the server %q is not reached by https", cfg.Host)}
+		return unusable{wrongServer, errors.New("the server is not reached by https")}
 	}
 	namesCA := cfg.CAFile != ""
 	if err := rest.LoadTLSFiles(cfg); err != nil {

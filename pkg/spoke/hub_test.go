@@ -209,6 +209,14 @@ func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 			secret: with(secretByCertificate(t, second), "kubeconfig", ""),
 		},
 		{
+			name: "a kubeconfig with a token in a wrong place", problem: "its kubeconfig cannot be read",
+			secret: with(secretByCertificate(t, second), "kubeconfig", "users: !!binary a-secret-token"),
+		},
+		{
+			name: "a token in the URL", problem: "its server is not an https URL",
+			secret: altered(t, secretByCertificate(t, second), "https://hub.example", "https://x:a-secret-token@hub.example:port"),
+		},
+		{
 			name: "a kubeconfig that says nothing", problem: "its kubeconfig cannot be read",
 			secret: with(secretByCertificate(t, second), "kubeconfig", "{}"),
 		},
@@ -269,6 +277,9 @@ func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 		cfg, err := hub.current()
 		if got := problem(err); got != step.problem || (err != nil) != (step.problem != "") {
 			t.Errorf("%s: problem %q, want %q (%v)", step.name, got, step.problem, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret-token") {
+			t.Errorf("%s: what is logged quotes the kubeconfig: %v", step.name, err)
 		}
 		if changed := cfg != last; changed != step.change {
 			t.Errorf("%s: it is another configuration: %t", step.name, changed)
