@@ -19,20 +19,36 @@ const (
 	// hostileRounds is how many times at once it acts at most.
 	hostileRounds = 8
 
+	// hostileMore is how much longer than the flag says it acts at most.
+	hostileMore = time.Minute
+
 	// hostileLeast is how often it acts in all, even where every request takes long.
 	hostileLeast = 40
 )
 
-// Hostile has somebody interfere 50 times a second, for as long as the flag -hostile says,
-// and returns how often that was. Rounds overlap where one takes longer than that, up to
-// hostileRounds.
-func Hostile(tb testing.TB, act func(n int) error) (times int) {
+// Hostile has another client interfere 50 times a second, for as long as the flag -hostile
+// says and, on a busy machine, until the program under test has noticed, and returns how often
+// that was. Rounds overlap where one takes longer than that, up to hostileRounds. A nil noticed
+// counts as true.
+func Hostile(tb testing.TB, act func(n int) error, noticed func() bool) (times int) {
 	tb.Helper()
 	tick := time.NewTicker(hostileEvery)
 	defer tick.Stop()
 	var rounds errgroup.Group
 	rounds.SetLimit(hostileRounds)
-	for end := time.Now().Add(*hostility); times < hostileLeast || time.Now().Before(end); times++ {
+	began := time.Now()
+	goesOn := func() bool {
+		lasted := time.Since(began)
+		switch {
+		case times < hostileLeast, lasted < *hostility:
+			return true
+		case noticed == nil, lasted > *hostility+hostileMore:
+			return false
+		default:
+			return times%hostileLeast != 0 || !noticed()
+		}
+	}
+	for ; goesOn(); times++ {
 		<-tick.C
 		n := times
 		rounds.Go(func() error { return act(n) })

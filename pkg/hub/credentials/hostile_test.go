@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: s.cluster + "-reader"}}
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: unbound, Name: targetRole}}
+	contested := "another client keeps changing Secret " + rewritten + "/" + s.cluster + "-reader"
 	began := time.Now()
 	rounds := apitest.Hostile(t, func(n int) error {
 		// One of the two ways in turn, so that the labels, too, are seen to change.
@@ -58,8 +60,8 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 			client.IgnoreNotFound(s.Delete(t.Context(), secretIn(deleted))),
 			client.IgnoreNotFound(s.Patch(t.Context(), binding.DeepCopy(), client.RawPatch(types.MergePatchType, subjects))),
 		)
-	})
-	s.mentions(s.cluster, "Contested", "another client keeps changing Secret "+rewritten+"/"+s.cluster+"-reader")
+	}, func() bool { return strings.Contains(s.condition(s.cluster).Message, contested) })
+	s.mentions(s.cluster, "Contested", contested)
 
 	s.Eventually("all are right in the end", func() string {
 		for _, team := range teams {

@@ -277,7 +277,7 @@ func TestOthersChangesToSlices(t *testing.T) {
 		changes := apitest.Hostile(t, func(n int) error {
 			return w.Patch(t.Context(), ours(w), client.RawPatch(types.MergePatchType,
 				fmt.Appendf(nil, `{"schedulerName":"somebody-%d","decisions":[]}`, n)))
-		})
+		}, nil)
 		w.Eventually("put right", func() string {
 			decision := ours(w)
 			w.MustGet(decision)

@@ -77,7 +77,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 			w.Status().Patch(t.Context(), hostile(rewritten), everyStatus(n)),
 			client.IgnoreNotFound(w.Delete(t.Context(), hostile(deleted))),
 		)
-	})
+	}, func() bool { return w.AddonCondition(c.Name, "ProfilesSynced").Reason == "Contested" })
 	w.Eventually("the condition says that somebody interferes", func() string {
 		if got := w.AddonCondition(c.Name, "ProfilesSynced"); got.Reason != "Contested" ||
 			got.Status != metav1.ConditionFalse {
