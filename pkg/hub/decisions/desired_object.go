@@ -113,20 +113,23 @@ func observedSlice(decision *inventoryv1alpha1.PlacementDecision, placement stri
 		},
 	}
 	ours := func(d inventoryv1alpha1.ClusterDecision) bool { return d == reference(d.ClusterProfileRef.Name) }
-	labels := maps.Clone(decision.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ourLabels, key) })
 	s.altered = decision.SchedulerName != contract.SchedulerName || len(s.clusters) != len(decision.Decisions) ||
-		!maps.Equal(labels, labelsOf(placement, s)) ||
+		!maps.Equal(ownLabels(decision), labelsOf(placement, s)) ||
 		slices.ContainsFunc(decision.Decisions, func(d inventoryv1alpha1.ClusterDecision) bool { return !ours(d) })
 	return s
 }
 
-// ownPart identifies what this addon writes of a PlacementDecision, as it is cached. What
-// others add to it is no reason to wait before it is put right.
-func ownPart(decision *inventoryv1alpha1.PlacementDecision) string {
+// ownLabels returns those of a PlacementDecision's labels that this addon writes.
+func ownLabels(decision *inventoryv1alpha1.PlacementDecision) map[string]string {
 	labels := maps.Clone(decision.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ourLabels, key) })
-	encoded, err := json.Marshal([]any{labels, decision.Decisions, decision.SchedulerName})
+	return labels
+}
+
+// ownPart identifies what this addon writes of a PlacementDecision, as it is cached. What
+// others add to it does not delay a repair.
+func ownPart(decision *inventoryv1alpha1.PlacementDecision) string {
+	encoded, err := json.Marshal([]any{ownLabels(decision), decision.Decisions, decision.SchedulerName})
 	if err != nil {
 		return decision.ResourceVersion // it was decoded from JSON, so this does not happen
 	}
@@ -134,8 +137,8 @@ func ownPart(decision *inventoryv1alpha1.PlacementDecision) string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// partWritten is the ownPart that a write left, or kube.NotAsMeant if that is not the slice
-// that was to be written: a webhook has changed it on its way, who is somebody else, too.
+// partWritten is the ownPart that a write left, or kube.NotAsMeant if a webhook has changed
+// what was written.
 func partWritten(written *inventoryv1alpha1.PlacementDecision, placement string, s slice) string {
 	if len(desiredChanges(written, placement, s)) > 0 {
 		return kube.NotAsMeant
