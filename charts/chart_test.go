@@ -92,6 +92,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicy /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
 		"ValidatingAdmissionPolicy /cluster-inventory-secrets",
+		"ValidatingAdmissionPolicy /cluster-inventory-token-grants",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicy /cluster-inventory-token-target",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-addons",
@@ -102,6 +103,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-secrets",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-grants",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-source",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-token-target",
 	}
@@ -709,7 +711,9 @@ func podsOf(t *testing.T, objects []*unstructured.Unstructured) map[string]corev
 // TestPodsAreRestricted: all Pods meet the Pod Security Standard "restricted". None names a
 // user or group, which OpenShift's restricted-v2 refuses, unless the values do.
 func TestPodsAreRestricted(t *testing.T) {
-	for name, pod := range podsOf(t, hubtest.MustRender(t, "")) {
+	const volumes = "metrics: {certificateSecret: serving}\n" +
+		"access: {clusterProxy: {caBundle: \"-----BEGIN CERTIFICATE-----\"}}"
+	for name, pod := range podsOf(t, hubtest.MustRender(t, volumes)) {
 		t.Run(name, func(t *testing.T) {
 			manifesttest.CheckRestricted(t, pod)
 			manifesttest.CheckNamesNoUser(t, pod)

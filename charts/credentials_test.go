@@ -78,3 +78,25 @@ func TestDisabledHasNoRights(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryModeIsFenced: what the manager writes besides tokens, it writes in every mode.
+func TestEveryModeIsFenced(t *testing.T) {
+	policies := func(values string) []string {
+		var names []string
+		for _, object := range hubtest.MustRender(t, values) {
+			if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") && !strings.Contains(object.GetName(), "-token-") {
+				names = append(names, manifesttest.Identify(object))
+			}
+		}
+		return names
+	}
+	always := policies("")
+	if len(always) != 2*8 {
+		t.Errorf("policies and bindings %v, want those of 8 kinds", always)
+	}
+	for _, mode := range []string{"draining", "disabled"} {
+		if diff := cmp.Diff(always, policies("credentials: {mode: "+mode+"}")); diff != "" {
+			t.Errorf("%s (-enabled +%[1]s):\n%s", mode, diff)
+		}
+	}
+}

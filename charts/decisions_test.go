@@ -62,6 +62,7 @@ func testTheManagerMayWriteOnlyItsDecisions(t *testing.T) {
 			Decisions: []inventoryv1alpha1.ClusterDecision{{
 				ClusterProfileRef: inventoryv1alpha1.ClusterProfileReference{Name: "c", Namespace: namespace},
 			}},
+			SchedulerName: "cluster-inventory-addon",
 		}
 	}
 	const ours = "cluster-inventory-addon"
@@ -76,6 +77,14 @@ func testTheManagerMayWriteOnlyItsDecisions(t *testing.T) {
 	checkAttempt(t, p.manager.Create(t.Context(), decision("elsewhere", ours, "other")), onlyHere)
 	own := decision("own", ours, team)
 	checkAttempt(t, p.manager.Create(t.Context(), own), "")
+	for patch, message := range map[string]string{
+		`{"schedulerName":"another"}`:                      "only under its own scheduler name",
+		`{"metadata":{"finalizers":["example.com/hold"]}}`: "may add no finalizers",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"u"}]}}`: "may add no owners",
+	} {
+		raw := client.RawPatch(types.MergePatchType, []byte(patch))
+		checkAttempt(t, p.manager.Patch(t.Context(), own.DeepCopy(), raw), message)
+	}
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"decisions":[]}`))
 	checkAttempt(t, p.manager.Patch(t.Context(), own, empty), "")
 	checkAttempt(t, p.manager.Delete(t.Context(), own), "")

@@ -306,6 +306,10 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			pod(`{runAsNonRoot: true, runAsUser: 0, seccompProfile: {type: RuntimeDefault}}`, "securityContext"),
 			"as restricted pods",
 		},
+		"many pods": {change: change(t, workAgent, "1000", "spec", "replicas"), message: "only one pod of each"},
+		"a finalizer that holds the work": {change: func(work *unstructured.Unstructured) {
+			work.SetFinalizers([]string{"example.com/hold"})
+		}, message: "may add no finalizers"},
 		"more groups": {
 			pod(`{runAsNonRoot: true, supplementalGroups: [0], seccompProfile: {type: RuntimeDefault}}`, "securityContext"),
 			"as restricted pods",
@@ -461,7 +465,10 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		change(secret)
 		return secret
 	}
-	const onlyCopies = "may write only Secrets that are copies of tokens"
+	const (
+		onlyCopies = "may write only Secrets that are copies of tokens"
+		onlyItsOwn = "only its own labels, annotations and owner"
+	)
 	p.eventuallyRefused(copied(func(s *corev1.Secret) { s.Labels = nil }), onlyCopies)
 	for name, attempt := range map[string]struct {
 		change  func(*corev1.Secret)
@@ -472,11 +479,17 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 			s.Type, s.Data = corev1.SecretTypeServiceAccountToken, nil
 			s.Annotations["kubernetes.io/service-account.name"] = "default"
 		}, onlyCopies},
-		"a Secret that is no copy":            {func(s *corev1.Secret) { s.Labels = nil }, onlyCopies},
-		"a copy without an account":           {func(s *corev1.Secret) { s.Annotations = nil }, onlyCopies},
-		"a copy under another's name":         {func(s *corev1.Secret) { s.Name = "passwords" }, onlyCopies},
-		"a copy whose name the server makes":  {func(s *corev1.Secret) { s.Name, s.GenerateName = "", "c1-reader" }, "cluster-inventory-secrets"},
-		"a copy with something else":          {func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("k") }, "only a token and a CA"},
+		"a Secret that is no copy":           {func(s *corev1.Secret) { s.Labels = nil }, onlyCopies},
+		"a copy without an account":          {func(s *corev1.Secret) { s.Annotations = nil }, onlyCopies},
+		"a copy under another's name":        {func(s *corev1.Secret) { s.Name = "passwords" }, onlyCopies},
+		"a copy whose name the server makes": {func(s *corev1.Secret) { s.Name, s.GenerateName = "", "c1-reader" }, "cluster-inventory-secrets"},
+		"a copy with something else":         {func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("k") }, "only a token and a CA"},
+		"a copy that is held":                {func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
+		"a copy that another program finds":  {func(s *corev1.Secret) { s.Labels["argocd.argoproj.io/secret-type"] = "cluster" }, onlyItsOwn},
+		"a copy that another program copies": {func(s *corev1.Secret) { s.Annotations["example.com/copy-to"] = "all" }, onlyItsOwn},
+		"a copy that goes with something else": {func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}}
+		}, onlyItsOwn},
 		"a copy with something else, as text": {func(s *corev1.Secret) { s.StringData = map[string]string{"a": "b"} }, "only a token and a CA"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -551,9 +564,18 @@ func testTheManagerMaySendConsumersOnlyToClusterProxy(t *testing.T) {
 	}
 	checkAttempt(t, p.manager.Status().Patch(t.Context(), foreign.DeepCopy(), status("https://a/foreign")), onlyOurs)
 
+	const another = `{"spec":{"clusterManager":{"name":"open-cluster-management"}}}`
+	takeover := client.RawPatch(types.MergePatchType, []byte(another))
+	if err := p.manager.Patch(t.Context(), foreign.DeepCopy(), takeover); err == nil {
+		t.Error("the manager may take another's profile over")
+	}
+
 	profile := ocmtest.OurProfile(team, "c1")
 	apitest.Must(t, p.manager.Create(t.Context(), profile))
 	p.CleanUp(profile)
+	owned := client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"u"}]}}`))
+	checkAttempt(t, p.manager.Patch(t.Context(), profile.DeepCopy(), owned), "may add no owners")
 	const onlyProxy = "only to cluster-proxy's user server"
 	proxy := "https://cluster-proxy-addon-user.open-cluster-management-addon"
 	for server, message := range map[string]string{
@@ -633,11 +655,28 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 	}
 }
 
-// What an administrator wants of an addon is in its spec.
-func testTheManagerMayChangeNoSpecOfAnAddon(t *testing.T) {
+// What an administrator wants of an addon is in its spec, which configuration it has in its
+// status, and Kubernetes deletes one whose owner does not exist.
+func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	p := install(t)
 	addon := ocmtest.Addon("")
-	p.namespace("cluster1", addon)
+	addon.Labels, addon.Finalizers = map[string]string{"a": "b"}, []string{"example.com/hold"}
+	cluster := p.namespace("cluster1", addon)
+	apitest.EditStatus(p, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+			ConfigGroupResource: agentRevisions,
+			DesiredConfig: &addonv1beta1.ConfigSpecHash{
+				ConfigReferent: addonv1beta1.ConfigReferent{Name: "chosen"}, SpecHash: "before",
+			},
+		}}
+	})
+	const (
+		spec       = "may not change the spec of an addon"
+		metadata   = "may not change labels, annotations or owners"
+		finalizers = "only the finalizers of a clean-up"
+		subject    = "request only the certificates of its agents"
+		config     = "may not choose the configuration"
+	)
 	patch := func(body string) error {
 		raw := client.RawPatch(types.MergePatchType, []byte(body))
 		return p.manager.Patch(t.Context(), addon.DeepCopy(), raw, client.DryRunAll)
@@ -645,24 +684,105 @@ func testTheManagerMayChangeNoSpecOfAnAddon(t *testing.T) {
 	const configs = `{"spec":{"configs":[{"group":"inventory.open-cluster-management.io","resource":"agentrevisions","name":"x"}]}}`
 	p.Eventually("the policy refuses", func() string {
 		err := patch(configs)
-		if isRefused(err, "may not change the spec of an addon") {
+		if isRefused(err, spec) {
 			return ""
 		}
 		return "the answer: " + errorText(err)
 	})
 	for body, message := range map[string]string{
-		`{"metadata":{"finalizers":["addon.open-cluster-management.io/addon-pre-delete"]}}`:           "",
-		`{"metadata":{"annotations":{"a":"b"}}}`:                                                      "",
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/hosting-cluster-name":"c2"}}}`: "which cluster hosts",
+		`{"metadata":{"finalizers":["example.com/hold","addon.open-cluster-management.io/addon-pre-delete"]}}`:           "",
+		`{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}`:                                            finalizers,
+		`{"metadata":{"finalizers":null}}`:                                                                               finalizers,
+		`{"metadata":{"labels":null}}`:                                                                                   metadata,
+		`{"metadata":{"annotations":{"addon.open-cluster-management.io/hosting-cluster-name":"c2"}}}`:                    metadata,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"not-there","uid":"not-there"}]}}`: metadata,
 	} {
-		checkAttempt(t, patch(body), message)
+		t.Run(body, func(t *testing.T) { checkAttempt(t, patch(body), message) })
 	}
 	update := addon.DeepCopy()
 	update.Spec.Configs = []addonv1beta1.AddOnConfig{{
 		ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs"},
 		ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: "a", Name: "b"},
 	}}
-	checkAttempt(t, p.manager.Update(t.Context(), update, client.DryRunAll), "may not change the spec of an addon")
+	checkAttempt(t, p.manager.Update(t.Context(), update, client.DryRunAll), spec)
+
+	user := "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"
+	registration := func(user, group string) string {
+		return fmt.Sprintf(`{"status":{"registrations":[{"type":"kubeClient","kubeClient":{
+			"driver":"csr","subject":{"user":%q,"groups":[%q]}}}]}}`, user, group)
+	}
+	reference := func(name string) string {
+		return fmt.Sprintf(`{"status":{"configReferences":[{"group":%q,"resource":%q,"lastObservedGeneration":2,
+			"desiredConfig":{"name":%q,"specHash":"after"}}]}}`, agentRevisions.Group, agentRevisions.Resource, name)
+	}
+	for name, attempt := range map[string]struct{ status, message string }{
+		"a condition": {`{"status":{"conditions":[{"type":"A","status":"True","reason":"R","message":"",
+			"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, ""},
+		"its agent's certificate":         {registration(user, "system:authenticated"), ""},
+		"a certificate for somebody else": {registration("admin", "system:authenticated"), subject},
+		"an agent's of another cluster":   {registration(strings.Replace(user, cluster, "c2", 1), "system:authenticated"), subject},
+		"a certificate for another group": {registration(user, "admins"), subject},
+		"a certificate of another signer": {`{"status":{"registrations":[{"type":"customSigner",
+			"customSigner":{"signerName":"example.com/signer","subject":{"user":"admin"}}}]}}`, subject},
+		"the agent's namespace": {`{"status":{"namespace":"agents"}}`, ""},
+		"a namespace of Kubernetes for the agent and its key": {
+			`{"status":{"namespace":"kube-system"}}`, "in the namespaces of Kubernetes",
+		},
+		"the hash of the configuration": {reference("chosen"), ""},
+		"another configuration":         {reference("another"), config},
+		"no configuration":              {`{"status":{"configReferences":[]}}`, config},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := client.RawPatch(types.MergePatchType, []byte(attempt.status))
+			err := p.manager.Status().Patch(t.Context(), addon.DeepCopy(), raw, client.DryRunAll)
+			checkAttempt(t, err, attempt.message)
+		})
+	}
+
+	// The chart installs the one of this name, and OCM fills its status in.
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	before := definition.DeepCopy()
+	p.MustGet(before)
+	apitest.EditStatus(p, definition, func(a *addonv1beta1.ClusterManagementAddOn) {
+		reference := addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: "chosen"}, SpecHash: "before"}
+		a.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{{
+			ConfigGroupResource: agentRevisions, DesiredConfig: reference.DeepCopy(),
+		}}
+		a.Status.InstallProgressions = []addonv1beta1.InstallProgression{{
+			PlacementRef: addonv1beta1.PlacementRef{Namespace: "a", Name: "b"},
+			ConfigReferences: []addonv1beta1.InstallConfigReference{{
+				ConfigGroupResource: agentRevisions, DesiredConfig: reference.DeepCopy(),
+			}},
+		}}
+	})
+	t.Cleanup(func() {
+		apitest.EditStatus(p, definition, func(a *addonv1beta1.ClusterManagementAddOn) { a.Status = before.Status })
+	})
+	for name, attempt := range map[string]struct {
+		change  func(*addonv1beta1.ClusterManagementAddOn)
+		message string
+	}{
+		"the hashes of configurations": {func(a *addonv1beta1.ClusterManagementAddOn) {
+			a.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash = "after"
+			a.Status.InstallProgressions[0].ConfigReferences[0].DesiredConfig.SpecHash = "after"
+		}, ""},
+		"another configuration of all clusters": {func(a *addonv1beta1.ClusterManagementAddOn) {
+			a.Status.DefaultConfigReferences[0].DesiredConfig.Name = "another"
+		}, config},
+		"another configuration of a Placement": {func(a *addonv1beta1.ClusterManagementAddOn) {
+			a.Status.InstallProgressions[0].ConfigReferences[0].DesiredConfig.Name = "another"
+		}, config},
+		"another Placement": {func(a *addonv1beta1.ClusterManagementAddOn) {
+			a.Status.InstallProgressions[0].Name = "another"
+		}, config},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := definition.DeepCopy()
+			attempt.change(changed)
+			err := p.manager.Status().Patch(t.Context(), changed, client.MergeFrom(definition.DeepCopy()), client.DryRunAll)
+			checkAttempt(t, err, attempt.message)
+		})
+	}
 }
 
 // The manager may approve requests of the signer of all clients.
@@ -748,6 +868,34 @@ func testNobodyMaySquatGrants(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who may delete RoleBindings ends a grant at once. Deleted after its dependants, it would stay
+// as long as somebody holds one of those.
+func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
+	p := install(t)
+	team := p.namespace("team", binding())
+	p.eventuallyBinds(team, own(tokenTarget))
+	made := own(tokenTarget)
+	made.Namespace = team
+	const message = "is deleted at once"
+	p.Eventually("the policy refuses", func() string {
+		err := p.Delete(t.Context(), made, client.PropagationPolicy(metav1.DeletePropagationForeground), client.DryRunAll)
+		if isRefused(err, message) {
+			return ""
+		}
+		return "the answer: " + errorText(err)
+	})
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		checkAttempt(t, p.Delete(t.Context(), made, client.PropagationPolicy(policy)), message)
+		err := p.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(team), client.PropagationPolicy(policy))
+		checkAttempt(t, err, message)
+	}
+	owned := client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"u"}]}}`))
+	checkAttempt(t, p.Patch(t.Context(), made.DeepCopy(), owned), "has no owner")
+	checkAttempt(t, p.manager.Delete(t.Context(), made), "")
+	p.EventuallyGone(made)
 }
 
 // anyRequest is a request for a certificate. What is in it the policy cannot see.

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +86,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 	another.SetName("another")
 	foreign := p.namespace("foreign", another)
 	plain := p.namespace("plain")
+	kubernetes := p.namespace("kube-team", binding())
 	p.MustCreate(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "empty"}})
 
 	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
@@ -142,8 +144,12 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		binding *rbacv1.RoleBinding
 		by      string
 	}{
-		"copies where no set is bound":                {plain, own(tokenTarget), target},
-		"copies in kube-system":                       {"kube-system", own(tokenTarget), either},
+		"copies where no set is bound":              {plain, own(tokenTarget), target},
+		"copies in kube-system":                     {"kube-system", own(tokenTarget), either},
+		"copies in another namespace of Kubernetes": {kubernetes, own(tokenTarget), "in a namespace of Kubernetes"},
+		"a grant that is held": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
+			b.Finalizers = []string{"example.com/hold"}
+		}), either},
 		"copies in a cluster's namespace":             {cluster, own(tokenTarget), target},
 		"copies in its own namespace":                 {hubtest.Namespace, own(tokenTarget), either},
 		"copies where the bound set is not published": {unpublished, own(tokenTarget), target},
@@ -244,6 +250,9 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 	t.Parallel()
 	server := apitest.Start(t)
 	p := newHub(t, server)
+	held := own(tokenTarget)
+	held.Namespace, held.Finalizers = p.namespace("held"), []string{"foregroundDeletion"}
+	p.MustCreate(held)
 	hubtest.Install(p.World, "", hubtest.Rights)
 	plain := p.namespace("plain")
 	p.Eventually("the policy refuses", func() string {
@@ -253,11 +262,32 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 		}
 		return fmt.Sprint("the answer: ", err)
 	})
+	// Kubernetes' garbage collector ends what somebody had deleted after its dependants.
+	p.MustMerge(held, `{"metadata":{"finalizers":null}}`)
 	server.Install(t, apitest.Hub(), apitest.ClusterProfile())
 	p.eventuallyBinds(p.namespace("team", binding()), own(tokenTarget))
 	if err := p.bindAsManager(p.namespace("other"), own(tokenTarget)); !isRefused(err, "cluster-inventory-token-target") {
 		t.Errorf("a namespace without binding: %v", err)
 	}
+
+	// Hubs serve addons in an older version as well, with other fields.
+	server.Install(t, apitest.ModuleFiles("open-cluster-management.io/api",
+		"addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml"))
+	cluster := p.namespace("cluster1", ocmtest.Addon(""))
+	older := &unstructured.Unstructured{}
+	older.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
+	older.SetKind("ManagedClusterAddOn")
+	older.SetNamespace(cluster)
+	older.SetName(ocmtest.AddonName)
+	registration := client.RawPatch(types.MergePatchType, []byte(
+		`{"status":{"registrations":[{"signerName":"kubernetes.io/kube-apiserver-client","subject":{"user":"admin"}}]}}`))
+	p.Eventually("addons are not written in the older version", func() string {
+		err := p.manager.Status().Patch(t.Context(), older.DeepCopy(), registration, client.DryRunAll)
+		if isRefused(err, "in version v1beta1") {
+			return ""
+		}
+		return fmt.Sprint("the answer: ", err)
+	})
 }
 
 // testTheManagerMayWriteNoRole: it could otherwise pass its own rights on, by changing a

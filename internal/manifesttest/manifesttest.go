@@ -50,8 +50,8 @@ func CheckNamesNoUser(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// CheckRestricted checks that a Pod meets the Pod Security Standard "restricted",
-// has a read-only root file system, and requests and limits its resources.
+// CheckRestricted checks that a Pod meets the Pod Security Standard "restricted", can write to
+// no file, and requests and limits its resources.
 func CheckRestricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	profile := pod.SecurityContext.SeccompProfile.Type
@@ -61,7 +61,17 @@ func CheckRestricted(t *testing.T, pod corev1.PodSpec) {
 	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Error("uses the host's namespaces")
 	}
+	for _, volume := range pod.Volumes {
+		if volume.Secret == nil && volume.ConfigMap == nil {
+			t.Errorf("volume %s is neither a Secret nor a ConfigMap", volume.Name)
+		}
+	}
 	for _, container := range pod.Containers {
+		for _, mount := range container.VolumeMounts {
+			if !mount.ReadOnly {
+				t.Errorf("%s can be written to", mount.MountPath)
+			}
+		}
 		security := container.SecurityContext
 		if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
 			!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {

@@ -269,19 +269,20 @@ all:
 {{- end }}
 {{- end }}
 
-{{/* What a RoleBinding of the name of one of the manager's grants may be, whoever writes it. */}}
-{{- define "cluster-inventory.grantValidations" -}}
+{{/* Validations that several policies have: what the manager writes is not held by it, and is
+not deleted with something else. */}}
+{{- define "cluster-inventory.noNewFinalizers" -}}
 - expression: >-
-    object.roleRef.kind == 'ClusterRole' && object.roleRef.name == object.metadata.name &&
-    has(object.subjects) && object.subjects.all(s, s.kind == 'ServiceAccount' &&
-    s.name == 'cluster-inventory-manager' && has(s.namespace) && s.namespace == '{{ .Release.Namespace }}')
-  reason: Forbidden
-  message: a RoleBinding of this name is the cluster inventory's own, to its ClusterRole of the same name
-# Kubernetes itself adds these two while it deletes dependants.
-- expression: >-
-    !has(object.metadata.finalizers) ||
-    object.metadata.finalizers.all(f, f in ['foregroundDeletion', 'orphan'] ||
+    request.operation == 'DELETE' || object.metadata.?finalizers.orValue([]).all(f,
     request.operation == 'UPDATE' && f in oldObject.metadata.?finalizers.orValue([]))
   reason: Forbidden
-  message: nobody may hold a RoleBinding of the cluster inventory by a finalizer
+  message: the manager of the cluster inventory may add no finalizers
+{{- end }}
+
+{{- define "cluster-inventory.noNewOwners" -}}
+- expression: >-
+    request.operation == 'DELETE' || object.metadata.?ownerReferences.orValue([]).all(o,
+    request.operation == 'UPDATE' && o in oldObject.metadata.?ownerReferences.orValue([]))
+  reason: Forbidden
+  message: the manager of the cluster inventory may add no owners
 {{- end }}
