@@ -236,6 +236,11 @@ func TestHealth(t *testing.T) {
 					t.Errorf("%s: %d %s", path, code, body)
 				}
 			}
+			for _, path := range []string{"/", "/metrics", "/debug/pprof/", "/configz", "/flagz"} {
+				if code, body := probe(t, address, path); code != http.StatusNotFound {
+					t.Errorf("%s is served beside the probes: %d %s", path, code, body)
+				}
+			}
 			return io.EOF
 		})
 		if !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() {

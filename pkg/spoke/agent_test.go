@@ -396,6 +396,11 @@ func TestAnAgentStartsWhileItsSecretCannotBeUsed(t *testing.T) {
 	apitest.Must(t, os.WriteFile(w.opts.HubKubeconfig, good, 0o600))
 	w.eventuallyCondition("True Published 1 property published.")
 	w.spoke.Eventually("it is ready", func() string { return w.probe("readyz") })
+	for _, path := range []string{"", "metrics", "debug/pprof/", "configz"} {
+		if response := w.probe(path); !strings.HasPrefix(response, "404 ") {
+			t.Errorf("/%s is served beside the probes: %q", path, response)
+		}
+	}
 }
 
 func TestCleanup(t *testing.T) {

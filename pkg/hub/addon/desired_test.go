@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
@@ -163,6 +164,17 @@ func TestRenderKeepsPodsRestricted(t *testing.T) {
 			manifesttest.CheckRestricted(t, pod)
 			manifesttest.CheckNamesNoUser(t, pod)
 		})
+	}
+}
+
+// The namespaces of agents may enforce that standard.
+func TestPodsAreAcceptedWhereRestricted(t *testing.T) {
+	w := newWorld(t)
+	for _, v := range []Values{values(), configured()} {
+		// The agent and the clean-up Job.
+		if found := apitest.CheckPodSecurity(w.World, hub.Config(t), rendered(t, v)); found != 2 {
+			t.Errorf("%d workloads, want 2", found)
+		}
 	}
 }
 
