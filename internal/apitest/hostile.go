@@ -20,7 +20,7 @@ const (
 	hostileRounds = 8
 
 	// hostileMore is how much longer than the flag says it acts at most.
-	hostileMore = time.Minute
+	hostileMore = 2 * time.Minute
 
 	// hostileLeast is how often it acts in all, even where every request takes long.
 	hostileLeast = 40

@@ -57,9 +57,9 @@
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.
 //
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
-// for a withdrawal, each copy by itself (failures.go); one that another client keeps
-// changing is repaired ten times at once and then every ten seconds (kube.Brake); a copy that is invalid or too large
-// every ten minutes; one whose place is taken by a foreign Secret, or whose token has
+// for a withdrawal and where another client was faster, each copy by itself (failures.go);
+// one that another client keeps changing is repaired ten times at once and then every ten
+// seconds (kube.Brake); a copy that is invalid or too large every ten minutes; one whose place is taken by a foreign Secret, or whose token has
 // expired, every 20 seconds; every token is read again every four to six minutes.
 //
 // # RBAC

@@ -86,7 +86,7 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	pause := result.pause
 	if result.failed() && pause == 0 {
 		pause = f.counts.When(what)
-		if what.task == withdrawing {
+		if what.task == withdrawing || result.conflict {
 			pause = min(pause, fair.RetryUrgent)
 		}
 		result.again = cmp.Or(result.again, pause)

@@ -24,7 +24,9 @@ func TestAttempts(t *testing.T) {
 		"a write that fails": {task: writing, result: failedNow, want: 21},
 		"a write that is not accepted": {task: writing,
 			result: effect{refused: true, again: permanentEvery}, want: 21},
-		"a token that cannot be read":                      {task: reading, result: failedNow, want: 21},
+		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
+		"a write that comes too late": {task: writing,
+			result: effect{failing: true, conflict: true}, want: 127},
 		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
 		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},
 	}

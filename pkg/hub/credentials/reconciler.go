@@ -172,6 +172,10 @@ type effect struct {
 	// lost is true if the namespace does not exist.
 	lost bool
 
+	// conflict is true if another client changed the object first. What limits repairs then
+	// is kube.Brake.
+	conflict bool
+
 	// pause, unless zero, is how long a failed attempt must not be repeated. By default
 	// that grows with every failure.
 	pause time.Duration
@@ -412,6 +416,7 @@ func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, te
 		failing:   true,
 		problems:  []problem{{contract.ReasonCopyFailed, namespace, kube.Shorten(text, maxErrorBytes)}},
 		undecided: !grants.IsRefusal(err),
+		conflict:  target.IsConflict(err),
 	}
 }
 

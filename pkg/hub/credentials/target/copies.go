@@ -39,7 +39,10 @@ func (e *ForeignError) Error() string {
 var ErrRevoked = errors.New("the account has lost the right to the copy")
 
 // errChanging means that another client changed what this process had just read.
-var errChanging = errors.New("the Secret is being changed by somebody else")
+var errChanging = errors.New("another client is changing the Secret")
+
+// IsConflict reports whether a copy was not written because another client changed it first.
+func IsConflict(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errChanging) }
 
 // Copies writes the copies and records its writes in the ledger. Calls about one copy must
 // not overlap.
