@@ -34,7 +34,7 @@ chart: ## Package the Helm chart into bin/
 	$(FLEET_CLI) helm -- package $(CURDIR)/charts/cluster-inventory -d $(CURDIR)/bin
 
 .PHONY: release
-release: ## Make image, chart, kubectl plugin and their parts lists in bin/release (PARTS selects some)
+release: ## Make image, chart, kubectl plugin and their SBOMs in bin/release (PARTS selects some)
 	hack/release.sh
 
 .PHONY: release-check

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the release of the commit that is checked out, in bin/release: the image for all
 # platforms as an OCI layout, the chart with the image's digest, the archives of the kubectl
-# plugin with krew's manifest, the parts lists (SBOMs) and the checksums. It publishes nothing.
+# plugin with krew's manifest, the SBOMs and the checksums. It publishes nothing.
 # PARTS leaves some of it out. docs/releasing.md says more.
 set -euo pipefail
 cd "$(dirname "$0")/.."

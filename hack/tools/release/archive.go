@@ -89,8 +89,8 @@ func zipOf(files []file, changed time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// sameTimes writes a .tgz anew, with the release's time on every file: Helm puts the present
-// time there.
+// sameTimes rewrites a .tgz with the release's time on every file: Helm puts the present time
+// there.
 func (b build) sameTimes(archive string) error {
 	content, err := os.ReadFile(archive)
 	if err != nil {

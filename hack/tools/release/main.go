@@ -1,5 +1,5 @@
 // Command release makes what a release consists of out of programs that hack/release.sh has
-// built: the image, its parts lists (SBOMs) and the archives of the kubectl plugin. The same
+// built: the image, its SBOMs and the archives of the kubectl plugin. The same
 // programs always give the same bytes.
 //
 // It expects the programs in DIR/<os>_<arch>/.
@@ -34,9 +34,9 @@ const usage = `usage: release [flags] COMMAND
   archive FILE IMAGE [PROGRAM...]
                       write the image for this machine as IMAGE, for "docker load" or kind; with
                       other programs, if some are named
-  sbom DIR            write the parts lists of all programs
+  sbom DIR            write the SBOMs of all programs
   plugins DIR         write the archives of the kubectl plugin, and the manifest for krew
-  same-times FILE     replace the times in a .tgz that something else has written`
+  same-times FILE     replace the times in a .tgz that another program wrote`
 
 func run(args []string) error {
 	b := build{}
@@ -52,7 +52,8 @@ func run(args []string) error {
 	}
 	seconds, err := strconv.ParseInt(*created, 10, 64)
 	if err != nil || b.version == "" || b.revision == "" {
-		return errors.New("-version, -revision and -created must be set; without git, by VERSION, COMMIT and SOURCE_DATE_EPOCH")
+		return errors.New("-version, -revision and -created must be set; " +
+			"without git, by VERSION, COMMIT and SOURCE_DATE_EPOCH")
 	}
 	b.created = time.Unix(seconds, 0).UTC()
 	switch command, rest := flags.Arg(0), flags.Args(); {
@@ -65,7 +66,7 @@ func run(args []string) error {
 	case command == "archive" && len(rest) >= 3:
 		return b.writeArchive(rest[1], rest[2], rest[3:]...)
 	case command == "sbom" && len(rest) == 2:
-		return b.writePartsLists(rest[1])
+		return b.writeSBOMs(rest[1])
 	case command == "plugins" && len(rest) == 2:
 		return b.writePlugins(*root, rest[1])
 	case command == "same-times" && len(rest) == 2:

@@ -184,7 +184,7 @@ func TestArchive(t *testing.T) {
 }
 
 // This test's own program has a record of its modules, as all programs that Go builds.
-func TestPartsLists(t *testing.T) {
+func TestSBOMs(t *testing.T) {
 	b := fixture(t)
 	b.programs = t.TempDir()
 	self, err := os.Executable()
@@ -194,7 +194,7 @@ func TestPartsLists(t *testing.T) {
 	write(t, b.program("linux", "amd64", "manager"), content)
 	lists := func() string {
 		dir := t.TempDir()
-		must(t, b.writePartsLists(dir))
+		must(t, b.writeSBOMs(dir))
 		text, err := os.ReadFile(filepath.Join(dir, "manager_linux_amd64.cdx.json"))
 		must(t, err)
 		return string(text)
@@ -226,8 +226,8 @@ func TestPartsLists(t *testing.T) {
 		t.Errorf("modules: %v", found)
 	}
 	write(t, b.program("linux", "amd64", "agent"), []byte("not a program"))
-	if err := b.writePartsLists(t.TempDir()); err == nil {
-		t.Error("what Go has not built has a parts list")
+	if err := b.writeSBOMs(t.TempDir()); err == nil {
+		t.Error("what Go has not built has an SBOM")
 	}
 }
 

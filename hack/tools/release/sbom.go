@@ -14,9 +14,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// writePartsLists writes the parts list of each program there is, as CycloneDX: the modules
-// that it was linked from, by what the linker has recorded in it.
-func (b build) writePartsLists(dir string) error {
+// writeSBOMs writes the software bill of materials of each program, as CycloneDX: the modules
+// that it was linked from, as the linker has recorded them in it.
+func (b build) writeSBOMs(dir string) error {
 	programs, err := filepath.Glob(filepath.Join(b.programs, "*_*", "*"))
 	if err != nil {
 		return err
@@ -27,14 +27,14 @@ func (b build) writePartsLists(dir string) error {
 	slices.Sort(programs)
 	for _, program := range programs {
 		platform, name := filepath.Base(filepath.Dir(program)), strings.TrimSuffix(filepath.Base(program), ".exe")
-		if err := b.writePartsList(program, filepath.Join(dir, name+"_"+platform+".cdx.json")); err != nil {
+		if err := b.writeSBOM(program, filepath.Join(dir, name+"_"+platform+".cdx.json")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b build) writePartsList(program, to string) error {
+func (b build) writeSBOM(program, to string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
 		return err
