@@ -49,16 +49,6 @@ const (
 	WriterServiceAccount = "managed-serviceaccount"
 )
 
-// Mode says whether such a writer is on.
-type Mode string
-
-// The modes.
-const (
-	On      Mode = "On"
-	Off     Mode = "Off"
-	Unknown Mode = "Unknown"
-)
-
 func profileStates() []string {
 	return []string{
 		contract.ReasonSynced, contract.ReasonSelectionUnknown, contract.ReasonForeignProfile, contract.ReasonWriteFailed,
@@ -88,8 +78,6 @@ func credentialStates() []string {
 		contract.ReasonSelectionUnknown,
 	}
 }
-
-func modes() []Mode { return []Mode{On, Off, Unknown} }
 
 // Options configure the metrics.
 type Options struct {
@@ -133,7 +121,7 @@ type Metrics struct {
 	changes     *changes
 	delay       prometheus.Histogram
 	writes      *prometheus.CounterVec
-	upstream    *prometheus.GaugeVec
+	upstream    *writerModes
 	build       prometheus.Collector
 }
 
@@ -169,11 +157,8 @@ func New(opts Options) *Metrics {
 			Name: prefix + "writes_total",
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
-		upstream: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: prefix + "upstream_mode",
-			Help: "1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
-		}, []string{"writer", "mode"}),
-		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
+		upstream: newWriterModes(),
+		build:    kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
 }
 
@@ -257,14 +242,7 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
-	if m == nil {
-		return
-	}
-	for _, mode := range modes() {
-		value := 0.
-		if mode == now {
-			value = 1
-		}
-		m.upstream.WithLabelValues(writer, string(mode)).Set(value)
+	if m != nil {
+		m.upstream.set(writer, now)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,6 +202,36 @@ func TestUpstreamIsInOneMode(t *testing.T) {
 	m.Upstream(WriterRegistration, Off)
 	m.Upstream(WriterClusterProxy, On)
 	check(t, "two writers", m, "upstream_mode", map[string]float64{"Off registration": 1, "On cluster-proxy": 1})
+
+	// Also while another goroutine changes the mode.
+	done := make(chan struct{})
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+				m.Upstream(WriterClusterProxy, modes()[n%3])
+			}
+		}
+	})
+	for range 20 {
+		for _, family := range apitest.Gather(t, m) {
+			if family.GetName() != "cluster_inventory_upstream_mode" {
+				continue
+			}
+			present := 0.
+			for _, metric := range family.GetMetric() {
+				present += metric.GetGauge().GetValue()
+			}
+			if series := len(family.GetMetric()); present != 2 || series != 6 {
+				t.Errorf("two writers are in %v modes, shown by %d series; want 2 and 6", present, series)
+			}
+		}
+	}
+	close(done)
+	changing.Wait()
 }
 
 // answer answers every request in the same way.
