@@ -51,13 +51,13 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Checks that an installation is complete and that a manager works",
-		Args:  cobra.NoArgs,
+		Long: "Waits until the hub serves what the manager needs, the manager has its rights, and one renews\n" +
+			"the Lease. Run it as the manager's user: the rights that it checks are its own.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var mistakes kube.Mistakes
 			mistakes.Required("namespace", opts.Namespace)
-			if opts.Timeout <= 0 {
-				mistakes.Add("timeout", "%s is not positive", opts.Timeout)
-			}
+			mistakes.Positive("timeout", opts.Timeout)
 			if err := mistakes.Err(); err != nil {
 				return err
 			}
@@ -69,9 +69,8 @@ func newCheckCommand() *cobra.Command {
 			return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig,
-		"path of a kubeconfig of the manager itself (default: the pod's service account)")
-	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace")
+	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace (required)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long to wait for what is missing")
 	return cmd
 }
@@ -89,9 +88,7 @@ func newUninstallCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var mistakes kube.Mistakes
-			if opts.Timeout <= 0 {
-				mistakes.Add("timeout", "%s is not positive", opts.Timeout)
-			}
+			mistakes.Positive("timeout", opts.Timeout)
 			validateOverride(&mistakes, "upstream-gates", gates)
 			mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
 			if err := mistakes.Err(); err != nil {
@@ -107,8 +104,7 @@ func newUninstallCommand() *cobra.Command {
 			return uninstall.Run(logr.NewContext(cmd.Context(), kube.Logger()), cfg, opts)
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", kubeconfig,
-		"path of the hub's kubeconfig (default: the pod's service account)")
+	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ type Options struct {
 	// infers whether that feature gate is on.
 	UpstreamRegistrationClusterRole string
 
-	// LabelAllow are path.Match patterns of the ManagedCluster label keys that
+	// LabelAllow are patterns (kube.IsPattern) of the ManagedCluster label keys that
 	// are copied to profiles.
 	LabelAllow []string
 
@@ -156,8 +155,7 @@ func newOptions() *Options {
 }
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
-		"path of the hub's kubeconfig (default: the pod's service account)")
+	addKubeconfigFlag(flags, &o.Kubeconfig)
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage,
 		"the agent's image on spokes without an AgentRevision; if empty, each spoke needs an AgentRevision")
 	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
@@ -244,12 +242,8 @@ func (o *Options) validate() error {
 	if o.AgentLogLevel < 0 {
 		mistakes.Add("agent-log-level", "%d is negative", o.AgentLogLevel)
 	}
-	if o.CleanupTimeout <= 0 {
-		mistakes.Add("cleanup-timeout", "%s is not positive", o.CleanupTimeout)
-	}
-	if o.CleanupJobTimeout <= 0 {
-		mistakes.Add("cleanup-job-timeout", "%s is not positive", o.CleanupJobTimeout)
-	}
+	mistakes.Positive("cleanup-timeout", o.CleanupTimeout)
+	mistakes.Positive("cleanup-job-timeout", o.CleanupJobTimeout)
 	if o.Workers < 1 {
 		mistakes.Add("workers", "%d is not positive", o.Workers)
 	}
@@ -258,11 +252,7 @@ func (o *Options) validate() error {
 	}
 	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
-	for _, pattern := range o.LabelAllow {
-		if _, err := path.Match(pattern, ""); err != nil {
-			mistakes.Add("label-allow", "%q is not a pattern: %v", pattern, err)
-		}
-	}
+	mistakes.Patterns("label-allow", o.LabelAllow)
 	validateLimit(&mistakes, "max-properties", o.MaxProperties, mostProperties)
 	validateLimit(&mistakes, "max-property-bytes", o.MaxPropertyBytes, mostPropertyBytes)
 	o.validateCredentials(&mistakes)
@@ -293,6 +283,11 @@ func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
 }
 
 // addUpstreamFlags adds the flags that say what tells of OCM's own ClusterProfile gate.
+func addKubeconfigFlag(flags *pflag.FlagSet, kubeconfig *string) {
+	flags.StringVar(kubeconfig, "kubeconfig", *kubeconfig,
+		"path of the hub's kubeconfig (default: the pod's service account)")
+}
+
 func addUpstreamFlags(flags *pflag.FlagSet, gates, registrationClusterRole *string) {
 	flags.StringVar(gates, "upstream-gates", *gates,
 		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+

@@ -49,7 +49,7 @@ func TestOptionsNameMistakes(t *testing.T) {
 		},
 		"broken pattern": {
 			change: func(o *Options) { o.LabelAllow = []string{"ok/*", "[a"} },
-			want:   `--label-allow: "[a" is not a pattern: syntax error in pattern`,
+			want:   `--label-allow: "[a" is not a pattern as in path.Match`,
 		},
 		"limits that let nothing through, or more than fits": {
 			change: func(o *Options) { o.MaxProperties, o.MaxPropertyBytes = 0, 1<<20 },

@@ -4,6 +4,6 @@
 // (Expectations), a source of requests that other code fills (Trigger), starting something
 // once its APIs are served (LateStart), following a few objects outside the manager's cache
 // (Follower), distinguishing objects that vanished with their CRD from deleted ones
-// (Definitions), limiting fights with other writers (Brake), and keeping the bodies of
-// requests out of logs. It knows nothing about Open Cluster Management or the inventory.
+// (Definitions), limiting fights with other writers (Brake), comparing names with patterns
+// (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing about Open Cluster Management or the inventory.
 package kube

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Mistakes collects the mistakes in a command line, so that one log line reports them all,
@@ -28,6 +29,22 @@ func (m *Mistakes) Required(flag, value string) {
 func (m *Mistakes) Address(flag, address string) {
 	if _, _, err := net.SplitHostPort(address); address != "0" && err != nil {
 		m.Add(flag, "%q is not host:port: %v", address, err)
+	}
+}
+
+// Positive records a mistake if the duration is not positive.
+func (m *Mistakes) Positive(flag string, value time.Duration) {
+	if value <= 0 {
+		m.Add(flag, "%s is not positive", value)
+	}
+}
+
+// Patterns records a mistake for each value that is not a pattern (IsPattern).
+func (m *Mistakes) Patterns(flag string, values []string) {
+	for _, value := range values {
+		if !IsPattern(value) {
+			m.Add(flag, "%q is not a pattern as in path.Match", value)
+		}
 	}
 }
 

@@ -109,9 +109,7 @@ func (o *Options) Validate() error {
 	if o.ClaimLimit < 0 {
 		mistakes.Add("claim-limit", "%d is negative", o.ClaimLimit)
 	}
-	if _, err := property.ParseReserved(o.ReservedProperties); err != nil {
-		mistakes.Add("reserved-properties", "%v", err)
-	}
+	mistakes.Patterns("reserved-properties", o.ReservedProperties)
 	return mistakes.Err()
 }
 

@@ -59,7 +59,7 @@ func TestFailureIsOneLine(t *testing.T) {
 		},
 		"a pattern that is none": {
 			args: run("--reserved-properties=*.example.com,a["), code: 2,
-			want: `agent: --reserved-properties: "a[" is not a pattern as of path.Match`,
+			want: `agent: --reserved-properties: "a[" is not a pattern as in path.Match`,
 		},
 		"hook: every wrong flag is named": {
 			args: []string{"cleanup", "--timeout=-1s"}, code: 2,

@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // revisionSpec is the spec of an AgentRevision: every difference between the agents of one
@@ -74,7 +74,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		wrong.add("spec.logLevel", "%d is negative", decoded.LogLevel)
 	}
 	for _, pattern := range decoded.ReservedProperties {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsAny(pattern, ",\" \t\r\n") {
+		if !kube.IsPattern(pattern) || strings.ContainsAny(pattern, ",\" \t\r\n") { // agents split them at commas
 			wrong.add("spec.reservedProperties", "%q is not a pattern of names", pattern)
 		}
 	}

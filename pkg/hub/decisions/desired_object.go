@@ -3,7 +3,6 @@ package decisions
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -129,12 +128,7 @@ func ownLabels(decision *inventoryv1alpha1.PlacementDecision) map[string]string 
 // ownPart identifies what this addon writes of a PlacementDecision, as it is cached. What
 // others add to it does not delay a repair.
 func ownPart(decision *inventoryv1alpha1.PlacementDecision) string {
-	encoded, err := json.Marshal([]any{ownLabels(decision), decision.Decisions, decision.SchedulerName})
-	if err != nil {
-		return decision.ResourceVersion // it was decoded from JSON, so this does not happen
-	}
-	hash := sha256.Sum256(encoded)
-	return hex.EncodeToString(hash[:16])
+	return kube.Fingerprint(decision, ownLabels(decision), decision.Decisions, decision.SchedulerName)
 }
 
 // partWritten is the ownPart that a write left, or kube.NotAsMeant if a webhook has changed

@@ -72,7 +72,7 @@ type Options struct {
 	// changed although none of GuardObjects did.
 	GuardChanges func(changed func())
 
-	// LabelAllow are patterns, as of path.Match, of the ManagedCluster label keys
+	// LabelAllow are patterns (kube.IsPattern) of the ManagedCluster label keys
 	// that are copied to profiles. Keys with a meaning for this addon are never
 	// copied.
 	LabelAllow []string

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,7 +111,7 @@ func copyLabels(
 	labels map[string]string, before []string, source map[string]string, allow []string,
 ) (copied []string, more int) {
 	for _, key := range slices.Sorted(maps.Keys(source)) {
-		if isReserved(key) || !isAllowed(key, allow) {
+		if isReserved(key) || !kube.MatchesAny(allow, key) {
 			continue
 		}
 		if _, taken := labels[key]; taken && !slices.Contains(before, key) {
@@ -195,13 +194,6 @@ func hasUnlistedLabel(profile *inventoryv1alpha1.ClusterProfile) bool {
 		}
 	}
 	return false
-}
-
-func isAllowed(key string, allow []string) bool {
-	return slices.ContainsFunc(allow, func(pattern string) bool {
-		matched, err := path.Match(pattern, key)
-		return err == nil && matched
-	})
 }
 
 // isReserved reports whether a label's key has a meaning for this addon, for consumers of

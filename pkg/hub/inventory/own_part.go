@@ -1,15 +1,13 @@
 package inventory
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // ownPart identifies the part of a profile that this addon writes, as it is cached. Others
@@ -35,13 +33,7 @@ func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
 			access = append(access, provider)
 		}
 	}
-	encoded, err := json.Marshal([]any{
+	return kube.Fingerprint(profile,
 		labels, profile.Annotations[contract.AnnotationCopiedLabels], profile.Spec.DisplayName,
-		profile.Status.Version, conditions, profile.Status.Properties, access,
-	})
-	if err != nil {
-		return profile.ResourceVersion // it was decoded from JSON, so this does not happen
-	}
-	hash := sha256.Sum256(encoded)
-	return hex.EncodeToString(hash[:16])
+		profile.Status.Version, conditions, profile.Status.Properties, access)
 }

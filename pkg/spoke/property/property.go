@@ -1,9 +1,6 @@
 package property
 
 import (
-	"fmt"
-	"path"
-	"slices"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -81,27 +79,10 @@ const (
 	ObstacleNotText   Obstacle = "its value is not valid UTF-8"
 )
 
-// Reserved are patterns of names that no property may be published under, because readers on
-// the hub take claims of such names for somebody else's word: OCM's own, for example. As in
-// path.Match, * matches any part of a name.
+// Reserved are patterns (kube.IsPattern) of names that no property may be published under,
+// because readers on the hub take claims of such names for those of another component, such as
+// OCM's own.
 type Reserved []string
-
-// ParseReserved checks patterns. Its error names the first one that is malformed.
-func ParseReserved(patterns []string) (Reserved, error) {
-	for _, pattern := range patterns {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return nil, fmt.Errorf("%q is not a pattern as of path.Match", pattern)
-		}
-	}
-	return patterns, nil
-}
-
-func (r Reserved) matches(name string) bool {
-	return slices.ContainsFunc(r, func(pattern string) bool {
-		matched, err := path.Match(pattern, name)
-		return matched && err == nil
-	})
-}
 
 // Obstacle returns what prevents the property from becoming a claim. The label
 // comes first: the name and the value of a property that stays on the spoke do not matter.
@@ -109,7 +90,7 @@ func (p Property) Obstacle(reserved Reserved) Obstacle {
 	switch {
 	case p.SpokeOnly:
 		return ObstacleSpokeOnly
-	case reserved.matches(p.Name):
+	case kube.MatchesAny(reserved, p.Name):
 		return ObstacleReserved
 	case p.Value == "":
 		return ObstacleEmpty

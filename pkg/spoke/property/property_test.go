@@ -95,14 +95,6 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-func TestPatternsOfReservedNamesAreChecked(t *testing.T) {
-	for pattern, good := range map[string]bool{"*.ocm.io": true, "a[bc]": true, "": false, "a[": false} {
-		if _, err := ParseReserved([]string{"fine", pattern}); (err == nil) != good {
-			t.Errorf("%q: %v", pattern, err)
-		}
-	}
-}
-
 func TestStripKeepsWhatReadReads(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for name, tc := range map[string]struct {
