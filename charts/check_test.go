@@ -31,7 +31,7 @@ func testTheChartsTest(t *testing.T) {
 		})
 	}
 	renew(1)
-	const idle = "the manager test does not renew Lease cluster-inventory-manager"
+	const idle = "the manager test has not renewed Lease cluster-inventory-manager since this check began"
 	p.Eventually("the Lease alone is missing", func() string {
 		missing, err := checker.Look(t.Context())
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// pause is between two looks. A manager renews its Lease every second.
+// pause is the time between two looks. A manager renews its Lease every second.
 const pause = 2 * time.Second
 
 // Options configures the check.
@@ -43,24 +43,24 @@ func Run(ctx context.Context, cfg *rest.Config, out io.Writer, opts Options) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
-	said := ""
+	reported := ""
 	for {
 		missing, err := checker.Look(ctx)
 		if err == nil && len(missing) == 0 {
 			fmt.Fprintln(out, "Nothing is missing, and the manager works.")
 			return nil
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && (ctx.Err() == nil || reported == "") {
 			missing = append(missing, err.Error())
 		}
-		if now := strings.Join(missing, "\n"); now != said && now != "" {
-			said = now
+		if now := strings.Join(missing, "\n"); now != reported && now != "" {
+			reported = now
 			fmt.Fprintln(out, "Waiting:\n"+now)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return errors.New("after " + opts.Timeout.String() + ": " + strings.ReplaceAll(said, "\n", "; "))
+			return errors.New("incomplete after " + opts.Timeout.String() + ": " + strings.ReplaceAll(reported, "\n", "; "))
 		}
 	}
 }

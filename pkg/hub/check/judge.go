@@ -66,8 +66,8 @@ type seen struct {
 	refused []authorizationv1.ResourceAttributes
 	defined bool // the ClusterManagementAddOn exists
 
-	// lease is that of the leader election, nil if there is none, and before the first one
-	// that was seen.
+	// lease is that of the leader election, nil if there is none. before is the first one that
+	// a manager held.
 	lease, before *coordinationv1.Lease
 }
 
@@ -91,16 +91,17 @@ func judge(s seen) []string {
 	return missing
 }
 
-// judgeLease says why the Lease does not show that a manager works. It is not compared with
-// the time here, which may be another than the manager's.
+// judgeLease says why the Lease does not show that a manager works. It is compared with an
+// earlier look, and not with this machine's clock, which may differ from the manager's.
 func judgeLease(lease, before *coordinationv1.Lease) string {
 	switch {
 	case lease == nil:
 		return "there is no Lease " + contract.LeaseName
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil:
-		return "no manager leads: nobody holds Lease " + contract.LeaseName
+		return "no manager leads: no one holds Lease " + contract.LeaseName
 	case before == nil || before.Spec.RenewTime.Equal(lease.Spec.RenewTime):
-		return fmt.Sprintf("the manager %s does not renew Lease %s", *lease.Spec.HolderIdentity, contract.LeaseName)
+		return fmt.Sprintf("the manager %s has not renewed Lease %s since this check began",
+			*lease.Spec.HolderIdentity, contract.LeaseName)
 	}
 	return ""
 }

@@ -45,19 +45,19 @@ func TestJudge(t *testing.T) {
 		},
 		"a Lease that the chart has made": {
 			change: func(s *seen) { s.lease = &coordinationv1.Lease{} },
-			want:   []string{"no manager leads: nobody holds Lease cluster-inventory-manager"},
+			want:   []string{"no manager leads: no one holds Lease cluster-inventory-manager"},
 		},
 		"a Lease that was released": {
 			change: func(s *seen) { s.lease = lease("", 2) },
-			want:   []string{"no manager leads: nobody holds Lease cluster-inventory-manager"},
+			want:   []string{"no manager leads: no one holds Lease cluster-inventory-manager"},
 		},
 		"a Lease seen for the first time": {
 			change: func(s *seen) { s.before = nil },
-			want:   []string{"the manager a does not renew Lease cluster-inventory-manager"},
+			want:   []string{"the manager a has not renewed Lease cluster-inventory-manager since this check began"},
 		},
 		"a Lease of a manager that is gone": {
 			change: func(s *seen) { s.before = lease("a", 2) },
-			want:   []string{"the manager a does not renew Lease cluster-inventory-manager"},
+			want:   []string{"the manager a has not renewed Lease cluster-inventory-manager since this check began"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
