@@ -6,7 +6,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// refusedIn returns what the consumers of each namespace that sees the cluster are told of an
+// refusedIn returns what to tell the consumers of each namespace that sees the cluster about an
 // account's problems. Other namespaces must not even learn that there is such a cluster.
 func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
 	refused := map[string][]notices.Lack{}
@@ -15,7 +15,7 @@ func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
 			continue
 		}
 		for _, p := range problems {
-			if why := told(o.key.Name, p, t); why != "" {
+			if why := explanation(o.key.Name, p, t); why != "" {
 				refused[t.namespace] = append(refused[t.namespace], notices.Lack{
 					Cluster: o.key.Namespace, Reason: p.reason, Why: why,
 					HasProfile: t.profile.owner.UID != "", Bindings: t.selection.Bindings,
@@ -26,9 +26,9 @@ func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
 	return refused
 }
 
-// told is what the consumers of a namespace are told of a problem; "" is nothing. They learn
-// nothing about objects outside their namespace but the account and its token.
-func told(account string, p problem, t observedTarget) string {
+// explanation returns what to tell the consumers of a namespace about a problem, or "" for
+// nothing. Of objects outside their namespace, they learn only about the account and its token.
+func explanation(account string, p problem, t observedTarget) string {
 	isEverywhere := p.namespace == ""
 	if !isEverywhere && p.namespace != t.namespace {
 		return ""

@@ -51,7 +51,7 @@
 //     namespace waits for no other (operations.go).
 //   - hub.credentials-report: events on the consumers' own ClusterProfiles and set bindings
 //     that say which tokens are not copied there and why (package notices). A namespace
-//     is told of clusters that it sees, and of no others.
+//     learns about clusters that it sees, and about no others.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //   - hub.credentials-definitions: looks at all accounts when their CRD goes or comes.
 //   - hub.credentials-start: follows ManagedServiceAccounts once the hub serves them.

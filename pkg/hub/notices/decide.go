@@ -14,12 +14,12 @@ type topic struct {
 
 func (n Notice) topic() topic { return topic{n.Subject, n.Reason} }
 
-// said is the last event about a topic.
-type said struct {
+// lastEvent is the last event about a topic.
+type lastEvent struct {
 	notice Notice // zero if it does not hold any more
 	at     time.Time
 
-	// repeat is when to say the same again, if it still holds.
+	// repeat is when to create the same event again, if it still holds.
 	repeat time.Time
 }
 
@@ -33,21 +33,21 @@ type due struct {
 
 // decided is what follows from the notices of a scope.
 type decided struct {
-	due   []due
-	said  map[topic]said // the events to remember
-	again time.Duration
+	due        []due
+	lastEvents map[topic]lastEvent // to remember
+	again      time.Duration
 }
 
 // decide compares the notices of a scope, each of another topic, with the last events.
-func decide(before map[topic]said, current []Notice, now time.Time) decided {
-	d := decided{said: make(map[topic]said, len(current))}
+func decide(before map[topic]lastEvent, current []Notice, now time.Time) decided {
+	d := decided{lastEvents: make(map[topic]lastEvent, len(current))}
 	for _, notice := range current {
 		last, known := before[notice.topic()]
 		if !known {
 			d.due = append(d.due, due{notice: notice, stable: true})
 			continue
 		}
-		d.said[notice.topic()] = last
+		d.lastEvents[notice.topic()] = last
 		isSame, next := last.notice == notice, last.at.Add(Interval)
 		if isSame {
 			next = last.repeat
@@ -59,13 +59,13 @@ func decide(before map[topic]said, current []Notice, now time.Time) decided {
 		}
 	}
 	for about, last := range before {
-		if _, isCurrent := d.said[about]; isCurrent {
+		if _, isCurrent := d.lastEvents[about]; isCurrent {
 			continue
 		}
 		// If the same holds again within the period, the event that is there already does not
-		// count: what is said now is news.
+		// count: the new one is news.
 		if left := last.at.Add(Period).Sub(now); left > 0 {
-			d.said[about] = said{at: last.at}
+			d.lastEvents[about] = lastEvent{at: last.at}
 			d.again = kube.Sooner(d.again, left)
 		}
 	}

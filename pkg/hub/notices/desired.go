@@ -41,7 +41,7 @@ type Notice struct {
 	Subject Subject
 	Reason  string // PascalCase
 
-	// Type is corev1.EventTypeNormal if everything is as somebody wants it.
+	// Type is corev1.EventTypeNormal if what it says is intended.
 	Type string
 	Text string
 }
@@ -75,7 +75,7 @@ func Desired(lacks []Lack) []Notice {
 		whys[k] = append(whys[k], lack.Why)
 	}
 	var notices []Notice
-	folded := map[topic]map[string][]string{} // clusters by what is said of them
+	folded := map[topic]map[string][]string{} // clusters by what they lack
 	for k, lack := range found {
 		why := strings.Join(kube.SortedNames(whys[k]), " ")
 		switch {

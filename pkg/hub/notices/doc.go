@@ -3,16 +3,16 @@
 // ManagedClusterAddOn says the same to the administrators of the hub, but it is in the cluster's
 // namespace, which consumers may not read.
 //
-// Other packages of the hub decide what there is to say. A Reporter says it, as seldom as
+// Other packages of the hub decide what to report. A Reporter creates the events, as seldom as
 // possible, because every event is a write:
 //
 //   - at most one event for each object and reason in half a minute (Interval);
 //   - the same again only after fifty minutes (Period), because API servers forget events after
 //     an hour;
 //   - nothing after a restart if nothing has changed: an event's name follows from what it says
-//     and from the period, so that creating it a second time is refused;
-//   - a bounded number of namespaces per second, so that a start on a hub where everything is
-//     wrong is no burst.
+//     and from the period, so the API server refuses to create it a second time;
+//   - in a bounded number of namespaces per second, so that a start on a hub where everything is
+//     wrong causes no burst.
 //
 // Desired folds what is wrong with many clusters of a namespace: if more than MaxProfiles
 // profiles lack something for one reason, one event on their set binding says so for all, so

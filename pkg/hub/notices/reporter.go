@@ -55,7 +55,7 @@ type Reporter struct {
 
 // scope is what a Reporter remembers of a scope.
 type scope struct {
-	said map[topic]said
+	lastEvents map[topic]lastEvent
 
 	// turn is when events may be created; zero if none are due.
 	turn time.Time
@@ -74,33 +74,33 @@ func NewReporter(
 }
 
 // Report creates the events that are due in a scope: whatever the caller reports on as a whole,
-// in its namespace. current is all that there is to say, no two of one subject and reason. It
-// returns when to report again though nothing changes; zero means never.
+// in its namespace. current is everything to report, at most one notice for each subject and
+// reason. It returns when to report again even if nothing changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
 	before := r.recall(of)
-	d := decide(before.said, current, now)
+	d := decide(before.lastEvents, current, now)
 	if len(d.due) == 0 {
-		r.remember(of, scope{said: d.said})
+		r.remember(of, scope{lastEvents: d.lastEvents})
 		return d.again, nil
 	}
 	if before.turn.IsZero() {
 		before.turn = now.Add(r.limiter.ReserveN(now, 1).DelayFrom(now))
 	}
 	if wait := before.turn.Sub(now); wait > 0 {
-		r.remember(of, scope{said: d.said, turn: before.turn})
+		r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn})
 		return kube.Sooner(d.again, wait), nil
 	}
 	for _, next := range d.due {
 		last, err := r.emit(ctx, of.Namespace, next)
 		if err != nil {
-			r.remember(of, scope{said: d.said})
+			r.remember(of, scope{lastEvents: d.lastEvents})
 			return 0, err
 		}
-		d.said[next.notice.topic()] = last
+		d.lastEvents[next.notice.topic()] = last
 		d.again = kube.Sooner(d.again, last.repeat.Sub(now))
 	}
-	r.remember(of, scope{said: d.said})
+	r.remember(of, scope{lastEvents: d.lastEvents})
 	return d.again, nil
 }
 
@@ -113,18 +113,18 @@ func (r *Reporter) recall(of types.NamespacedName) scope {
 func (r *Reporter) remember(of types.NamespacedName, s scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(s.said) == 0 && s.turn.IsZero() {
+	if len(s.lastEvents) == 0 && s.turn.IsZero() {
 		delete(r.scopes, of)
 		return
 	}
 	r.scopes[of] = s
 }
 
-// emit creates the event of a notice. Nothing is said about an object that is gone. A stable
-// event that is there already says the same.
-func (r *Reporter) emit(ctx context.Context, namespace string, next due) (said, error) {
+// emit creates the event of a notice, unless its object is gone. A stable event that exists
+// already says the same.
+func (r *Reporter) emit(ctx context.Context, namespace string, next due) (lastEvent, error) {
 	now, notice := r.clock.Now(), next.notice
-	last := said{notice: notice, at: now, repeat: now.Add(Period)}
+	last := lastEvent{notice: notice, at: now, repeat: now.Add(Period)}
 	regarding, err := r.reference(ctx, namespace, notice.Subject)
 	if err != nil || regarding == nil {
 		return last, err
