@@ -23,7 +23,7 @@ const NotAsMeant = "not as meant"
 type Repair int
 
 const (
-	// Rewrite restores the object's content, or recreates the object.
+	// Rewrite writes the object's content again, or recreates the object.
 	Rewrite Repair = iota
 	// Remove deletes it. Each of the two has an allowance of its own, so that a fight over
 	// an object's content does not delay its removal.

@@ -28,7 +28,7 @@ func (f *fight) at() string {
 	return strconv.Itoa(f.version)
 }
 
-// foreign is a change by somebody else.
+// foreign is a change by another client.
 func (f *fight) foreign() { f.change() }
 
 func (f *fight) change() {

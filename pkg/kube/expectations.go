@@ -10,7 +10,7 @@ import (
 )
 
 // StaleAfter bounds the wait for the cache. It only matters when the cache never
-// sees the object we wrote, because somebody else deleted it while the watch was
+// sees the object we wrote, because another client deleted it while the watch was
 // interrupted.
 const StaleAfter = 5 * time.Second
 

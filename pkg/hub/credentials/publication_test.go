@@ -218,7 +218,7 @@ func TestNameCollisionKeepsTheExistingCopy(t *testing.T) {
 	if got := c.holds(c.both, c.short, "x-reader", token).UID; got != uid {
 		t.Errorf("the copy is another one: UID %s, want %s", got, uid)
 	}
-	// It is restored as well when somebody deletes it.
+	// It is also repaired when another client deletes it.
 	c.followed(c.both)
 	c.MustDelete(c.copied(c.both, c.short, "x-reader"))
 	c.holds(c.both, c.short, "x-reader", token)

@@ -116,7 +116,7 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			s.publish(team, s.cluster)
 			apitest.Edit(s.world, s.account,
 				func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = s.team + "," + team })
-			s.says(s.cluster, "False", "ForeignSecret", "Account reader is not copied in "+team+": the Secret "+s.cluster+"-reader there was not made by this addon and is left alone; delete or rename it.")
+			s.says(s.cluster, "False", "ForeignSecret", "Account reader is not copied in "+team+": the Secret "+s.cluster+"-reader there was not created by this addon and is left alone; delete or rename it.")
 			s.token = s.Rotate(s.account)
 			s.copied()
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })

@@ -76,7 +76,7 @@ func TestReissuedTokenIsCopiedInPlace(t *testing.T) {
 	s.token = s.Rotate(s.account)
 	close(back)
 	if after := s.copied(); after.UID != before.UID {
-		t.Error("the copy was withdrawn and made anew")
+		t.Error("the copy was withdrawn and recreated")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestSecretThatOnlyLooksLikeUpstreamsStays(t *testing.T) {
 		"managed": {func(s *corev1.Secret, _ string) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" },
 			`"Helm" manages it`},
 		"not-labelled-so": {func(s *corev1.Secret, _ string) { s.Labels[upstreamLabel] = "another" },
-			"was not made by this addon"},
+			"was not created by this addon"},
 	}
 	w := newWorld(t)
 	team := w.team()

@@ -202,8 +202,7 @@ func (d *decisions) placementOf(ctx context.Context, namespace, base string) typ
 	return types.NamespacedName{Namespace: namespace, Name: base}
 }
 
-// placementsWithKey returns the publishing Placements whose decision-key is also used by
-// somebody else.
+// placementsWithKey returns the publishing Placements whose decision-key others also use.
 func (d *decisions) placementsWithKey(
 	ctx context.Context, decision *inventoryv1alpha1.PlacementDecision,
 ) []types.NamespacedName {

@@ -67,7 +67,7 @@ func (s *one) isContested(err error) bool {
 	return err != nil
 }
 
-func TestASliceThatSomebodyKeepsChangingIsPutRightLessOften(t *testing.T) {
+func TestASliceThatAnotherClientKeepsChangingIsRepairedLessOften(t *testing.T) {
 	s := newOne(t, "a", "b")
 	change := func(n int) { s.somebody(fmt.Sprintf(`{"schedulerName":"somebody-%d"}`, n)) }
 	for n := range kube.RepairsAtOnce {
@@ -75,14 +75,21 @@ func TestASliceThatSomebodyKeepsChangingIsPutRightLessOften(t *testing.T) {
 		apitest.Must(t, s.put("a", "b"))
 	}
 	change(kube.RepairsAtOnce)
-	if !s.isContested(s.put("a", "b")) {
-		t.Error("it was put right once more")
+	err := s.put("a", "b")
+	if !s.isContested(err) {
+		t.Fatal("it was repaired once more")
+	}
+	const want = "PlacementDecisions of SIG-Multicluster are not up to date: patching PlacementDecision p-profiles-0: " +
+		"another client keeps changing it, so it is repaired at most every 10s; find out which one, for instance " +
+		"from its metadata.managedFields."
+	if notice := contestedNotice("p", err); notice.Reason != "PlacementDecisionContested" || notice.Text != want {
+		t.Errorf("the notice is %s: %q", notice.Reason, notice.Text)
 	}
 	// What must go does not wait for that.
 	apitest.Must(t, s.put("a"))
 	change(kube.RepairsAtOnce + 1)
 	if !s.isContested(s.put("a")) {
-		t.Error("it was put right after a withdrawal")
+		t.Error("it was repaired after a withdrawal")
 	}
 	s.time.Set(kube.RestoreTime + kube.RepairEvery + time.Second)
 	apitest.Must(t, s.put("a"))

@@ -171,16 +171,16 @@ func TestOwnerOfADecision(t *testing.T) {
 	if isOurs(theirs) {
 		t.Error("one with the mark and another name is ours")
 	}
-	said, _ := foreignNotice("p", []*inventoryv1alpha1.PlacementDecision{upstreams, theirs})
+	notice, _ := foreignNotice("p", []*inventoryv1alpha1.PlacementDecision{upstreams, theirs})
 	const want = "This addon did not create, and leaves alone, PlacementDecisions with the label " +
 		"multicluster.x-k8s.io/decision-key=p or the name of one of its own: mine. " +
 		"Open Cluster Management (feature gate SIGPlacementDecision) publishes PlacementDecisions with the same label " +
 		"multicluster.x-k8s.io/decision-key: p-decision-1. " +
 		"Select this addon's by the label app.kubernetes.io/managed-by=cluster-inventory-addon."
-	if said.Text != want {
-		t.Errorf("said %q", said.Text)
+	if notice.Text != want {
+		t.Errorf("the notice is %q", notice.Text)
 	}
 	if _, ok := foreignNotice("p", nil); ok {
-		t.Error("something is said of nothing")
+		t.Error("there is a notice about nothing")
 	}
 }

@@ -402,7 +402,7 @@ func (r *Reconciler) remove(
 	return nil
 }
 
-// lost records a write that failed because somebody else was faster.
+// lost records a write that failed because another client was faster.
 func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Repair, err error) {
 	if apierrors.IsConflict(err) {
 		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.clock.Now())
@@ -425,8 +425,9 @@ func (r *Reconciler) report(
 	case kube.IsRefusal(err), err != nil && r.failing.Failed(placement, r.clock.Now()):
 		current = append(current, refusedNotice(placement.Name, err))
 	}
-	if said, ok := foreignNotice(placement.Name, o.foreign); ok && choice.Placement != nil && choice.Answer == selection.Yes {
-		current = append(current, said)
+	if notice, ok := foreignNotice(placement.Name, o.foreign); ok &&
+		choice.Placement != nil && choice.Answer == selection.Yes {
+		current = append(current, notice)
 	}
 	return r.events.Report(ctx, placement, current)
 }

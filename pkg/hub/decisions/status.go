@@ -23,20 +23,19 @@ const (
 
 // Reasons of events on a Placement.
 const (
-	// reasonForeign: PlacementDecisions of somebody else have the key, or the name, of
-	// this addon's.
+	// reasonForeign: others' PlacementDecisions have the key, or the name, of this addon's.
 	reasonForeign = "ForeignPlacementDecision"
 
 	// reasonRefused: the API server refused a write.
 	reasonRefused = "PlacementDecisionRefused"
 
-	// reasonContested: somebody else keeps changing a slice.
+	// reasonContested: another client keeps changing a slice.
 	reasonContested = "PlacementDecisionContested"
 )
 
-// foreignNotice says which PlacementDecisions of somebody else readers may take for those
-// of a Placement, or stand where these would. ok is false if there are none.
-func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecision) (said notices.Notice, ok bool) {
+// foreignNotice names others' PlacementDecisions that readers may take for those of a
+// Placement, or that have the name of one of these. ok is false if there are none.
+func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecision) (n notices.Notice, ok bool) {
 	var upstreams, others []string
 	for _, decision := range foreign {
 		if isUpstreams(decision) {
@@ -71,10 +70,10 @@ func refusedNotice(placement string, err error) notices.Notice {
 	return warning(placement, reasonRefused, text)
 }
 
-// contestedNotice says that somebody else keeps changing a slice.
+// contestedNotice says that another client keeps changing a slice.
 func contestedNotice(placement string, err error) notices.Notice {
-	return warning(placement, reasonContested, fmt.Sprintf("A PlacementDecision of SIG-Multicluster is not right: %s; "+
-		"find out who it is, for instance by its metadata.managedFields.", kube.Shorten(err.Error(), maxErrorBytes)))
+	return warning(placement, reasonContested, fmt.Sprintf("PlacementDecisions of SIG-Multicluster are not up to date: "+
+		"%s; find out which one, for instance from its metadata.managedFields.", kube.Shorten(err.Error(), maxErrorBytes)))
 }
 
 func warning(placement, reason, text string) notices.Notice {

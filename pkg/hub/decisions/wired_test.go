@@ -237,14 +237,14 @@ func TestOthersChangesToSlices(t *testing.T) {
 		do    func(w *world)
 		wrote []string
 	}{
-		"a deleted slice is restored": {func(w *world) { w.MustDelete(ours(w)) }, []string{"POST"}},
-		"a removed reference is restored": {func(w *world) {
+		"a deleted slice is recreated": {func(w *world) { w.MustDelete(ours(w)) }, []string{"POST"}},
+		"a removed reference is repaired": {func(w *world) {
 			w.MustMerge(ours(w), `{"decisions":[{"clusterProfileRef":{"name":"a"}}]}`)
 		}, []string{"PATCH"}},
-		"a changed index is restored": {func(w *world) {
+		"a changed index is repaired": {func(w *world) {
 			w.MustMerge(ours(w), `{"metadata":{"labels":{"multicluster.x-k8s.io/decision-index":"8"}}}`)
 		}, []string{"PATCH"}},
-		"a removed key is restored": {func(w *world) {
+		"a removed key is repaired": {func(w *world) {
 			w.MustMerge(ours(w), `{"metadata":{"labels":{"multicluster.x-k8s.io/decision-key":null}}}`)
 		}, []string{"PATCH"}},
 		"labels of others stay": {func(w *world) {
@@ -278,13 +278,13 @@ func TestOthersChangesToSlices(t *testing.T) {
 			return w.Patch(t.Context(), ours(w), client.RawPatch(types.MergePatchType,
 				fmt.Appendf(nil, `{"schedulerName":"somebody-%d","decisions":[]}`, n)))
 		}, nil)
-		w.Eventually("put right", func() string {
+		w.Eventually("repaired at last", func() string {
 			decision := ours(w)
 			w.MustGet(decision)
 			return cmp.Diff("cluster-inventory-addon", decision.SchedulerName)
 		})
 		w.shows("p", "a b")
-		// What somebody changes is gathered for a second.
+		// Repairs are gathered for a second.
 		most := min(kube.RepairsAtOnce+int(time.Since(began)/kube.RepairEvery), int(time.Since(began)/gatherTime)) + 1
 		writes := len(w.written())
 		t.Logf("%d hostile rounds, %d own writes", changes, writes)

@@ -22,7 +22,7 @@ func (r *Reconciler) isReferenced(ctx context.Context, o observed) bool {
 
 // releaseFirst removes the references to a profile before the profile itself, and returns
 // how long to wait for that. It waits no longer than referenceWait in all, and not for a
-// profile that somebody else deletes.
+// profile that another client deletes.
 func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer selection.Answer) time.Duration {
 	if r.references == nil {
 		return 0

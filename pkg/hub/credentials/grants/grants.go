@@ -225,9 +225,9 @@ func (g *Grants) wrote(grant Grant, before string, binding *rbacv1.RoleBinding) 
 	g.setMade(grant, now)
 }
 
-// restore repairs the cached RoleBinding of a grant that no account is known to need:
+// repairIdle repairs the cached RoleBinding of a grant that no account is known to need:
 // without it nobody could read the copies in the namespace.
-func (g *Grants) restore(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
+func (g *Grants) repairIdle(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	defer g.lock(grant)()
 	if g.written.IsDeleted(current) {
 		return nil

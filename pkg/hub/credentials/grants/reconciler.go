@@ -31,7 +31,7 @@ type Copies interface {
 }
 
 // Reconciler removes a RoleBinding that no account needs any more, in a target namespace
-// only when every copy there is gone, and restores one that is needed. The request is the
+// only when every copy there is gone, and repairs one that is needed. The request is the
 // RoleBinding.
 type Reconciler struct {
 	// Reader reads RoleBindings from caches.
@@ -103,7 +103,7 @@ func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
 // isEmpty reports whether a target namespace is known to hold no copies, or nothing can be
 // done about its copies. An event announces that change.
 func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) (bool, error) {
-	switch err := r.Grants.restore(ctx, grant, current); {
+	switch err := r.Grants.repairIdle(ctx, grant, current); {
 	case err != nil && IsRefusal(err):
 		// The RoleBinding grants another right, or has another subject, and cannot be
 		// changed, for instance where no set is bound. Its copies cannot be reached; they

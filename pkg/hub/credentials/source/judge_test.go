@@ -270,7 +270,7 @@ func TestIssuedToTheSame(t *testing.T) {
 		"the very token":                     {own, own, true},
 		"an earlier one":                     {own, said("https://spoke", "system:serviceaccount:agents:a", "u1", "1"), true},
 		"another account's":                  {own, said("https://spoke", "system:serviceaccount:agents:b", "u2", "1"), false},
-		"that of an account since made anew": {own, said("https://spoke", "system:serviceaccount:agents:a", "u0", "1"), false},
+		"that of an account since recreated": {own, said("https://spoke", "system:serviceaccount:agents:a", "u0", "1"), false},
 		"another cluster's":                  {own, said("https://other", "system:serviceaccount:agents:a", "u1", "1"), false},
 		"something else":                     {own, []byte("x"), false},
 		"nothing":                            {own, nil, false},

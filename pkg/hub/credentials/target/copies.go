@@ -30,9 +30,9 @@ type ForeignError struct {
 func (e *ForeignError) Error() string {
 	if e.Why != "" {
 		return fmt.Sprintf("the Secret %s there, labelled as a copy of managed-serviceaccount's own syncer, "+
-			"is left alone, because %s; delete it to have it made anew", e.Name, e.Why)
+			"is left alone, because %s; delete it to have it recreated", e.Name, e.Why)
 	}
-	return fmt.Sprintf("the Secret %s there was not made by this addon and is left alone; delete or rename it", e.Name)
+	return fmt.Sprintf("the Secret %s there was not created by this addon and is left alone; delete or rename it", e.Name)
 }
 
 // ErrRevoked means that the right to a copy ended before it was written.

@@ -157,7 +157,7 @@ func TestTokenIsWithdrawnAfterTheManagerWasKilled(t *testing.T) {
 	apitest.Within(t, journeys.Soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 }
 
-// A copy that somebody alters or deletes is restored.
+// A copy that another client changes or deletes is repaired.
 func TestCopyIsRepaired(t *testing.T) {
 	ns, secret := copiedTo(t, "repair")
 
