@@ -138,6 +138,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"everything that monitors": {
 			values: `
 metrics:
+  certificateSecret: serving
   readers: [{namespace: monitoring, name: prometheus}]
   serviceMonitor: {enabled: true}
   rules: {enabled: true}
@@ -581,8 +582,12 @@ func TestSchemaRejects(t *testing.T) {
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
 		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},
 		"more than fits into an object":      {values: "profiles: {maxPropertyBytes: 1048576}", want: "profiles/maxPropertyBytes"},
-		"decisions, perhaps":                 {values: "decisions: {enabled: auto}", want: "decisions/enabled"},
-		"a mode that is none":                {values: "credentials: {mode: on}", want: "credentials/mode"},
+		"a ServiceMonitor without a certificate": {
+			values: "metrics: {serviceMonitor: {enabled: true}}",
+			want:   "Name a Secret with a certificate in metrics.certificateSecret",
+		},
+		"decisions, perhaps":  {values: "decisions: {enabled: auto}", want: "decisions/enabled"},
+		"a mode that is none": {values: "credentials: {mode: on}", want: "credentials/mode"},
 		"a syncer said to be on": {
 			values: "credentials: {upstreamSyncer: on}",
 			want:   "credentials/upstreamSyncer",

@@ -111,7 +111,7 @@ func TestMonitorsSelectTheManager(t *testing.T) {
 	objects := hubtest.MustRender(t, `
 metrics:
   service: {enabled: false}
-  serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}}
+  serviceMonitor: {enabled: true, interval: 10s, labels: {release: prometheus}, insecureSkipVerify: true}
   rules: {enabled: true, labels: {release: prometheus}}
   dashboard: {enabled: true, labels: {folder: fleet}}
 `)
@@ -150,15 +150,17 @@ metrics:
 			t.Errorf("%s has labels %v", manifesttest.Identify(object), object.GetLabels())
 		}
 	}
-	verified := found(t, hubtest.MustRender(t,
-		"metrics: {certificateSecret: serving, serviceMonitor: {enabled: true}}"), "ServiceMonitor")
-	endpoints, _, _ = unstructured.NestedSlice(verified.Object, "spec", "endpoints")
-	tls := map[string]any{
-		"serverName": "cluster-inventory-metrics.inventory-system.svc",
-		"ca":         map[string]any{"secret": map[string]any{"name": "serving", "key": "ca.crt"}},
-	}
-	if diff := cmp.Diff(tls, endpoints[0].(map[string]any)["tlsConfig"]); diff != "" {
-		t.Errorf("with a certificate of the administrator (-want +got):\n%s", diff)
+	for _, accepted := range []string{"", ", insecureSkipVerify: true"} {
+		verified := found(t, hubtest.MustRender(t,
+			"metrics: {certificateSecret: serving, serviceMonitor: {enabled: true"+accepted+"}}"), "ServiceMonitor")
+		endpoints, _, _ = unstructured.NestedSlice(verified.Object, "spec", "endpoints")
+		tls := map[string]any{
+			"serverName": "cluster-inventory-metrics.inventory-system.svc",
+			"ca":         map[string]any{"secret": map[string]any{"name": "serving", "key": "ca.crt"}},
+		}
+		if diff := cmp.Diff(tls, endpoints[0].(map[string]any)["tlsConfig"]); diff != "" {
+			t.Errorf("with a certificate of the administrator%s (-want +got):\n%s", accepted, diff)
+		}
 	}
 	plain := found(t, hubtest.MustRender(t, "metrics: {secure: false, serviceMonitor: {enabled: true}}"), "ServiceMonitor")
 	endpoints, _, _ = unstructured.NestedSlice(plain.Object, "spec", "endpoints")
