@@ -83,14 +83,14 @@ func TestObstaclesAreReportedAndResolved(t *testing.T) {
 	w.start()
 	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": "v", "private*": "v", "taken": "theirs"})
 	w.eventuallyCondition(
-		"False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was made by someone else).",
+		"False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was created by another client).",
 	)
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1025)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":"no"}}}`)
 	w.eventuallyClaims(map[string]string{"fine*": "v", "taken": "theirs"})
 	w.eventuallyCondition("False PartiallyPublished 1 of 4 properties published. " +
-		"Left out: long (its value is longer than 1024 bytes), taken (a ClusterClaim of that name was made by someone else). Kept on the spoke by label: private.")
+		"Left out: long (its value is longer than 1024 bytes), taken (a ClusterClaim of that name was created by another client). Kept on the spoke by label: private.")
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1024)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":null}}}`)

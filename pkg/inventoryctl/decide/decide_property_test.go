@@ -44,8 +44,8 @@ func TestExplainProperty(t *testing.T) {
 		"it is everywhere": {p: facts(), steps: "dddd"},
 		"the agent left it out": {
 			p: facts(noClaim, agent("False", "PartiallyPublished",
-				"1 of 2 properties published. Left out: region.example (a ClusterClaim of that name was made by someone else).")),
-			steps: "mmm", wrong: "agent", text: "made by someone else",
+				"1 of 2 properties published. Left out: region.example (a ClusterClaim of that name was created by another client).")),
+			steps: "mmm", wrong: "agent", text: "created by another client",
 		},
 		"the agent left another out, whose name is longer": {
 			p: facts(agent("False", "PartiallyPublished",

@@ -136,7 +136,7 @@ func TestReportCountsClaims(t *testing.T) {
 	b.mustReconcile()
 	want := metav1.Condition{
 		Type: "PropertiesPublished", Status: "False", Reason: "PartiallyPublished", LastTransitionTime: start,
-		Message: "1 of 2 properties published. Left out: b (a ClusterClaim of that name was made by someone else).",
+		Message: "1 of 2 properties published. Left out: b (a ClusterClaim of that name was created by another client).",
 	}
 	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

@@ -113,7 +113,7 @@ func whyNot(p property.Property, reserved property.Reserved, claims map[string]c
 	case !made:
 		return "its ClusterClaim could not be written yet; the agent's log says why"
 	case !c.ours:
-		return "a ClusterClaim of that name was made by someone else"
+		return "a ClusterClaim of that name was created by another client"
 	case c.spokeOnly:
 		return "its ClusterClaim is labelled " + contract.LabelSpokeOnly
 	default:

@@ -69,7 +69,7 @@ func TestDesiredCondition(t *testing.T) {
 			status: "False", reason: "PartiallyPublished",
 			message: "1 of 5 properties published. Left out: empty (its value is empty), long (its value is longer than 1024 bytes), " +
 				"slow (its ClusterClaim could not be written yet; the agent's log says why), " +
-				"taken (a ClusterClaim of that name was made by someone else).",
+				"taken (a ClusterClaim of that name was created by another client).",
 		},
 		"a reserved name is left out": {
 			seen: observed{

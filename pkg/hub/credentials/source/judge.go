@@ -161,9 +161,9 @@ func judge(
 ) (token Token, problem string) {
 	switch {
 	case secret.Labels[labelIsToken] != "true":
-		return Token{}, "its Secret was not made by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
+		return Token{}, "its Secret was not created by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
 	case !isOwnedBy(secret, account):
-		return Token{}, "its Secret was not made for it: no owner reference has its UID"
+		return Token{}, "its Secret was not created for it: no owner reference has its UID"
 	case secret.Type != corev1.SecretTypeOpaque:
 		return Token{}, fmt.Sprintf("its Secret is of type %.60q instead of %s", secret.Type, corev1.SecretTypeOpaque)
 	}

@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		"the status says it has ended":   {status: ptr.To(metav1.NewTime(noon)), problem: "has expired at 2026-03-04T12:00:00Z"},
 		"more than the two keys":         {change: func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("x") }, expires: noon.Add(time.Hour)},
 		"ends this instant":              {change: token(fmt.Sprintf(`{"exp":%d}`, noon.Unix())), problem: "has expired at 2026-03-04T12:00:00Z"},
-		"no label":                       {change: func(s *corev1.Secret) { s.Labels = nil }, problem: "was not made by managed-serviceaccount"},
+		"no label":                       {change: func(s *corev1.Secret) { s.Labels = nil }, problem: "was not created by managed-serviceaccount"},
 		"an owner of the same name":      {change: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "other" }, problem: "no owner reference has its UID"},
 		"an owner of another kind":       {change: func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "ConfigMap" }, problem: "no owner reference has its UID"},
 		"an owner of another group": {change: func(s *corev1.Secret) {
