@@ -5,5 +5,6 @@
 // once its APIs are served (LateStart), following a few objects outside the manager's cache
 // (Follower), distinguishing objects that vanished with their CRD from deleted ones
 // (Definitions), limiting fights with other writers (Brake), comparing names with patterns
-// (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing about Open Cluster Management or the inventory.
+// (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing about Open
+// Cluster Management or the inventory.
 package kube

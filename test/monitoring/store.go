@@ -28,9 +28,10 @@ type series struct {
 
 // NewStore returns an empty one.
 func NewStore() *Store {
-	return &Store{series: map[string]*series{}, scraped: map[string]map[string]labels.Labels{}, engine: promql.NewEngine(promql.EngineOpts{
+	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1e7, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
-	})}
+	})
+	return &Store{series: map[string]*series{}, scraped: map[string]map[string]labels.Labels{}, engine: engine}
 }
 
 // Add adds a sample, which must be younger than those before.

@@ -59,8 +59,9 @@
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
 // for a withdrawal and where another client was faster, each copy by itself (failures.go);
 // one that another client keeps changing is repaired ten times at once and then every ten
-// seconds (kube.Brake); a copy that is invalid or too large every ten minutes; one whose place is taken by a foreign Secret, or whose token has
-// expired, every 20 seconds; every token is read again every four to six minutes.
+// seconds (kube.Brake); a copy that is invalid or too large every ten minutes; one whose
+// name another Secret has, or whose token has expired, every 20 seconds; every token is
+// read again every four to six minutes.
 //
 // # RBAC
 //
@@ -69,10 +70,12 @@
 //	multicluster.x-k8s.io               clusterprofiles          list, watch
 //	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
 //	events.k8s.io                       events                   create
-//	rbac.authorization.k8s.io           clusterroles             bind         (the two)
-//	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch; delete (of the two names)
+//	rbac.authorization.k8s.io           clusterroles             bind                   (the two)
+//	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch
+//	rbac.authorization.k8s.io           rolebindings             delete                 (of the two names)
 //
 //	by RoleBinding:
-//	(core)                              secrets                  get          (clusters' namespaces)
-//	(core)                              secrets                  get, list, watch, create, patch, delete  (target namespaces)
+//	(core)                              secrets                  get                    (clusters' namespaces)
+//	(core)                              secrets                  get, list, watch       (target namespaces)
+//	(core)                              secrets                  create, patch, delete  (target namespaces)
 package credentials

@@ -53,7 +53,8 @@ func foreignNotice(placement string, foreign []*inventoryv1alpha1.PlacementDecis
 	}
 	if len(upstreams) > 0 {
 		parts = append(parts, fmt.Sprintf(
-			"Open Cluster Management (feature gate SIGPlacementDecision) publishes PlacementDecisions with the same label %s: %s.",
+			"Open Cluster Management (feature gate SIGPlacementDecision) publishes PlacementDecisions "+
+				"with the same label %s: %s.",
 			inventoryv1alpha1.DecisionKeyLabel, kube.ListNames(kube.SortedNames(upstreams), maxNames)))
 	}
 	if len(parts) == 0 {

@@ -94,7 +94,8 @@ func (p PairFacts) doneStep(step selection.Step) Finding {
 	switch step.Name {
 	case selection.StepAddon:
 		text := "the cluster has the addon " + contract.AddonName
-		if available := conditionOf(p.Facts.Addon, "Available"); available != nil && available.Status != metav1.ConditionTrue {
+		available := conditionOf(p.Facts.Addon, "Available")
+		if available != nil && available.Status != metav1.ConditionTrue {
 			text += "; its agent is not available: " + kube.Shorten(available.Message, maxMessageBytes)
 		}
 		return done(name, text)
@@ -131,7 +132,8 @@ func (p PairFacts) bindingStep(step selection.Step) Finding {
 		return missing(name, step.Why, fmt.Sprintf("kubectl label managedclustersetbinding %s -n %s %s-",
 			argument(binding.Name), p.Namespace, contract.LabelPublish))
 	}
-	return missing(name, text, fmt.Sprintf("kubectl describe managedclustersetbinding %s -n %s", argument(binding.Name), p.Namespace))
+	return missing(name, text,
+		fmt.Sprintf("kubectl describe managedclustersetbinding %s -n %s", argument(binding.Name), p.Namespace))
 }
 
 // exclusiveSet returns the set that the cluster's label names, if any.
@@ -214,7 +216,8 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 		return missing(stepProfile, "there is no ClusterProfile", "")
 	case profile == nil:
 		return missing(stepProfile, "there is no ClusterProfile",
-			fmt.Sprintf("kubectl inventory explain %s -n %s # as the hub's administrator, who sees more", p.Cluster, p.Namespace))
+			fmt.Sprintf("kubectl inventory explain %s -n %s # as the hub's administrator, who sees more",
+				p.Cluster, p.Namespace))
 	case !selection.IsOurs(profile):
 		return missing(stepProfile, "the cluster "+foreignProfile(p.Facts), show)
 	case profile.DeletionTimestamp != nil:
@@ -286,7 +289,8 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 	case len(p.Accounts) > 0:
 		return notConfigured(stepToken, "no account of the cluster names the namespace")
 	default:
-		return notConfigured(stepToken, "the cluster has no ManagedServiceAccount labelled "+contract.LabelSyncToProfile+"=true")
+		return notConfigured(stepToken,
+			"the cluster has no ManagedServiceAccount labelled "+contract.LabelSyncToProfile+"=true")
 	}
 }
 

@@ -244,7 +244,8 @@ func (b *bench) objects() []client.Object {
 func looksJoined(ctx context.Context, hub client.Client, cluster string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"status":{"version":{"kubernetes":"v1.35.4"},"conditions":[`+
-		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q},`+
+		`{"type":"ManagedClusterConditionAvailable","status":"True","reason":"Bench","message":"",`+
+		`"lastTransitionTime":%[1]q},`+
 		`{"type":"ManagedClusterJoined","status":"True","reason":"Bench","message":"","lastTransitionTime":%[1]q}]}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	return hub.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))

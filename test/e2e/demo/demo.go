@@ -58,16 +58,31 @@ type step struct {
 func steps() []step {
 	return []step{
 		{title: "A hub and two spokes: real control planes, real Open Cluster Management", show: (*Demo).start},
-		{title: "The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace, show: (*Demo).target},
+		{
+			title: "The clusters to inventory: ManagedClusterSet " + setName + ", bound into namespace " + namespace,
+			show:  (*Demo).target,
+		},
 		{title: "The addon, installed by a Placement over that set", show: (*Demo).install},
 		{title: "Spoke owners describe their clusters with ClusterProperties", show: (*Demo).publish},
 		{title: "An edit on a spoke is on the hub at once", show: (*Demo).edit},
 		{title: "A mistake costs nobody else anything, and is named where its owner looks", show: (*Demo).mistake},
 		{title: "A cluster that leaves the set leaves the inventory, and comes back with it", show: (*Demo).leave},
-		{title: "A new revision of the agent goes to one cluster, and to the next once that has succeeded", show: (*Demo).upgrade},
-		{title: "Access: the consumer gets an account on cluster1, whose token is copied to it", show: (*Demo).invite, connects: true},
-		{title: "The consumer lists the namespaces of cluster1, with nothing but the profile and its own provider file", show: (*Demo).connect, connects: true},
-		{title: "The right to the token is withdrawn: the copy is gone, and the next login fails", show: (*Demo).withdraw, connects: true},
+		{
+			title: "A new revision of the agent goes to one cluster, and to the next once that has succeeded",
+			show:  (*Demo).upgrade,
+		},
+		{
+			title: "Access: the consumer gets an account on cluster1, whose token is copied to it",
+			show:  (*Demo).invite, connects: true,
+		},
+		{
+			title: "The consumer lists the namespaces of cluster1, with nothing but the profile and its own provider file",
+			show:  (*Demo).connect, connects: true,
+		},
+		{
+			title: "The right to the token is withdrawn: the copy is gone, and the next login fails",
+			show:  (*Demo).withdraw, connects: true,
+		},
 		{title: "Look around", show: (*Demo).farewell},
 	}
 }
@@ -118,9 +133,12 @@ func (d *Demo) start(ctx context.Context) (err error) {
 // target creates the set and the consumer's namespace bound to it.
 func (d *Demo) target(ctx context.Context) error {
 	for _, object := range []client.Object{
-		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: setName}, Spec: clusterv1beta2.ManagedClusterSetSpec{
-			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
-		}},
+		&clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: setName},
+			Spec: clusterv1beta2.ManagedClusterSetSpec{
+				ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+			},
+		},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&clusterv1beta2.ManagedClusterSetBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
@@ -142,7 +160,8 @@ func (d *Demo) target(ctx context.Context) error {
 
 func (d *Demo) move(ctx context.Context, cluster, set string) error {
 	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	return d.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)))
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, setLabel, set)
+	return d.hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 }
 
 // install installs the chart with the Placements strategy.
@@ -321,7 +340,8 @@ func (d *Demo) set(ctx context.Context, cluster, name, value string) error {
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return d.spokes[cluster].Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)))
+		patch := fmt.Appendf(nil, `{"spec":{"value":%q}}`, value)
+		return d.spokes[cluster].Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	})
 }
 

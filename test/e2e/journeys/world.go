@@ -178,7 +178,8 @@ func enable(t *testing.T, cluster string) {
 	// What clusteradm sends: v1alpha1, with the install namespace, and no owner.
 	object := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: AddonName},
-		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: AgentNS}, //nolint:staticcheck // deprecated, and what clusteradm sends
+		//nolint:staticcheck // deprecated, and what clusteradm sends
+		Spec: addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: AgentNS},
 	}
 	apitest.Within(t, Eventually, "enabling the addon on "+cluster, func(ctx context.Context) error {
 		err := Hub(t).Create(ctx, object.DeepCopy())
@@ -231,7 +232,8 @@ func Gone(ctx context.Context, c client.Client, object client.Object) error {
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("%T %s is still there (finalizers %v)", object, client.ObjectKeyFromObject(object), object.GetFinalizers())
+		return fmt.Errorf("%T %s is still there (finalizers %v)",
+			object, client.ObjectKeyFromObject(object), object.GetFinalizers())
 	}
 }
 
@@ -305,7 +307,9 @@ func Set(t *testing.T, prefix string) string {
 	t.Helper()
 	return Create(t, Hub(t), &clusterv1beta2.ManagedClusterSet{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"},
-		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}},
+		Spec: clusterv1beta2.ManagedClusterSetSpec{
+			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel},
+		},
 	}).Name
 }
 
@@ -351,7 +355,9 @@ func Sandbox(t *testing.T, prefix string, clusters ...string) string {
 }
 
 // ProfileOf reads the profile of a cluster in a namespace.
-func ProfileOf(ctx context.Context, c client.Client, namespace, cluster string) (*inventoryv1alpha1.ClusterProfile, error) {
+func ProfileOf(
+	ctx context.Context, c client.Client, namespace, cluster string,
+) (*inventoryv1alpha1.ClusterProfile, error) {
 	profile := &inventoryv1alpha1.ClusterProfile{}
 	return profile, c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster}, profile)
 }
@@ -376,7 +382,9 @@ func HasProfile(t *testing.T, namespace, cluster string) *inventoryv1alpha1.Clus
 func HasNoProfile(t *testing.T, namespace, cluster string) {
 	t.Helper()
 	apitest.Within(t, Soon, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
-		return Gone(ctx, Hub(t), &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}})
+		return Gone(ctx, Hub(t), &inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster},
+		})
 	})
 }
 
@@ -384,7 +392,9 @@ func HasNoProfile(t *testing.T, namespace, cluster string) {
 func NoProfileComes(t *testing.T, namespace, cluster string) {
 	t.Helper()
 	Stays(t, Quiet, "no profile of "+cluster+" in "+namespace, func(ctx context.Context) error {
-		return Gone(ctx, Hub(t), &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}})
+		return Gone(ctx, Hub(t), &inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster},
+		})
 	})
 }
 
@@ -471,7 +481,8 @@ func Label(t *testing.T, cluster, key, value string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), Soon)
 		defer cancel()
-		err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key)))
+		undo := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, key)
+		err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, undo))
 		if client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
@@ -506,7 +517,8 @@ func SameProfile(t *testing.T, want *inventoryv1alpha1.ClusterProfile) func(cont
 			return err
 		}
 		if got.UID != want.UID || got.ResourceVersion != want.ResourceVersion {
-			return fmt.Errorf("it was UID %s at version %s, and is UID %s at %s", want.UID, want.ResourceVersion, got.UID, got.ResourceVersion)
+			return fmt.Errorf("it was UID %s at version %s, and is UID %s at %s",
+				want.UID, want.ResourceVersion, got.UID, got.ResourceVersion)
 		}
 		return nil
 	}
