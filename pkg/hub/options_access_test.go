@@ -43,12 +43,14 @@ func TestAccessOptionsNameMistakes(t *testing.T) {
 		"a namespace that cannot be": {
 			change: func(o *AccessOptions) { o.ClusterProxyNamespace = "" },
 			want: `--access-cluster-proxy-namespace: "" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
-				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation ` +
+				`is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 		},
 		"a name that cannot be": {
 			change: func(o *AccessOptions) { o.ClusterProxyConfiguration = "x_y" },
 			want: `--access-cluster-proxy-configuration: "x_y" is not a name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', ` +
-				`and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				`and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +
+				`'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
 		"a file that is not there": {
 			change: func(o *AccessOptions) { o.ClusterProxyCAFile = none },

@@ -29,7 +29,8 @@ func TestOptionsNameMistakes(t *testing.T) {
 		"namespace that cannot be": {
 			change: func(o *Options) { o.AgentInstallNamespace = "Not_One" },
 			want: `--agent-install-namespace: "Not_One" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
-				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation ` +
+				`is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 		},
 		"two mistakes are both named, in one line": {
 			change: func(o *Options) { o.AgentClaimLimit, o.CleanupTimeout = -1, -time.Second },
@@ -69,7 +70,8 @@ func TestOptionsNameMistakes(t *testing.T) {
 		},
 		"nobody to give rights to": {
 			change: func(o *Options) { o.CredentialsServiceAccount = "/manager" },
-			want:   `--credentials-service-account: "/manager" is not namespace/name; $POD_NAMESPACE gives the namespace in a pod`,
+			want: `--credentials-service-account: "/manager" is not namespace/name; $POD_NAMESPACE ` +
+				`gives the namespace in a pod`,
 		},
 		"nobody to give rights to, and none to give": {
 			change: func(o *Options) { o.CredentialsMode, o.CredentialsServiceAccount = "disabled", "/manager" },

@@ -83,14 +83,16 @@ func TestObstaclesAreReportedAndResolved(t *testing.T) {
 	w.start()
 	w.eventuallyClaims(map[string]string{"fine*": "v", "long*": "v", "private*": "v", "taken": "theirs"})
 	w.eventuallyCondition(
-		"False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was created by another client).",
+		"False PartiallyPublished 3 of 4 properties published. Left out: taken (a ClusterClaim of that name was " +
+			"created by another client).",
 	)
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1025)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":"no"}}}`)
 	w.eventuallyClaims(map[string]string{"fine*": "v", "taken": "theirs"})
 	w.eventuallyCondition("False PartiallyPublished 1 of 4 properties published. " +
-		"Left out: long (its value is longer than 1024 bytes), taken (a ClusterClaim of that name was created by another client). Kept on the spoke by label: private.")
+		"Left out: long (its value is longer than 1024 bytes), taken (a ClusterClaim of that name was created by another " +
+		"client). Kept on the spoke by label: private.")
 
 	w.edit("v1beta1", "long", `{"spec":{"value":"`+strings.Repeat("x", 1024)+`"}}`)
 	w.edit("v1beta1", "private", `{"metadata":{"labels":{"open-cluster-management.io/spoke-only":null}}}`)
@@ -186,7 +188,8 @@ func TestClaimLimit(t *testing.T) {
 	w.start()
 	w.eventuallyCondition(
 		"False ClaimLimitExceeded 3 properties published. The klusterlet reports 2 custom claims, which cuts off c: " +
-			"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 3 or more.",
+			"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this " +
+			"addon's claim limit, to 3 or more.",
 	)
 }
 
@@ -194,7 +197,8 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w := newWorld(t, "")
 	w.start()
 	w.eventuallyCondition(
-		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
+		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; " +
+			"publishing starts once it is installed.",
 	)
 
 	w.serve("v1alpha1")
@@ -228,7 +232,8 @@ func TestPropertyAPIComesChangesAndGoes(t *testing.T) {
 	w.unserve()
 	w.eventuallyClaims(map[string]string{})
 	w.eventuallyCondition(
-		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
+		"False ClusterPropertyAPIMissing The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; " +
+			"publishing starts once it is installed.",
 	)
 
 	w.serve("v1beta1")

@@ -74,7 +74,8 @@ func TestFailureIsOneLine(t *testing.T) {
 		},
 		"address that cannot be bound": {
 			args: run("--kubeconfig="+good, "--hub-kubeconfig="+good, "--health-probe-bind-address=192.0.2.1:1"), code: 1,
-			want: "agent: starting on the spoke: error listening on 192.0.2.1:1: listen tcp 192.0.2.1:1: bind: cannot assign requested address",
+			want: "agent: starting on the spoke: error listening on 192.0.2.1:1: listen tcp 192.0.2.1:1: bind: " +
+				"cannot assign requested address",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,11 +88,13 @@ func TestParseDirect(t *testing.T) {
 		},
 		"a field twice": {
 			text: "server: https://a\nserver: https://b\n",
-			err:  `cannot be read: error converting YAML to JSON: yaml: unmarshal errors: line 2: key "server" already set in map`,
+			err: `cannot be read: error converting YAML to JSON: yaml: unmarshal errors: line 2: key ` +
+				`"server" already set in map`,
 		},
 		"a list": {
 			text: "[]",
-			err:  "cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type access.directConfig",
+			err: "cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value " +
+				"of type access.directConfig",
 		},
 	}
 	for name, test := range tests {
@@ -126,8 +128,9 @@ func TestDirectEntries(t *testing.T) {
 		"c2": {problem: "more than one ConfigMap has it: ns/a, ns/b"},
 		"c3": {source: "ns/a", fromManagedCluster: true},
 		"c4": {
-			source:  "ns/b",
-			problem: `what ConfigMap ns/b has under "c4" cannot be read: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type access.directConfig`,
+			source: "ns/b",
+			problem: `what ConfigMap ns/b has under "c4" cannot be read: error unmarshaling JSON: while decoding JSON: json: ` +
+				`cannot unmarshal string into Go value of type access.directConfig`,
 		},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(directEntry{})); diff != "" {
@@ -137,7 +140,8 @@ func TestDirectEntries(t *testing.T) {
 
 func TestFromManagedCluster(t *testing.T) {
 	a, b := certtest.NewCA(t, "a", time.Now().Add(time.Hour)), certtest.NewCA(t, "b", time.Now().Add(time.Hour))
-	const none = "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https URL and a usable caBundle"
+	const none = "no entry of the ManagedCluster's spec.managedClusterClientConfigs has both an https " +
+		"URL and a usable caBundle"
 	tests := map[string]struct {
 		configs     *[]clusterv1.ClientConfig
 		server, ca  string

@@ -124,8 +124,9 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 			"another namespace": {
 				change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },
 				want: endpoint{
-					known:   true,
-					problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in "proxy" (access.clusterProxy.namespace)`,
+					known: true,
+					problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in ` +
+						`"proxy" (access.clusterProxy.namespace)`,
 				},
 			},
 		}

@@ -263,7 +263,8 @@ func TestDecideDirectProvider(t *testing.T) {
 			endpoint: there,
 			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
 			want: Decision{Proxy: none, Direct: none, Lacking: []string{"direct"}, Problems: []string{
-				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ConfigMap hub/direct wants it.`,
+				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ` +
+					`ConfigMap hub/direct wants it.`,
 			}},
 		},
 		"the administrator's mistake": {

@@ -91,7 +91,8 @@ func TestDecideRevision(t *testing.T) {
 		"OCM says that it has none, which a new definition contradicts": {addon: []change{looked}, definition: definition(one)},
 		"there is none at all": {
 			definition: definition(),
-			refused:    "ConfigurationMissing: ClusterManagementAddOn cluster-inventory names no AgentRevision among its defaultConfigs",
+			refused: "ConfigurationMissing: ClusterManagementAddOn cluster-inventory names no " +
+				"AgentRevision among its defaultConfigs",
 		},
 	}
 	for name, test := range tests {

@@ -85,7 +85,8 @@ func TestWhomARefusalIsTold(t *testing.T) {
 				{"Contested", "", "another client keeps changing RoleBinding c/token-source"},
 			},
 			want: func() map[string][]notices.Lack {
-				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on the hub; it keeps trying."
+				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on " +
+					"the hub; it keeps trying."
 				both := []notices.Lack{lack("CopyFailed", why), lack("Contested", why)}
 				return map[string][]notices.Lack{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
 			}(),

@@ -38,8 +38,10 @@ func TestCredentialsSynced(t *testing.T) {
 			},
 			status: "False", reason: "ForeignSecret",
 			message: "Account b is not copied in x: theirs. Account d is not copied: its token has expired. " +
-				"Account c is copied nowhere: name the namespaces, for instance with the annotation inventory.open-cluster-management.io/sync-to-namespaces=team-a,team-b. " +
-				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account b is left as it is in y: the cluster is undecided.",
+				"Account c is copied nowhere: name the namespaces, for instance with the annotation " +
+				"inventory.open-cluster-management.io/sync-to-namespaces=team-a,team-b. " +
+				"Account a is not copied in z: the cluster is out. Account a could not be copied or withdrawn in y: no. Account " +
+				"b is left as it is in y: the cluster is undecided.",
 		},
 		"one reason in several namespaces is one sentence": {
 			problems: map[string][]problem{"a": {{"TargetNotEntitled", "y", "the cluster is out"},

@@ -144,7 +144,8 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 	r.cache.missing = "clusterprofiles.multicluster.x-k8s.io"
 	r.reads(&conditions.Desired{
 		Status: "False", Reason: "ClusterProfileAPIMissing", HoldBack: 5 * time.Second,
-		Message: "The hub does not serve ClusterProfiles: the CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io is missing.",
+		Message: "The hub does not serve ClusterProfiles: the CustomResourceDefinition " +
+			"clusterprofiles.multicluster.x-k8s.io is missing.",
 	})
 }
 

@@ -365,7 +365,8 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	c := w.Cluster("c", ocmtest.InSet(set.Name), claim("a", "1"))
 	startManager(t, asManager(t, server, w), Options{Guard: &switchGuard{}})
 
-	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io is missing."
+	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition " +
+		"clusterprofiles.multicluster.x-k8s.io is missing."
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "ClusterProfileAPIMissing", missing)
 
 	server.Install(t, apitest.ClusterProfile())

@@ -81,9 +81,10 @@ func TestJudgeProxy(t *testing.T) {
 			problem: "Deployment proxy/cluster-proxy-addon-manager may not be read",
 		},
 		"the gate is on": {
-			args:    []string{"--feature-gates=ClusterProfileAccessProvider=true"},
-			on:      true,
-			problem: "cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature gate for it on; turn that off to let this addon write it",
+			args: []string{"--feature-gates=ClusterProfileAccessProvider=true"},
+			on:   true,
+			problem: "cluster-proxy writes it itself, because Deployment proxy/cluster-proxy-addon-manager has the feature " +
+				"gate for it on; turn that off to let this addon write it",
 		},
 	}
 	for name, test := range tests {

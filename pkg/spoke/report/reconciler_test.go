@@ -170,7 +170,8 @@ func TestClaimIsReportedMissingOnlyOnceItIsLate(t *testing.T) {
 		Status:             "False",
 		Reason:             "PartiallyPublished",
 		LastTransitionTime: later,
-		Message:            "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; the agent's log says why).",
+		Message: "0 of 1 property published. Left out: slow (its ClusterClaim could not be written yet; " +
+			"the agent's log says why).",
 	}
 	if diff := cmp.Diff([]metav1.Condition{want}, b.conditions()); diff != "" {
 		t.Errorf("conditions when it is late (-want +got):\n%s", diff)

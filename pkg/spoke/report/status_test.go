@@ -87,7 +87,8 @@ func TestDesiredCondition(t *testing.T) {
 				claims:     []claim{{name: "a", ours: true, spokeOnly: true}},
 			},
 			status: "False", reason: "PartiallyPublished",
-			message: "0 of 1 property published. Left out: a (its ClusterClaim is labelled open-cluster-management.io/spoke-only).",
+			message: "0 of 1 property published. Left out: a (its ClusterClaim is labelled " +
+				"open-cluster-management.io/spoke-only).",
 		},
 		"beyond the limit: names and the setting": {
 			seen: observed{
@@ -98,7 +99,8 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "False", reason: "ClaimLimitExceeded",
 			message: "3 properties published. The klusterlet reports 2 custom claims, which cuts off c, and the claims d of others: " +
-				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 4 or more.",
+				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this " +
+				"addon's claim limit, to 4 or more.",
 		},
 		"only claims of others beyond the limit, in favor of ours": {
 			seen: observed{
@@ -109,7 +111,8 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "False", reason: "ClaimLimitExceeded",
 			message: "1 property published. The klusterlet reports 1 custom claim, which cuts off the claims b of others: " +
-				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 2 or more.",
+				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this " +
+				"addon's claim limit, to 2 or more.",
 		},
 		"only claims of others beyond the limit, in favor of others": {
 			seen:   observed{api: served, limit: Limit{Custom: 1}, claims: theirs("a", "b")},
@@ -124,17 +127,20 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "False", reason: "PartiallyPublished",
 			message: "2 of 3 properties published. Left out: c (its value is empty). The klusterlet reports 1 custom claim, which cuts off b: " +
-				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this addon's claim limit, to 2 or more.",
+				"set the Klusterlet's spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims, and this " +
+				"addon's claim limit, to 2 or more.",
 		},
 		"no CRD": {
 			seen:   observed{api: property.API{Absent: true}},
 			status: "False", reason: "ClusterPropertyAPIMissing",
-			message: "The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing starts once it is installed.",
+			message: "The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing " +
+				"starts once it is installed.",
 		},
 		"CRD without a version that can be read": {
 			seen:   observed{},
 			status: "False", reason: "ClusterPropertyAPIMissing",
-			message: "CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; published claims stay as they are until it does.",
+			message: "CustomResourceDefinition clusterproperties.about.k8s.io serves none of the versions v1beta1, v1alpha1; " +
+				"published claims stay as they are until it does.",
 		},
 		"stopped": {
 			seen:   observed{stopped: true},
