@@ -34,7 +34,7 @@ func newDiffCommand(o *options) *cobra.Command {
 	}
 	addOutput(cmd, &d.output)
 	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil,
-		"the value of the manager's flag --label-allow (chart value labelAllow)")
+		"the value of the manager's flag --label-allow (chart value profiles.labelAllow)")
 	return cmd
 }
 

@@ -51,7 +51,7 @@ var order = []string{
 
 // general reasons concern every account alike.
 var general = map[string]string{
-	contract.ReasonDraining: "Copies of tokens are being removed, and none are made: " +
+	contract.ReasonDraining: "Copies of tokens are being removed, and none are created: " +
 		"the manager runs with credentials.mode=draining.",
 	contract.ReasonUpstreamSyncerOn: "No copies are written: ClusterRole " + contract.UpstreamSyncerClusterRole +
 		" says that managed-serviceaccount's own syncer is on, which writes Secrets of the same names. " +
@@ -60,9 +60,9 @@ var general = map[string]string{
 
 // syncerUnknown is the message while it is unknown whether upstream's syncer is on.
 func syncerUnknown(why string) string {
-	return "No copies are written, only withdrawn: whether managed-serviceaccount's own syncer is on, which writes " +
-		"Secrets of the same names, is not known, because ClusterRole " + contract.UpstreamSyncerClusterRole + " " + why +
-		". Repair that, or, if the syncer is off, set credentials.upstreamSyncer=off."
+	return "No copies are written, only withdrawn: it is not known whether managed-serviceaccount's own syncer, which " +
+		"writes Secrets of the same names, is on, because ClusterRole " + contract.UpstreamSyncerClusterRole + " " + why +
+		". Fix that, or, if the syncer is off, set credentials.upstreamSyncer=off."
 }
 
 // credentialsSynced summarizes the problems of a cluster's accounts in the condition on its

@@ -56,7 +56,7 @@ func TestCredentialsSynced(t *testing.T) {
 		"what concerns all is said once": {
 			problems: map[string][]problem{"a": {{"Draining", "", ""}}, "b": {{"Draining", "", ""}}},
 			status:   "False", reason: "Draining",
-			message: "Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.",
+			message: "Copies of tokens are being removed, and none are created: the manager runs with credentials.mode=draining.",
 		},
 	}
 	for name, test := range tests {

@@ -230,7 +230,7 @@ func TestADraining(t *testing.T) {
 	s.start()
 	s.withdrawn()
 	s.says(s.cluster, "False", "Draining",
-		"Copies of tokens are being removed, and none are made: the manager runs with credentials.mode=draining.")
+		"Copies of tokens are being removed, and none are created: the manager runs with credentials.mode=draining.")
 	s.Rotate(s.account)
 	s.Stays(quietly, "no copy is made", func() string {
 		if s.world.copied(s.team, s.cluster, "reader") != nil {
