@@ -98,6 +98,12 @@ func (e *explainOptions) explainProperty(
 			"docs/kubectl-inventory.md lists, or give another namespace with -n", cluster)
 	case facts.ManagedCluster == nil && !facts.HiddenCluster && len(facts.Profiles) == 0:
 		return noCluster(cluster)
+	case namespace != "" && len(facts.Profiles) == 0:
+		if exists, err := hub.Namespace(ctx, namespace); err != nil {
+			return advise(err, hub.Host)
+		} else if !exists {
+			return noNamespace(namespace)
+		}
 	}
 	return e.print(decide.ExplainProperty(facts))
 }

@@ -61,6 +61,8 @@ func advise(err error, host string) error {
 		return fmt.Errorf("%w: see whether %s is the hub and is up, or choose another with --context", err, host)
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return fmt.Errorf("%w: %s could not respond; try again, and check its API server if that persists", err, host)
+	case host != "": // what answered is no Kubernetes API server, or was cut off
+		return fmt.Errorf("%w: see whether %s is the hub's API server, or choose another with --context", err, host)
 	default:
 		return err
 	}

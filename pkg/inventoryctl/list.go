@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/printers"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -49,6 +50,9 @@ func (l *listOptions) run(ctx context.Context) error {
 	structured, err := l.printer()
 	if err != nil {
 		return err
+	}
+	if _, err := labels.Parse(l.selector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
 	}
 	namespace := ""
 	if !l.allNamespaces {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,7 @@ func TestOutputByReader(t *testing.T) {
 		{"explain", "Not_A_Name"},
 		{"explain", "region.example.com", "--cluster", "east"},
 		{"explain", "no.such.property", "--cluster", "east"},
+		{"explain", "region.example.com", "--cluster", "east", "-n", "no-such-namespace"},
 		{"doctor"},
 		{"diff"},
 		{"diff", "-n", "team-c"},
@@ -354,6 +356,11 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 func TestFailureIsOneLine(t *testing.T) {
 	bare := apitest.Start(t)
 	empty := newReader(t, bare.Config(t), "default")
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html>Welcome</html>"))
+	}))
+	t.Cleanup(page.Close)
+	website := newReader(t, &rest.Config{Host: page.URL}, "default")
 	nowhere := &reader{t: t, wire: &apitest.Wire{}}
 	nowhere.kubeconfig = apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, ""))
 	missing := &reader{t: t, kubeconfig: t.TempDir() + "/kubeconfig", wire: &apitest.Wire{}}
@@ -369,8 +376,10 @@ func TestFailureIsOneLine(t *testing.T) {
 		"doctor without OCM":       {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
 		"diff without OCM":         {empty, "diff", "serves no ManagedClusters"},
 		"nobody answers":           {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
+		"a website answers":        {website, "matrix", "is the hub's API server, or choose another with --context"},
 		"no kubeconfig":            {missing, "list", "kubeconfig"},
 		"no such context":          {empty, "list --context=x", "context"},
+		"no such selector":         {empty, "list -l a=(", "--selector: unable to parse requirement"},
 		"no such format":           {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name`},
 		"no such format of matrix": {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
 		"no such fold":             {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
