@@ -62,8 +62,8 @@ func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, overri
 		return Verdict{
 			Reason: contract.ReasonUpstreamGateUnknown,
 			Message: fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, "+
-				"is missing or empty; name the right one with --upstream-registration-clusterrole, "+
-				"or assert that the gate is off with --upstream-gates=off", name),
+				"is missing or empty; name the right one in the chart's value upstreamRegistrationClusterRole, "+
+				"or assert that the gate is off with upstreamGates=off", name),
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestUnknownGateNeedsTheAdministratorsWord(t *testing.T) {
 	journeys.Enabled(t, journeys.Cluster1)
 	ns := journeys.Sandbox(t, "assert", journeys.Cluster1)
 	journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionFalse,
-		"UpstreamGateUnknown", "there-is-none", "--upstream-gates=off")
+		"UpstreamGateUnknown", "there-is-none", "upstreamGates=off")
 	journeys.NoProfileComes(t, ns, journeys.Cluster1)
 	journeys.Installed(t, "--set", "upstreamRegistrationClusterRole=there-is-none", "--set", "upstreamGates=off")
 	journeys.HasProfile(t, ns, journeys.Cluster1)
