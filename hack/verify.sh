@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks in a copy of the tree that derived files are up to date and go.mod files are
-# tidy, and tests what the chart renders, the alerts, and what makes a release. It never
-# changes the tree itself.
+# tidy, and tests what the chart renders, the alerts, and what makes a release. Where Go's
+# vulnerability database can be reached, it also checks what is released for known
+# vulnerabilities. It never changes the tree itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,4 +35,6 @@ echo "verify: alerts, with Prometheus' engine"
 (cd test/monitoring && go test ./...) || { echo "verify: go test in test/monitoring fails" >&2; exit 1; }
 echo "verify: what makes a release"
 (cd hack/tools/release && go test ./...) || { echo "verify: go test in hack/tools/release fails" >&2; exit 1; }
+echo "verify: known vulnerabilities"
+hack/vulncheck.sh
 echo "verify: ok"
