@@ -1,13 +1,39 @@
 #!/usr/bin/env bash
-# Fuzzes every parser of what spokes, tenants and clients send, each for FUZZTIME. What is
-# found is kept in the package's testdata/fuzz: commit it with the correction, so that the
-# tests try it from then on.
+# Fuzzes every parser of what spokes, tenants and clients send, each for FUZZTIME, as many
+# at a time as there are processors. What is found is kept in the package's testdata/fuzz:
+# commit it with the correction, so that the tests try it from then on. Inputs that reach
+# new code are kept in Go's build cache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-while IFS=: read -r file line; do
-	target=${line#func }
-	target=${target%%(*}
-	echo "fuzz: $target of $(dirname "$file")"
-	go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}"
-done < <(grep -rE '^func Fuzz' --include=*_test.go cmd internal pkg)
+
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+root=$PWD kept=$(go env GOCACHE)/fuzz
+export bin root kept
+
+# One program for each package, built once for all of its targets.
+mapfile -t packages < <(grep -rlE '^func Fuzz' --include=*_test.go cmd internal pkg | xargs -n1 dirname | sort -u)
+for package in "${packages[@]}"; do
+	echo "fuzz: building $package"
+	go test -c -fuzz . -ldflags="-s -w" -o "$bin/$package/fuzz.test" "./$package"
+done
+
+run() {
+	local package=${1%:*} target=${1##*:} log
+	log=$bin/$package/$target.log
+	cd "$root/$package"
+	# By default, one input is simplified for up to a minute, in which nothing else is tried.
+	if "$bin/$package/fuzz.test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "${FUZZTIME:-10s}" \
+		-test.fuzzminimizetime 100x -test.parallel 1 -test.fuzzcachedir "$kept/$package" >"$log" 2>&1; then
+		echo "fuzz: $target of $package: $(grep -o 'execs: [0-9]*' "$log" | tail -1), no failure"
+	else
+		cat "$log"
+		echo "fuzz: $target of $package fails" >&2
+		return 1
+	fi
+}
+export -f run
+for package in "${packages[@]}"; do
+	grep -rhoE '^func Fuzz[A-Za-z0-9_]*' --include=*_test.go "$package" | sed "s|^func |$package:|"
+done | xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; run {}'
 echo "fuzz: ok"
