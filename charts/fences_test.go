@@ -467,7 +467,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 	}
 	const (
 		onlyCopies = "may write only Secrets that are copies of tokens"
-		onlyItsOwn = "only its own labels, annotations and owner"
+		onlyItsOwn = "may give a copy only its own"
 	)
 	p.eventuallyRefused(copied(func(s *corev1.Secret) { s.Labels = nil }), onlyCopies)
 	for name, attempt := range map[string]struct {
@@ -486,6 +486,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		"a copy with something else":         {func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("k") }, "only a token and a CA"},
 		"a copy that is held":                {func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
 		"a copy that another program finds":  {func(s *corev1.Secret) { s.Labels["argocd.argoproj.io/secret-type"] = "cluster" }, onlyItsOwn},
+		"a copy that a webhook labels":       {func(s *corev1.Secret) { s.Labels["example.com/cost-center"] = "x" }, ""},
 		"a copy that another program copies": {func(s *corev1.Secret) { s.Annotations["example.com/copy-to"] = "all" }, onlyItsOwn},
 		"a copy that goes with something else": {func(s *corev1.Secret) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}}
@@ -526,6 +527,15 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 	t.Run("taking over what upstream's syncer made", func(t *testing.T) {
 		checkAttempt(t, p.manager.Patch(t.Context(), upstreams, asCopy("c2")), "")
 	})
+	t.Run("changing what a tenant says of a copy", func(t *testing.T) {
+		secret := copied(func(*corev1.Secret) {})
+		apitest.Must(t, p.manager.Create(t.Context(), secret))
+		p.MustMerge(secret, `{"metadata":{"labels":{"example.com/copy-to":"none"}}}`)
+		changed := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"example.com/copy-to":"all"}}}`))
+		checkAttempt(t, p.manager.Patch(t.Context(), secret.DeepCopy(), changed), onlyItsOwn)
+		checkAttempt(t, p.manager.Delete(t.Context(), secret), "")
+		p.EventuallyGone(secret)
+	})
 	// Tenants' changes of a copy do not prevent the manager from withdrawing it.
 	for name, change := range map[string]string{
 		"its labels are gone":      `{"metadata":{"labels":null}}`,
@@ -533,6 +543,12 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		"all of it is gone":        `{"metadata":{"labels":null,"annotations":null}}`,
 		"it is held":               `{"metadata":{"finalizers":["example.com/hold"],"labels":null,"annotations":null}}`,
 		"it has more in it":        `{"metadata":{"finalizers":["example.com/hold"]},"data":{"more":"bQ=="}}`,
+		"it has many owners": `{"metadata":{"finalizers":["example.com/hold"],"ownerReferences":[` + many(5000, func(n int) string {
+			return fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","name":"default","uid":"%d"}`, n)
+		}) + `]}}`,
+		"it has many labels and annotations": `{"metadata":{"finalizers":["example.com/hold"],` +
+			`"labels":{` + many(5000, func(n int) string { return fmt.Sprintf(`"l%d":"x"`, n) }) + `},` +
+			`"annotations":{` + many(5000, func(n int) string { return fmt.Sprintf(`"a%d":"x"`, n) }) + `}}}`,
 	} {
 		t.Run("a copy is withdrawn when "+name, func(t *testing.T) {
 			secret := copied(func(*corev1.Secret) {})
@@ -546,6 +562,15 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 			p.EventuallyGone(secret)
 		})
 	}
+}
+
+// many joins n texts.
+func many(n int, text func(n int) string) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = text(i)
+	}
+	return strings.Join(texts, ",")
 }
 
 // Consumers send their tokens to the server that a profile names.
@@ -672,7 +697,9 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	})
 	const (
 		spec       = "may not change the spec of an addon"
-		metadata   = "may not change labels, annotations or owners"
+		labels     = "may not change labels"
+		notes      = "may not change annotations"
+		owners     = "may not change the owners"
 		finalizers = "only the finalizers of a clean-up"
 		subject    = "request only the certificates of its agents"
 		config     = "may not choose the configuration"
@@ -692,10 +719,14 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	for body, message := range map[string]string{
 		`{"metadata":{"finalizers":["example.com/hold","addon.open-cluster-management.io/addon-pre-delete"]}}`:           "",
 		`{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}`:                                            finalizers,
+		`{"metadata":{"finalizers":["example.com/hold"]}}`:                                                               "",
+		`{"metadata":{"finalizers":["cluster.open-cluster-management.io/others"]}}`:                                      finalizers,
 		`{"metadata":{"finalizers":null}}`:                                                                               finalizers,
-		`{"metadata":{"labels":null}}`:                                                                                   metadata,
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/hosting-cluster-name":"c2"}}}`:                    metadata,
-		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"not-there","uid":"not-there"}]}}`: metadata,
+		`{"metadata":{"labels":null}}`:                                                                                   labels,
+		`{"metadata":{"labels":{"example.com/cost-center":"x"}}}`:                                                        "",
+		`{"metadata":{"annotations":{"example.com/cost-center":"x"}}}`:                                                   "",
+		`{"metadata":{"annotations":{"addon.open-cluster-management.io/hosting-cluster-name":"c2"}}}`:                    notes,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"not-there","uid":"not-there"}]}}`: owners,
 	} {
 		t.Run(body, func(t *testing.T) { checkAttempt(t, patch(body), message) })
 	}
@@ -738,6 +769,25 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 			checkAttempt(t, err, attempt.message)
 		})
 	}
+
+	// A spoke may write the status of its addon. However much that is, the clean-up ends.
+	flood := fmt.Sprintf(`{"status":{"registrations":[%s],"configReferences":[%s]}}`,
+		many(3000, func(n int) string {
+			return fmt.Sprintf(`{"type":"customSigner","customSigner":{"signerName":"example.com/%d"}}`, n)
+		}),
+		many(3000, func(n int) string {
+			return fmt.Sprintf(`{"group":"example.com","resource":"a","desiredConfig":{"name":"%d"}}`, n)
+		}))
+	apitest.Must(t, p.Status().Patch(t.Context(), addon.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(flood))))
+	for _, body := range []string{
+		`{"metadata":{"finalizers":["example.com/hold","addon.open-cluster-management.io/addon-pre-delete"]}}`,
+		`{"metadata":{"finalizers":["example.com/hold"]}}`,
+	} {
+		raw := client.RawPatch(types.MergePatchType, []byte(body))
+		checkAttempt(t, p.manager.Patch(t.Context(), addon.DeepCopy(), raw), "")
+	}
+	repair := client.RawPatch(types.MergePatchType, []byte(registration(user, "system:authenticated")))
+	checkAttempt(t, p.manager.Status().Patch(t.Context(), addon.DeepCopy(), repair), "")
 
 	// The chart installs the one of this name, and OCM fills its status in.
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}

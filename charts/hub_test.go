@@ -47,7 +47,7 @@ func install(t *testing.T) *installed {
 	t.Helper()
 	hub := newHub(t, server)
 	installOnce.Do(func() {
-		hubtest.Install(hub.World, "", hubtest.AllButProgram)
+		hubtest.Install(hub.World, "webhookMetadata: [example.com/cost-center]", hubtest.AllButProgram)
 		hub.MustCreate(&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
 			Rules: []rbacv1.PolicyRule{

@@ -87,6 +87,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 	foreign := p.namespace("foreign", another)
 	plain := p.namespace("plain")
 	kubernetes := p.namespace("kube-team", binding())
+	prefixed := p.namespace("kube-cluster", ocmtest.Addon(""))
 	p.MustCreate(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "empty"}})
 
 	changed := func(b *rbacv1.RoleBinding, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
@@ -112,6 +113,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 
 	// What the manager needs. Once these work, the policies have their parameters.
 	p.eventuallyBinds(cluster, own(tokenSource))
+	p.eventuallyBinds(prefixed, own(tokenSource))
 	p.eventuallyBinds(team, own(tokenTarget))
 	agents := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: agentRole},

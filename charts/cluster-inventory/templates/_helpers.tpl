@@ -273,16 +273,18 @@ all:
 not deleted with something else. */}}
 {{- define "cluster-inventory.noNewFinalizers" -}}
 - expression: >-
-    request.operation == 'DELETE' || object.metadata.?finalizers.orValue([]).all(f,
-    request.operation == 'UPDATE' && f in oldObject.metadata.?finalizers.orValue([]))
+    request.operation == 'DELETE' || size(object.metadata.?finalizers.orValue([])) == 0 || request.operation == 'UPDATE' &&
+    (object.metadata.?finalizers == oldObject.metadata.?finalizers || size(object.metadata.finalizers) <= 100 &&
+    object.metadata.finalizers.all(f, f in oldObject.metadata.?finalizers.orValue([])))
   reason: Forbidden
   message: the manager of the cluster inventory may add no finalizers
 {{- end }}
 
 {{- define "cluster-inventory.noNewOwners" -}}
 - expression: >-
-    request.operation == 'DELETE' || object.metadata.?ownerReferences.orValue([]).all(o,
-    request.operation == 'UPDATE' && o in oldObject.metadata.?ownerReferences.orValue([]))
+    request.operation == 'DELETE' || size(object.metadata.?ownerReferences.orValue([])) == 0 || request.operation == 'UPDATE' &&
+    (object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences || size(object.metadata.ownerReferences) <= 100 &&
+    object.metadata.ownerReferences.all(o, o in oldObject.metadata.?ownerReferences.orValue([])))
   reason: Forbidden
   message: the manager of the cluster inventory may add no owners
 {{- end }}
