@@ -118,7 +118,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	for _, job := range chosen {
 		group.Go(func() {
 			for _, s := range job {
-				if err := s.run(ctx, os.Getenv("RUN"), events); err != nil {
+				if err := s.run(ctx, os.Getenv("RUN"), os.Getenv("SKIP"), events); err != nil {
 					mu.Lock()
 					failures = append(failures, err)
 					mu.Unlock()
@@ -138,7 +138,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	return passed, errors.Join(err, events.end())
 }
 
-func (s suite) run(ctx context.Context, chosen string, events *stream) error {
+func (s suite) run(ctx context.Context, chosen, skipped string, events *stream) error {
 	packages := s.packages
 	if len(s.without) > 0 {
 		var err error
@@ -150,13 +150,16 @@ func (s suite) run(ctx context.Context, chosen string, events *stream) error {
 	if chosen != "" {
 		args = append(args, "-run="+chosen)
 	}
+	if skipped != "" {
+		args = append(args, "-skip="+skipped)
+	}
 	if s.race {
 		args = append(args, "-race")
 	}
 	if s.sideBySide > 0 {
 		args = append(args, fmt.Sprintf("-p=%d", s.sideBySide))
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN is the caller's own
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // RUN and SKIP are the caller's own
 	cmd.Dir, cmd.Stderr = s.module, os.Stderr
 	// The race detector needs cgo. Everything else builds without it, so that packages are
 	// compiled once for the tests and for the fleets' image.

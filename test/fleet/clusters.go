@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/controlplane"
@@ -15,9 +16,13 @@ func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
 	if f.state.Consumers {
 		services = f.serviceTunnel(name)
 	}
+	audit := ""
+	if f.audit != "" {
+		audit = filepath.Join(f.audit, f.Name, name+".log")
+	}
 	return &controlplane.ControlPlane{
 		Name: name, Dir: f.path(name), Kube: kube, Signs: name == HubName, SignedFor: f.credentialLifetime,
-		Services: services,
+		Services: services, Audit: audit,
 		Ports: controlplane.Ports{
 			Etcd:              f.state.Ports[name+"/etcd"],
 			EtcdPeer:          f.state.Ports[name+"/etcd-peer"],

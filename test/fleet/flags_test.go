@@ -273,3 +273,26 @@ func TestAHostedKlusterletHasASecretOfItsOwn(t *testing.T) {
 		t.Errorf("the hosting cluster's own: %v", host)
 	}
 }
+
+// Benchmarks run without audit logs, which cost the API servers time.
+func TestAuditLogsAreOnlyWhereAskedFor(t *testing.T) {
+	logs := func(f *Fleet) (logs []string) {
+		for _, p := range f.allProcesses() {
+			for _, arg := range p.Args {
+				if path, found := strings.CutPrefix(arg, "--audit-log-path="); found {
+					logs = append(logs, p.Name+" "+path)
+				}
+			}
+		}
+		return logs
+	}
+	f := testFleet(t, 1)
+	if got := logs(f); len(got) > 0 {
+		t.Errorf("logs without being asked: %v", got)
+	}
+	f.audit = "/logs"
+	want := []string{"hub/apiserver /logs/test/hub.log", "cluster1/apiserver /logs/test/cluster1.log"}
+	if diff := cmp.Diff(want, logs(f)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -42,6 +42,8 @@ type Fleet struct {
 	consumers map[string]string
 	// credentialLifetime is set by Up.
 	credentialLifetime time.Duration
+	// audit is the directory for audit logs, set by Up.
+	audit string
 	// imageTag is set by the first Deploy: one process deploys one tree.
 	imageTag string
 }

@@ -1,7 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -30,6 +33,10 @@ type Options struct {
 	// CredentialLifetime is the validity of the certificates that the hub signs from now
 	// on, and of the tokens of addons; 0 means their default.
 	CredentialLifetime time.Duration
+	// Audit is a directory in which the API servers log the requests of service accounts and
+	// of the addon's agents from now on, as <fleet>/<cluster>.log; it stays when the fleet is
+	// removed. Empty means $FLEET_AUDIT, and without that there are no such logs.
+	Audit string
 }
 
 // The spokes that Options.Token and Options.Hosted are about.
@@ -42,6 +49,10 @@ const (
 func (o *Options) complete() error {
 	if o.Name == "" {
 		o.Name = "default"
+	}
+	o.Audit = cmp.Or(o.Audit, os.Getenv("FLEET_AUDIT"))
+	if o.Audit != "" && !filepath.IsAbs(o.Audit) {
+		return fmt.Errorf("FLEET_AUDIT=%s: want an absolute path", o.Audit)
 	}
 	switch {
 	case o.Spokes == 0:

@@ -77,7 +77,7 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err := f.plan(o, access, report); err != nil {
 		return nil, err
 	}
-	f.credentialLifetime = o.CredentialLifetime
+	f.credentialLifetime, f.audit = o.CredentialLifetime, o.Audit
 	if err := f.start(ctx, kube, ocmBinary, ocm.Manifests{Dir: filepath.Join(sources, "manifests")}, report); err != nil {
 		return nil, fmt.Errorf("%w\nlogs are in %s", err, f.LogDir())
 	}

@@ -25,7 +25,10 @@ type ControlPlane struct {
 	// Services is a socket at which the API server asks for connections to Services, such as
 	// those of webhooks; without one it cannot reach any.
 	Services string
-	Ports    Ports
+	// Audit is the file in which the API server logs the requests of service accounts and of
+	// the addon's agents, without their content; no such log if empty.
+	Audit string
+	Ports Ports
 }
 
 // Ports are where the servers listen, all on loopback.
@@ -131,7 +134,34 @@ func (c *ControlPlane) apiserverFlags() []string {
 	if c.Services != "" {
 		flags = append(flags, "--egress-selector-config-file="+c.egressFile())
 	}
+	if c.Audit != "" {
+		flags = append(flags,
+			"--audit-policy-file="+c.auditPolicyFile(),
+			"--audit-log-path="+c.Audit,
+			"--audit-log-maxsize=100000", // MB, so that there is one file
+		)
+	}
 	return flags
+}
+
+func (c *ControlPlane) auditPolicyFile() string { return filepath.Join(c.Dir, "audit-policy.json") }
+
+// auditPolicy logs who asked for what, and nothing of the content. Administrators, among
+// them OCM's processes, and Kubernetes' own controllers are left out.
+func auditPolicy() ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+		"omitStages": []string{"RequestReceived"},
+		"rules": []any{
+			map[string]any{
+				"level": "None", "userGroups": []string{"system:masters", "system:serviceaccounts:kube-system"},
+			},
+			map[string]any{
+				"level":      "Metadata",
+				"userGroups": []string{"system:serviceaccounts", "system:open-cluster-management:addon:cluster-inventory"},
+			},
+		},
+	})
 }
 
 func (c *ControlPlane) egressFile() string { return filepath.Join(c.Dir, "egress.json") }

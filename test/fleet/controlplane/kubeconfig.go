@@ -3,6 +3,7 @@ package controlplane
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -36,6 +37,18 @@ func (c *ControlPlane) WriteFiles(admin string) error {
 			return err
 		}
 		if err := files.Write(c.egressFile(), content, files.Private); err != nil {
+			return err
+		}
+	}
+	if c.Audit != "" {
+		content, err := auditPolicy()
+		if err != nil {
+			return err
+		}
+		if err := files.Write(c.auditPolicyFile(), content, files.Private); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(c.Audit), files.PrivateDir); err != nil {
 			return err
 		}
 	}
