@@ -47,7 +47,7 @@ func TestRightsOnSecrets(t *testing.T) {
 				"watch",
 			),
 			rule(roles, "clusterroles", []string{tokenSource, tokenTarget}, "bind"),
-			rule(roles, "rolebindings", []string{tokenSource, tokenTarget}, "delete"),
+			rule(roles, "rolebindings", []string{tokenSource, tokenTarget}, "get", "patch", "delete"),
 		},
 	}
 	objects := hubtest.MustRender(t, "")

@@ -24,23 +24,23 @@
 // The agent needs exactly these rights. On the spoke, cluster-wide:
 //
 //	about.k8s.io                          clusterproperties          get list watch
-//	cluster.open-cluster-management.io    clusterclaims              get list watch create patch delete
+//	cluster.open-cluster-management.io    clusterclaims              list watch create patch delete
 //	apiextensions.k8s.io                  customresourcedefinitions  get list watch
 //	                                      resourceName clusterproperties.about.k8s.io
 //
 // On the spoke, in the install namespace:
 //
-//	""   configmaps   get list watch patch   resourceName cluster-inventory-cleanup
+//	""   configmaps   list watch patch   resourceName cluster-inventory-cleanup
 //
 // On the hub, in the cluster's namespace:
 //
-//	addon.open-cluster-management.io   managedclusteraddons          get list watch   resourceName cluster-inventory
-//	addon.open-cluster-management.io   managedclusteraddons/status   patch            resourceName cluster-inventory
+//	addon.open-cluster-management.io   managedclusteraddons          list watch   resourceName cluster-inventory
+//	addon.open-cluster-management.io   managedclusteraddons/status   patch        resourceName cluster-inventory
 //
 // The hook, with a service account of its own, on the spoke:
 //
 //	cluster.open-cluster-management.io   clusterclaims   list delete   cluster-wide
-//	""                                   configmaps      get patch     resourceName cluster-inventory-cleanup
+//	""                                   configmaps      list patch    resourceName cluster-inventory-cleanup
 //	                                                                   in the install namespace
 //
 // Lists and watches of a single object select it by metadata.name, which a rule

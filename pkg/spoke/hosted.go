@@ -238,11 +238,14 @@ func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack s
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	addon := &addonv1beta1.ManagedClusterAddOn{}
-	key := types.NamespacedName{Namespace: opts.ClusterName, Name: contract.AddonName}
-	if err := c.Get(ctx, key, addon); err != nil || addon.UID != types.UID(opts.AddonUID) {
-		return client.IgnoreNotFound(err)
+	// The agent may list and watch its addon, not get it.
+	addons := &addonv1beta1.ManagedClusterAddOnList{}
+	err = c.List(ctx, addons, client.InNamespace(opts.ClusterName),
+		client.MatchingFields{metav1.ObjectNameField: contract.AddonName})
+	if err != nil || len(addons.Items) == 0 || addons.Items[0].UID != types.UID(opts.AddonUID) {
+		return err
 	}
+	addon := &addons.Items[0]
 	patch, err := kube.ConditionPatch(addon.ResourceVersion, addon.Status.Conditions, metav1.Condition{
 		Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse,
 		Reason: contract.ReasonManagedKubeconfigInvalid,

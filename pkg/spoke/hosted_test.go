@@ -85,7 +85,7 @@ func (w *world) mayNotWatch(user string) {
 	}
 	w.spoke.MustCreate(cluster,
 		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "patch"},
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "patch"},
 		}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: name, Subjects: subjects,

@@ -102,7 +102,7 @@ func (w *world) agentOnHub(cluster string) *rest.Config {
 	name := metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory"}
 	w.hub.MustCreate(
 		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-			rule("managedclusteraddons", "get", "list", "watch"), rule("managedclusteraddons/status", "patch"),
+			rule("managedclusteraddons", "list", "watch"), rule("managedclusteraddons/status", "patch"),
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: name,

@@ -217,13 +217,13 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 			want: []rbacv1.PolicyRule{
 				rule("about.k8s.io", "clusterproperties", "", "get", "list", "watch"),
 				rule(
-					"cluster.open-cluster-management.io", "clusterclaims", "", "get", "list", "watch", "create", "patch", "delete",
+					"cluster.open-cluster-management.io", "clusterclaims", "", "list", "watch", "create", "patch", "delete",
 				),
 				rule("apiextensions.k8s.io", "customresourcedefinitions", "clusterproperties.about.k8s.io", "get", "list", "watch"),
 			},
 		},
 		"agent, in its namespace": {kind: "Role", name: "cluster-inventory-agent", want: []rbacv1.PolicyRule{
-			rule("", "configmaps", "cluster-inventory-cleanup", "get", "list", "watch", "patch"),
+			rule("", "configmaps", "cluster-inventory-cleanup", "list", "watch", "patch"),
 		}},
 		"cleanup, on the cluster": {
 			kind: "ClusterRole",
@@ -233,7 +233,7 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 			},
 		},
 		"cleanup, in its namespace": {kind: "Role", name: "cluster-inventory-cleanup", want: []rbacv1.PolicyRule{
-			rule("", "configmaps", "cluster-inventory-cleanup", "get", "patch"),
+			rule("", "configmaps", "cluster-inventory-cleanup", "list", "patch"),
 		}},
 	}
 	objects := rendered(t, values())

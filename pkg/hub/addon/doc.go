@@ -56,6 +56,7 @@
 //   - manifestworks: list, watch, create, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer
 //     kubernetes.io/kube-apiserver-client: approve;
-//   - rolebindings: get, list, watch, create, patch; clusterroles: bind of the agents' one;
-//   - events: create, patch.
+//   - rolebindings: list, watch, create; those of the agents' name: get, patch; clusterroles: bind
+//     of the agents' one;
+//   - events: create.
 package addon

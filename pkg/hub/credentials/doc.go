@@ -71,8 +71,8 @@
 //	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
 //	events.k8s.io                       events                   create
 //	rbac.authorization.k8s.io           clusterroles             bind                   (the two)
-//	rbac.authorization.k8s.io           rolebindings             get, list, watch, create, patch
-//	rbac.authorization.k8s.io           rolebindings             delete                 (of the two names)
+//	rbac.authorization.k8s.io           rolebindings             list, watch, create
+//	rbac.authorization.k8s.io           rolebindings             get, patch, delete     (of the two names)
 //
 //	by RoleBinding:
 //	(core)                              secrets                  get                    (clusters' namespaces)

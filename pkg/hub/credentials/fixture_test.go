@@ -83,8 +83,8 @@ func managerRights() []client.Object {
 			rule("events.k8s.io", "events", "create"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
-			rule("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch", "create", "patch"),
-			named(rule("rbac.authorization.k8s.io", "rolebindings", "delete"), sourceRole, targetRole),
+			rule("rbac.authorization.k8s.io", "rolebindings", "list", "watch", "create"),
+			named(rule("rbac.authorization.k8s.io", "rolebindings", "get", "patch", "delete"), sourceRole, targetRole),
 		),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "test-manager"},

@@ -23,8 +23,8 @@
 // that it could not stop recreates claims.
 //
 // Rights of the agent, in the install namespace, for the ConfigMap
-// cluster-inventory-cleanup by resourceName: configmaps get, list, watch, patch.
+// cluster-inventory-cleanup by resourceName: configmaps list, watch, patch.
 // Rights of the hook: in the install namespace, for the same ConfigMap, configmaps
-// get, patch; on the spoke clusterclaims.cluster.open-cluster-management.io list,
+// list, patch; on the spoke clusterclaims.cluster.open-cluster-management.io list,
 // delete.
 package cleanup

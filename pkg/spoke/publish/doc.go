@@ -21,6 +21,6 @@
 // Requeue: only errors, conflicts among them, with a backoff of up to a minute.
 //
 // Rights on the spoke: clusterproperties.about.k8s.io get, list, watch;
-// clusterclaims.cluster.open-cluster-management.io get, list, watch, create,
-// patch, delete; customresourcedefinitions get, for the one of ClusterProperty.
+// clusterclaims.cluster.open-cluster-management.io list, watch, create, patch,
+// delete; customresourcedefinitions get, for the one of ClusterProperty.
 package publish

@@ -24,7 +24,7 @@
 // any length of time to sync; nothing else waits for it.
 //
 // Rights on the hub, in the cluster's namespace, for the ManagedClusterAddOn
-// cluster-inventory by resourceName: managedclusteraddons get, list, watch;
+// cluster-inventory by resourceName: managedclusteraddons list, watch;
 // managedclusteraddons/status patch. On the spoke: clusterproperties and
 // clusterclaims list, watch.
 package report

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +111,45 @@ func TestProfileSaysHowToConnect(t *testing.T) {
 		t.Errorf("extensions = %s, want %s with the cluster's name alone", extensions, execConfig)
 	}
 	leadsIn(t, provider, journeys.Cluster1, "way-in")
+}
+
+// What the chart creates for the manager, and Helm does not create again, the manager does:
+// the Lease of the leader election, and the CAs of cluster-proxy that it has published.
+func TestTheManagersOwnObjectsComeBack(t *testing.T) {
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	hub := journeys.Hub(t)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "cluster-inventory-manager"},
+	}
+	authorities := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "cluster-inventory-access-ca"},
+	}
+	var before map[string]string
+	apitest.Within(t, journeys.Soon, "the CA is stored", func(ctx context.Context) error {
+		err := hub.Get(ctx, client.ObjectKeyFromObject(authorities), authorities)
+		if before = authorities.Data; err == nil && len(before) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	apitest.Must(t, hub.Delete(t.Context(), authorities))
+	apitest.Must(t, hub.Delete(t.Context(), lease))
+	apitest.Within(t, journeys.Soon, "a manager holds a new Lease", func(ctx context.Context) error {
+		err := hub.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+			err = errors.New("nobody holds it")
+		}
+		return err
+	})
+	apitest.Within(t, journeys.Soon, "the CA is stored again", func(ctx context.Context) error {
+		now := &corev1.ConfigMap{}
+		err := hub.Get(ctx, client.ObjectKeyFromObject(authorities), now)
+		if diff := cmp.Diff(before, now.Data); err == nil && diff != "" {
+			err = errors.New(diff)
+		}
+		return err
+	})
 }
 
 // The access provider is removed with its prerequisites, from every profile or from that of

@@ -72,7 +72,11 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 			may bool
 		}{
 			"read its addon": {may: true, do: func() error {
-				return agent.Get(ctx, client.ObjectKeyFromObject(journeys.AddonOf(cluster)), journeys.AddonOf(cluster))
+				return agent.List(ctx, &addonv1beta1.ManagedClusterAddOnList{}, client.InNamespace(cluster),
+					client.MatchingFields{metav1.ObjectNameField: journeys.AddonName})
+			}},
+			"read the other addons of its namespace": {do: func() error {
+				return agent.List(ctx, &addonv1beta1.ManagedClusterAddOnList{}, client.InNamespace(cluster))
 			}},
 			"write its addon's status": {may: true, do: func() error {
 				return agent.Status().Patch(ctx, journeys.AddonOf(cluster), status, client.DryRunAll)
@@ -82,7 +86,8 @@ func TestAgentsComeByCertificateAndByToken(t *testing.T) {
 			}},
 			"delete its addon": {do: func() error { return agent.Delete(ctx, journeys.AddonOf(cluster), client.DryRunAll) }},
 			"read another cluster's addon": {do: func() error {
-				return agent.Get(ctx, client.ObjectKeyFromObject(journeys.AddonOf(other)), journeys.AddonOf(other))
+				return agent.List(ctx, &addonv1beta1.ManagedClusterAddOnList{}, client.InNamespace(other),
+					client.MatchingFields{metav1.ObjectNameField: journeys.AddonName})
 			}},
 			"write another cluster's addon's status": {do: func() error {
 				return agent.Status().Patch(ctx, journeys.AddonOf(other), status, client.DryRunAll)
