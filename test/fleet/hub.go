@@ -57,7 +57,7 @@ func (f *Fleet) startHubOCM(ctx context.Context, binary string, m ocm.Manifests,
 	if err := f.Ensure(ctx, hub.Webhooks()); err != nil {
 		return err
 	}
-	namespaces := objects.Namespaces(ocm.ManagementNamespace, ocm.HubNamespace)
+	namespaces := objects.Enforce("restricted", objects.Namespaces(ocm.ManagementNamespace, ocm.HubNamespace))
 	if err := objects.Apply(ctx, c, slices.Concat(crds, namespaces, access, ocm.BootstrapAccess())...); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -29,6 +30,16 @@ func (f *Fleet) management(spoke string) string {
 		return HostingSpoke
 	}
 	return spoke
+}
+
+// podSecurity is the Pod Security Standard that the namespace of a spoke's addon agents
+// enforces. Neither cluster-proxy's nor managed-serviceaccount's agent (v0.10.0) has a seccomp
+// profile.
+func (f *Fleet) podSecurity() string {
+	if f.state.Access {
+		return "privileged"
+	}
+	return "restricted"
 }
 
 func (f *Fleet) spokeOCM(binary, name string) ocm.Spoke {
@@ -60,10 +71,10 @@ func (f *Fleet) startSpokeOCM(
 	if err != nil {
 		return err
 	}
-	if err := objects.Apply(
-		ctx,
-		c,
-		append(crds, objects.Namespaces(ocm.AgentNamespace, ocm.AddonNamespace)...)...); err != nil {
+	namespaces := slices.Concat(
+		objects.Namespaces(ocm.AgentNamespace),
+		objects.Enforce(f.podSecurity(), objects.Namespaces(ocm.AddonNamespace)))
+	if err := objects.Apply(ctx, c, slices.Concat(crds, namespaces)...); err != nil {
 		return err
 	}
 	if err := f.writeBootstrap(ctx, spoke.Bootstrap); err != nil {

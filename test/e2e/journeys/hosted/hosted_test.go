@@ -42,6 +42,10 @@ func TestAClusterHostsTheAgentOfAnother(t *testing.T) {
 	journeys.Enabled(t, hosting)
 	ns := journeys.Sandbox(t, "hosted", hosting, managed)
 	own := journeys.AgentPod(t.Context(), t, hosting)
+	// An administrator may create the agent's namespace and restrict the pods in it.
+	journeys.Create(t, journeys.ClientOf(t, hosting), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}})
 	addon := journeys.AddonOf(managed)
 	addon.Annotations = map[string]string{hostedWith: hosting}
 	apitest.Must(t, journeys.Hub(t).Create(t.Context(), addon))

@@ -40,6 +40,9 @@ func TestInstallByPlacement(t *testing.T) {
 	journeys.InSet(t, journeys.Cluster1, sandboxFleet.Name)
 	journeys.Installed(t, "--set", "installStrategy.type=Placements", "--set", "installStrategy.placement.clusterSet=sandbox-fleet")
 	journeys.Available(t, journeys.Cluster1)
+	for cluster, name := range map[string]string{"hub": journeys.ManagerNS, journeys.Cluster1: journeys.AgentNS} {
+		runsRestricted(t, cluster, name)
+	}
 	journeys.Stays(t, journeys.Quiet, "no addon outside the set", func(ctx context.Context) error {
 		return journeys.Gone(ctx, journeys.Hub(t), journeys.AddonOf(journeys.Cluster2))
 	})
@@ -63,6 +66,22 @@ func TestInstallByPlacement(t *testing.T) {
 			return journeys.Clean(ctx, journeys.ClientOf(t, cluster))
 		})
 		journeys.HasNoProfile(t, ns, cluster)
+	}
+}
+
+// runsRestricted checks that a namespace in which pods of the addon run enforces the Pod Security
+// Standard "restricted".
+func runsRestricted(t *testing.T, cluster, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	apitest.Must(t, journeys.ClientOf(t, cluster).Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
+	if got := namespace.Labels["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+		t.Errorf("namespace %s of %s enforces %q", name, cluster, got)
+	}
+	pods := &corev1.PodList{}
+	apitest.Must(t, journeys.ClientOf(t, cluster).List(t.Context(), pods, client.InNamespace(name)))
+	if len(pods.Items) == 0 {
+		t.Errorf("no pod runs in namespace %s of %s", name, cluster)
 	}
 }
 

@@ -38,6 +38,14 @@ func Namespaces(names ...string) []*unstructured.Unstructured {
 	return objects
 }
 
+// Enforce has namespaces enforce a Pod Security Standard.
+func Enforce(standard string, namespaces []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, namespace := range namespaces {
+		namespace.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": standard})
+	}
+	return namespaces
+}
+
 // Decode reads the objects in YAML documents.
 func Decode(text io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
