@@ -22,8 +22,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// pause is the time between two looks. A manager renews its Lease every second.
-const pause = 2 * time.Second
+const (
+	// pause is the time between two looks. A manager renews its Lease every second.
+	pause = 2 * time.Second
+
+	// requestTimeout bounds a request, so that one without an answer leaves time for another.
+	requestTimeout = 10 * time.Second
+)
 
 // Options configures the check.
 type Options struct {
@@ -37,6 +42,8 @@ type Options struct {
 // Run returns once nothing is missing. What is missing is written to out whenever that
 // changes, and is the error after the timeout.
 func Run(ctx context.Context, cfg *rest.Config, out io.Writer, opts Options) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = min(requestTimeout, opts.Timeout) // discovery has no context
 	checker, err := New(cfg, opts.Namespace)
 	if err != nil {
 		return err

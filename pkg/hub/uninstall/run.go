@@ -131,10 +131,20 @@ func (u *uninstaller) run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return errors.Join(fmt.Errorf("after %s still waiting for %s", u.opts.Timeout, u.progress), lastErr)
+			return u.timedOut(lastErr)
 		}
 		return ctx.Err()
 	}
+}
+
+// timedOut says in one line what was not done in time, and with which error the last failed
+// step ended, if any.
+func (u *uninstaller) timedOut(lastErr error) error {
+	waitingFor := cmp.Or(u.progress, "the hub to respond")
+	if lastErr == nil {
+		return fmt.Errorf("after %s still waiting for %s", u.opts.Timeout, waitingFor)
+	}
+	return fmt.Errorf("after %s still waiting for %s; last error: %w", u.opts.Timeout, waitingFor, lastErr)
 }
 
 // takeStep takes the next step. It returns true when it found nothing to do twice in a row.

@@ -3,6 +3,7 @@ package uninstall
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -602,5 +603,23 @@ func TestUninstallGivesUpWithoutRights(t *testing.T) {
 	err := (&uninstaller{client: nobody, opts: Options{Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("got %v, want forbidden", err)
+	}
+}
+
+func TestATimeoutIsReportedInOneLine(t *testing.T) {
+	u := &uninstaller{opts: Options{Timeout: time.Minute}}
+	refused := errors.New("connection refused")
+	for progress, want := range map[string]string{
+		"":     "after 1m0s still waiting for the hub to respond; last error: connection refused",
+		"copy": "after 1m0s still waiting for copy; last error: connection refused",
+	} {
+		u.progress = progress
+		if err := u.timedOut(refused); err.Error() != want || !errors.Is(err, refused) {
+			t.Errorf("it ended with %q, want %q", err, want)
+		}
+	}
+	u.progress = "copy"
+	if err := u.timedOut(nil); err.Error() != "after 1m0s still waiting for copy" {
+		t.Errorf("without an error of a step it ended with %q", err)
 	}
 }
