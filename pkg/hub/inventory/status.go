@@ -84,7 +84,9 @@ type outcome struct {
 
 // outcomeOf returns the outcome for a pair whose profile needs nothing more.
 func outcomeOf(o observed, s selection.Result, properties []string) outcome {
-	out := outcome{why: s.Why, bindings: s.Bindings, placements: s.Undecided}
+	// There is an outcome for every pair, and there may be thousands of Placements.
+	placements := slices.Clone(s.Undecided[:min(len(s.Undecided), maxNames)])
+	out := outcome{why: s.Why, bindings: s.Bindings, placements: placements}
 	switch {
 	case o.Profile != nil && !selection.IsOurs(o.Profile):
 		if s.Answer != selection.No {
@@ -96,7 +98,7 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 	case s.Answer == selection.Yes && o.Profile != nil && o.Profile.DeletionTimestamp != nil:
 		out.kind = failed
 		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " +
-			strings.Join(o.Profile.Finalizers, ", ")
+			kube.ListNames(o.Profile.Finalizers, maxNames)
 	case s.Answer == selection.Yes:
 		out = outcome{kind: inPlace, properties: properties, access: o.access.Problems}
 		if len(out.access) > 0 {

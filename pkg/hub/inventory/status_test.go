@@ -31,6 +31,7 @@ func TestOutcomeOf(t *testing.T) {
 	}
 	noWay := func(o *observed) { o.access.Problems = []string{"No way in."} }
 	const ours = "open-cluster-management"
+	manyNames := strings.Split(strings.Repeat("p", 2000), "")
 	tests := map[string]struct {
 		o    observed
 		s    selection.Result
@@ -55,6 +56,12 @@ func TestOutcomeOf(t *testing.T) {
 		"unknown": {
 			o: situation(have(ours, true)), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s, Undecided: []string{"p"}},
 			want: outcome{kind: undecided, why: "w", bindings: s, placements: []string{"p"}, properties: []string{"p"}},
+		},
+		"unknown because of thousands of Placements": {
+			o: situation(), s: selection.Result{Why: "w", Bindings: s, Member: true, Undecided: manyNames},
+			want: outcome{
+				kind: undecided, why: "w", bindings: s, placements: manyNames[:maxNames], properties: []string{"p"},
+			},
 		},
 		"unknown, a member without a profile": {
 			o: situation(), s: selection.Result{Answer: selection.Unknown, Why: "w", Bindings: s, Member: true},

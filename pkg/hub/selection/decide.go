@@ -269,6 +269,10 @@ func interestedBindings(o Observation) (names []string, member bool) {
 	return names, member
 }
 
+// maxReasons bounds how many Placements an answer explains: each pair of a namespace keeps
+// the text, and a tenant may create thousands of Placements there.
+const maxReasons = 5
+
 // placementsAnswer is the union over the namespace's publishing Placements.
 func placementsAnswer(o Observation) (a Answer, why string, undecided []string) {
 	if o.Namespace == nil {
@@ -288,10 +292,15 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 		}
 		if reason := undecidedReason(p); reason != "" {
 			undecided = append(undecided, p.placement.Name)
-			reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
+			if len(reasons) < maxReasons {
+				reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
+			}
 		}
 	}
 	if len(undecided) > 0 {
+		if more := len(undecided) - len(reasons); more > 0 {
+			reasons = append(reasons, fmt.Sprintf("and %d more", more))
+		}
 		return Unknown, "awaits a decision: " + strings.Join(reasons, "; "), undecided
 	}
 	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil

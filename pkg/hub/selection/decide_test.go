@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -416,4 +417,24 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 			t.Errorf("answer %d, want Yes", got.Answer)
 		}
 	})
+}
+
+// A tenant may create thousands of Placements, and every pair keeps the answer.
+func TestAnAnswerExplainsOnlyAFewPlacements(t *testing.T) {
+	var placements []observedPlacement
+	for n := range 2000 {
+		placements = append(placements, chooser(fmt.Sprintf("p%04d", n), false, 0, func(p *observedPlacement) {
+			p.placement.Status.Conditions = nil
+		}))
+	}
+	answer, why, undecided := placementsAnswer(situation(placed(placements...)))
+	if answer != Unknown || len(undecided) != len(placements) {
+		t.Errorf("answer %v, %d undecided", answer, len(undecided))
+	}
+	const want = `awaits a decision: Placement "p0000" has not been scheduled; Placement "p0001" has not been scheduled; ` +
+		`Placement "p0002" has not been scheduled; Placement "p0003" has not been scheduled; ` +
+		`Placement "p0004" has not been scheduled; and 1995 more`
+	if why != want {
+		t.Errorf("why: %.500s", why)
+	}
 }

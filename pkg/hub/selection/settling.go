@@ -24,6 +24,10 @@ const settleTime = time.Second
 // time must not keep unwanted clusters for ever.
 const longestAbsence = 10 * time.Second
 
+// maxNarrowed is for how many Placements of a namespace it is remembered by name that they
+// narrow what is published there. Any one that exists is added when a pair is next decided.
+const maxNarrowed = 1000
+
 // absenceKept is how long an absence is remembered after its last use: callers that fail to
 // take something away ask again sooner.
 const absenceKept = time.Minute
@@ -35,7 +39,8 @@ type settling struct {
 	seen map[types.NamespacedName]sighting // by Placement
 
 	// narrowed holds, by namespace, the Placements that were seen publishing and not seen to
-	// cease, though they may have vanished with their CRD.
+	// cease, though they may have vanished with their CRD. At most maxNarrowed of each
+	// namespace: a tenant may create and delete them for ever.
 	narrowed kube.SetIndex[string, string]
 
 	// absent holds pairs that are absent and from which a caller would take something away.
@@ -96,7 +101,9 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	var left time.Duration
 	for _, p := range placements {
 		key := client.ObjectKeyFromObject(p.placement)
-		s.narrowed.Insert(key.Namespace, key.Name)
+		if len(s.narrowed[key.Namespace]) < maxNarrowed {
+			s.narrowed.Insert(key.Namespace, key.Name)
+		}
 		last, ok := s.seen[key]
 		if state := stateOf(p); !ok || last.state != state {
 			if ok && last.state.tally != state.tally {

@@ -52,6 +52,31 @@ func TestSettling(t *testing.T) {
 	}
 }
 
+// A tenant may create publishing Placements and delete them for ever, always another.
+func TestNarrowingPlacementsAreBounded(t *testing.T) {
+	s := newSettling()
+	at := func(n int) types.NamespacedName {
+		return types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("p%d", n)}
+	}
+	for n := range 3 * maxNarrowed {
+		s.see([]observedPlacement{chooser(at(n).Name, false, 1)}, time.Unix(100, 0))
+		s.vanished(at(n))
+	}
+	if got := len(s.narrowed["ns"]); got != maxNarrowed || len(s.seen) > 0 {
+		t.Errorf("%d names and %d sightings are kept", got, len(s.seen))
+	}
+	for n := range maxNarrowed {
+		s.unpublished(at(n))
+	}
+	if s.isNarrowed("ns") {
+		t.Error("Placements that ceased to publish count")
+	}
+	s.see([]observedPlacement{chooser("last", false, 1)}, time.Unix(200, 0))
+	if s.vanished(types.NamespacedName{Namespace: "ns", Name: "last"}); !s.isNarrowed("ns") {
+		t.Error("a Placement that vanished does not count")
+	}
+}
+
 func TestAbsence(t *testing.T) {
 	start := time.Unix(100, 0)
 	s := newSettling()
