@@ -13,6 +13,11 @@ const (
 	// maxInterned is the longest string that is interned, in bytes.
 	maxInterned = 1 << 10
 
+	// internBytes and blobBytes are what the recent strings and byte slices may have
+	// together. A hundred bytes each, the strings of a fleet reach internLimit first.
+	internBytes = 4 << 20
+	blobBytes   = 4 << 20
+
 	// blobLimit is internLimit for byte slices of minBlob to maxBlob bytes, such as
 	// certificates, which thousands of objects repeat.
 	blobLimit = 1 << 8
@@ -24,16 +29,19 @@ const (
 // many of its objects repeat. It is safe for concurrent use; a nil Interner interns
 // nothing.
 //
-// Its memory is bounded: per kind, the last internLimit or blobLimit values, and as many
-// before. Forgetting costs memory, never correctness.
+// Its memory is bounded: per kind, the last internLimit or blobLimit values, of internBytes
+// or blobBytes, and as many before. Forgetting costs memory, never correctness.
 type Interner struct {
 	mu      sync.Mutex
 	strings generations[string]
 	blobs   generations[[]byte]
 }
 
-// generations are the values requested recently, and those before.
-type generations[V any] struct{ recent, older map[string]V }
+// generations are the values requested recently, of so many bytes, and those before.
+type generations[V any] struct {
+	recent, older map[string]V
+	bytes         int
+}
 
 // NewInterner returns an Interner that remembers nothing yet.
 func NewInterner() *Interner {
@@ -57,7 +65,7 @@ func (i *Interner) String(s string) string {
 	if !ok {
 		known = strings.Clone(s) // s may be a part of something larger
 	}
-	i.strings.add(known, known, internLimit)
+	i.strings.add(known, known, internLimit, internBytes)
 	return known
 }
 
@@ -75,7 +83,7 @@ func (i *Interner) Bytes(b []byte) []byte {
 	if !ok {
 		known = b
 	}
-	i.blobs.add(string(b), known, blobLimit)
+	i.blobs.add(string(b), known, blobLimit, blobBytes)
 	return known
 }
 
@@ -91,9 +99,10 @@ func (i *Interner) Map(m map[string]string) map[string]string {
 	return interned
 }
 
-func (g *generations[V]) add(key string, value V, limit int) {
-	if len(g.recent) >= limit {
-		g.older, g.recent = g.recent, map[string]V{}
+func (g *generations[V]) add(key string, value V, limit, bytes int) {
+	if len(g.recent) >= limit || g.bytes+len(key) > bytes {
+		g.older, g.recent, g.bytes = g.recent, map[string]V{}, 0
 	}
 	g.recent[key] = value
+	g.bytes += len(key)
 }

@@ -63,3 +63,32 @@ func TestInternerForgets(t *testing.T) {
 		t.Errorf("it remembers %d blobs", got)
 	}
 }
+
+// TestInternerIsBoundedInBytes: a spoke may send a thousand long values again and again.
+func TestInternerIsBoundedInBytes(t *testing.T) {
+	i := NewInterner()
+	for n := range 3 * internBytes / maxInterned {
+		i.String(fmt.Sprintf("%0*d", maxInterned, n))
+	}
+	for n := range 3 * blobBytes / maxBlob {
+		i.Bytes(fmt.Appendf(nil, "%0*d", maxBlob, n))
+	}
+	total := 0
+	for _, generation := range []map[string]string{i.strings.recent, i.strings.older} {
+		for value := range generation {
+			total += len(value)
+		}
+	}
+	if total > 2*internBytes || total < internBytes {
+		t.Errorf("it remembers %d bytes of strings", total)
+	}
+	total = 0
+	for _, generation := range []map[string][]byte{i.blobs.recent, i.blobs.older} {
+		for _, value := range generation {
+			total += len(value)
+		}
+	}
+	if total > 2*blobBytes || total < blobBytes {
+		t.Errorf("it remembers %d bytes of blobs", total)
+	}
+}

@@ -1,6 +1,9 @@
 package kube
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // TrimMeta returns the metadata that identifies, selects and ends an object: without
 // annotations, finalizers, owners and managed fields. It serves transforms of caches.
@@ -15,4 +18,59 @@ func TrimMeta(full metav1.ObjectMeta) metav1.ObjectMeta {
 		DeletionTimestamp: full.DeletionTimestamp,
 		Labels:            full.Labels,
 	}
+}
+
+// OnlyLabels returns the labels with these keys, nil if there are none. Anybody who may
+// write an object may give it a megabyte of labels.
+func OnlyLabels(labels map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, ok := labels[key]; ok {
+			if kept == nil {
+				kept = make(map[string]string, len(keys))
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+const (
+	// maxGrantees is how many subjects and owners TrimRoleBinding keeps: more than one.
+	maxGrantees = 2
+
+	// maxGranteeBytes is more than a name has of anybody who is granted something here.
+	maxGranteeBytes = 512
+)
+
+// TrimRoleBinding returns what a RoleBinding is compared by: role, subjects, owners and the
+// labels with these keys. It fits RoleBindings of this program, with one subject and at
+// most one owner: lists are cut after two and names shortened, so that somebody else's
+// still differs, however large it is.
+func TrimRoleBinding(full *rbacv1.RoleBinding, labels ...string) *rbacv1.RoleBinding {
+	trimmed := &rbacv1.RoleBinding{
+		TypeMeta:   full.TypeMeta,
+		ObjectMeta: TrimMeta(full.ObjectMeta),
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: Shorten(full.RoleRef.APIGroup, maxGranteeBytes),
+			Kind:     Shorten(full.RoleRef.Kind, maxGranteeBytes),
+			Name:     Shorten(full.RoleRef.Name, maxGranteeBytes),
+		},
+	}
+	trimmed.Labels = OnlyLabels(full.Labels, labels...)
+	for _, subject := range full.Subjects[:min(len(full.Subjects), maxGrantees)] {
+		trimmed.Subjects = append(trimmed.Subjects, rbacv1.Subject{
+			APIGroup:  Shorten(subject.APIGroup, maxGranteeBytes),
+			Kind:      Shorten(subject.Kind, maxGranteeBytes),
+			Namespace: Shorten(subject.Namespace, maxGranteeBytes),
+			Name:      Shorten(subject.Name, maxGranteeBytes),
+		})
+	}
+	for _, owner := range full.OwnerReferences[:min(len(full.OwnerReferences), maxGrantees)] {
+		owner.APIVersion = Shorten(owner.APIVersion, maxGranteeBytes)
+		owner.Kind = Shorten(owner.Kind, maxGranteeBytes)
+		owner.Name = Shorten(owner.Name, maxGranteeBytes)
+		trimmed.OwnerReferences = append(trimmed.OwnerReferences, owner)
+	}
+	return trimmed
 }

@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -59,7 +60,9 @@ func CacheOptions() map[client.Object]cache.ByObject {
 }
 
 // trimRequest keeps the fields that the judgement reads, and of decided requests only the
-// decision. The metadata stays, because the approval writes it back.
+// decision. The metadata of a request that may be approved stays, because the approval
+// writes it back. Anybody who may create requests may label them as this addon's and fill
+// them, so of an oversized one only what its refusal shows is kept.
 func trimRequest(obj any) (any, error) {
 	request, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -68,10 +71,33 @@ func trimRequest(obj any) (any, error) {
 	request.ManagedFields = nil
 	request.Spec.UID, request.Spec.Groups, request.Spec.Extra = "", nil, nil
 	request.Status.Certificate = nil
-	if isDecided(request) {
-		request.Spec = certificatesv1.CertificateSigningRequestSpec{SignerName: request.Spec.SignerName}
+	if isDecided(request) || isOversized(request) {
+		return outlineOf(request), nil
 	}
 	return request, nil
+}
+
+// outlineOf returns a request without its content: whose it is and what was decided.
+func outlineOf(request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+	outline := &certificatesv1.CertificateSigningRequest{
+		TypeMeta:   request.TypeMeta,
+		ObjectMeta: kube.TrimMeta(request.ObjectMeta),
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: kube.Shorten(request.Spec.SignerName, maxShownBytes),
+			Username:   kube.Shorten(request.Spec.Username, maxShownBytes),
+		},
+	}
+	outline.Labels = nil
+	if cluster, ok := request.Labels[clusterv1.ClusterNameLabelKey]; ok {
+		outline.Labels = map[string]string{clusterv1.ClusterNameLabelKey: cluster}
+	}
+	if at := slices.IndexFunc(request.Status.Conditions, isDecision); at >= 0 {
+		decision := request.Status.Conditions[at]
+		outline.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: decision.Type, Status: decision.Status},
+		}
+	}
+	return outline
 }
 
 // addApprover adds the controller hub.csr-approval. The manager's cache must be

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -228,33 +229,73 @@ func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 }
 
 func TestTrimRequest(t *testing.T) {
-	full := func(conditions ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
-		return &certificatesv1.CertificateSigningRequest{
+	type request = certificatesv1.CertificateSigningRequest
+	const clusterLabel = "open-cluster-management.io/cluster-name"
+	full := func() *request {
+		return &request{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "r", ResourceVersion: "1", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},
-				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+				Name: "r", ResourceVersion: "1", Labels: map[string]string{clusterLabel: "c1", "l": "1"},
+				Annotations:   map[string]string{"a": "1"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("m", maxRequestBytes)}},
 			},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Request: []byte("r"), SignerName: "s", Usages: []certificatesv1.KeyUsage{"client auth"},
-				Username: "u", UID: "1", Groups: []string{"g"}, Extra: map[string]certificatesv1.ExtraValue{"e": {"v"}},
+				Username: "u", UID: "1", Groups: []string{strings.Repeat("g", maxRequestBytes)},
+				Extra: map[string]certificatesv1.ExtraValue{"e": {strings.Repeat("v", maxRequestBytes)}},
 			},
-			Status: certificatesv1.CertificateSigningRequestStatus{Conditions: conditions, Certificate: []byte("c")},
+			Status: certificatesv1.CertificateSigningRequestStatus{
+				Conditions: []certificatesv1.CertificateSigningRequestCondition{{
+					Type: certificatesv1.CertificateFailed, Status: "True", Message: "not decided",
+				}},
+				Certificate: []byte(strings.Repeat("c", maxRequestBytes)),
+			},
 		}
 	}
-	decided := certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved}
-	pending, done := full(), full(decided)
-	wantPending, wantDone := full(), full(decided)
-	for _, want := range []*certificatesv1.CertificateSigningRequest{wantPending, wantDone} {
-		want.ManagedFields, want.Status.Certificate = nil, nil
-		want.Spec.UID, want.Spec.Groups, want.Spec.Extra = "", nil, nil
+	whole := full()
+	whole.ManagedFields, whole.Status.Certificate = nil, nil
+	whole.Spec.UID, whole.Spec.Groups, whole.Spec.Extra = "", nil, nil
+	outline := &request{
+		ObjectMeta: metav1.ObjectMeta{Name: "r", ResourceVersion: "1", Labels: map[string]string{clusterLabel: "c1"}},
+		Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: "s", Username: "u"},
 	}
-	wantDone.Spec = certificatesv1.CertificateSigningRequestSpec{SignerName: "s"}
-	for in, want := range map[*certificatesv1.CertificateSigningRequest]*certificatesv1.CertificateSigningRequest{
-		pending: wantPending, done: wantDone,
+	decided := outline.DeepCopy()
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: "True"},
+	}
+	much := strings.Repeat("x", maxRequestBytes)
+	for name, tc := range map[string]struct {
+		change func(*request)
+		want   *request
+	}{
+		"pending, whole but for what is not read": {func(*request) {}, whole},
+		"decided, in outline": {func(r *request) {
+			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+				Type: certificatesv1.CertificateApproved, Status: "True", Message: much,
+			})
+		}, decided},
+		"of an oversized request":     {func(r *request) { r.Spec.Request = []byte(much) }, outline},
+		"with oversized labels":       {func(r *request) { r.Labels["l"] = much }, outline},
+		"with oversized annotations":  {func(r *request) { r.Annotations["a"] = much }, outline},
+		"with oversized finalizers":   {func(r *request) { r.Finalizers = []string{much} }, outline},
+		"with an oversized condition": {func(r *request) { r.Status.Conditions[0].Message = much }, outline},
+		"with an oversized usage": {
+			func(r *request) { r.Spec.Usages[0] = certificatesv1.KeyUsage(much) }, outline,
+		},
+		"with an oversized owner": {
+			func(r *request) { r.OwnerReferences = []metav1.OwnerReference{{Name: much}} }, outline,
+		},
 	} {
-		got, err := trimRequest(in)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			in := full()
+			tc.change(in)
+			got, err := trimRequest(in)
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Fatalf("%v (-want +got):\n%s", err, diff)
+			}
+			again, err := trimRequest(got) // an informer may do so
+			if diff := cmp.Diff(tc.want, again); err != nil || diff != "" {
+				t.Errorf("trimmed twice: %v (-want +got):\n%s", err, diff)
+			}
+		})
 	}
 }

@@ -29,6 +29,13 @@ const (
 	// server, which names the requester in an annotation.
 	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 
+	// maxRequestBytes is what a request may have, without its user's groups. A klusterlet's
+	// has one or two kilobytes.
+	maxRequestBytes = 16 << 10
+
+	// maxShownBytes is how much is kept of the names in a request that is not approved.
+	maxShownBytes = 256
+
 	// agentDNSName is part of the requests that the klusterlet creates for this addon (OCM,
 	// pkg/registration/register/csr).
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
@@ -36,10 +43,16 @@ const (
 
 // isDecided reports whether a request has been approved or denied, by anybody.
 func isDecided(request *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(request.Status.Conditions,
-		func(condition certificatesv1.CertificateSigningRequestCondition) bool {
-			return condition.Type == certificatesv1.CertificateApproved || condition.Type == certificatesv1.CertificateDenied
-		})
+	return slices.ContainsFunc(request.Status.Conditions, isDecision)
+}
+
+func isDecision(condition certificatesv1.CertificateSigningRequestCondition) bool {
+	return condition.Type == certificatesv1.CertificateApproved || condition.Type == certificatesv1.CertificateDenied
+}
+
+// isOversized reports whether a request is larger than any that is approved.
+func isOversized(request *certificatesv1.CertificateSigningRequest) bool {
+	return request.Size() > maxRequestBytes
 }
 
 // approved returns a copy of the request with its approval. The reason is that of
@@ -72,6 +85,8 @@ func judge(
 		return errors.New("the addon is being removed")
 	case csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
 		return fmt.Errorf("signer %q", csr.Spec.SignerName)
+	case len(csr.Spec.Request) == 0: // see trimRequest; the API server demands one
+		return fmt.Errorf("it is larger than %d bytes", maxRequestBytes)
 	}
 	if err := judgeRequester(cluster.Name, csr); err != nil {
 		return err

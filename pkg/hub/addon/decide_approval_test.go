@@ -259,8 +259,8 @@ func TestJudge(t *testing.T) {
 			refusal: "URIs",
 		},
 
-		"nothing requested": {spoil: func(r *request) { r.raw = []byte{} }, refusal: "PEM block"},
-		"not PEM":           {spoil: func(r *request) { r.raw = []byte("hello") }, refusal: "PEM block"},
+		"too large to be kept": {spoil: func(r *request) { r.raw = []byte{} }, refusal: "larger than 16384 bytes"},
+		"not PEM":              {spoil: func(r *request) { r.raw = []byte("hello") }, refusal: "PEM block"},
 		"a certificate": {
 			spoil:   func(r *request) { r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1}}) },
 			refusal: "PEM block",

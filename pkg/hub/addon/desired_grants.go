@@ -9,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // desiredBinding grants the one user of the cluster's agent its rights in the cluster's
@@ -64,19 +65,19 @@ func grantLabels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-// trimGrants returns a transform that makes the RoleBindings of all clusters share one copy
-// of their labels.
+// trimGrants returns a transform that keeps what RoleBindings are compared by, and makes
+// those of all clusters share one copy of their label.
 func trimGrants() func(any) (any, error) {
 	labels := grantLabels()
 	return func(obj any) (any, error) {
-		object, ok := obj.(metav1.Object)
+		binding, ok := obj.(*rbacv1.RoleBinding)
 		if !ok {
 			return obj, nil
 		}
-		object.SetManagedFields(nil)
-		if maps.Equal(object.GetLabels(), labels) {
-			object.SetLabels(labels)
+		trimmed := kube.TrimRoleBinding(binding, contract.LabelManagedBy)
+		if maps.Equal(trimmed.Labels, labels) {
+			trimmed.Labels = labels
 		}
-		return obj, nil
+		return trimmed, nil
 	}
 }

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -287,6 +288,8 @@ func TestTrimGrantsSharesWhatAllClustersHave(t *testing.T) {
 		binding := desiredBinding("c1", &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1"}})
 		change(binding)
 		want := binding.DeepCopy()
+		maps.DeleteFunc(want.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "example.com/") })
+		binding.Annotations = map[string]string{"example.com/theirs": "x"}
 		binding.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		got, err := trim(binding)
 		apitest.Must(t, err)
@@ -301,5 +304,5 @@ func TestTrimGrantsSharesWhatAllClustersHave(t *testing.T) {
 		t.Error("the labels of two clusters are two copies")
 	}
 	delete(one.Labels, "shared")
-	trimmed(func(b *rbacv1.RoleBinding) { b.Labels["example.com/theirs"] = "stays" })
+	trimmed(func(b *rbacv1.RoleBinding) { b.Labels["example.com/theirs"] = "x" })
 }

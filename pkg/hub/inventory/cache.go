@@ -63,7 +63,8 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 		trimmed.Annotations = map[string]string{contract.AnnotationCopiedLabels: copied}
 	}
 	if profile.DeletionTimestamp != nil {
-		trimmed.Finalizers = profile.Finalizers // they are reported
+		// They are reported, a few by name.
+		trimmed.Finalizers = slices.Clone(profile.Finalizers[:min(len(profile.Finalizers), maxFinalizers)])
 	}
 	if selection.IsMarked(profile) && hasUnlistedLabel(profile) {
 		for _, entry := range profile.ManagedFields {
@@ -86,6 +87,9 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 	}
 	return trimmed
 }
+
+// maxFinalizers is more than a report names.
+const maxFinalizers = 2 * maxNames
 
 // keepRegistries keeps the image registries of a cluster's addons, which pkg/hub/addon
 // reads.

@@ -2,6 +2,7 @@ package selection
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,7 @@ import (
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1beta2.ManagedClusterSet{}:        {Transform: trimSet},
-		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: cache.TransformStripManagedFields()},
+		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: trimBinding},
 		&clusterv1beta1.Placement{}:                {Transform: trimPlacement},
 		&clusterv1beta1.PlacementDecision{}:        {Transform: trimDecision},
 		&corev1.Namespace{}:                        {Transform: trimMetadata},
@@ -35,14 +36,34 @@ func CacheOptions() map[client.Object]cache.ByObject {
 func trimSet(in any) (any, error) {
 	if set, ok := in.(*clusterv1beta2.ManagedClusterSet); ok {
 		set.ObjectMeta = kube.TrimMeta(set.ObjectMeta)
+		set.Labels = nil
 		set.Status = clusterv1beta2.ManagedClusterSetStatus{}
 	}
 	return in, nil
 }
 
+// trimBinding, like the following, drops what anybody who may write in a namespace can put
+// there and nobody reads, labels included.
+func trimBinding(in any) (any, error) {
+	binding, ok := in.(*clusterv1beta2.ManagedClusterSetBinding)
+	if !ok {
+		return in, nil
+	}
+	binding.ObjectMeta = kube.TrimMeta(binding.ObjectMeta)
+	binding.Labels = kube.OnlyLabels(binding.Labels, contract.LabelPublish)
+	var kept []metav1.Condition
+	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+	if bound != nil {
+		kept = []metav1.Condition{{Type: bound.Type, Status: bound.Status}}
+	}
+	binding.Status = clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: kept}
+	return binding, nil
+}
+
 func trimPlacement(in any) (any, error) {
 	if placement, ok := in.(*clusterv1beta1.Placement); ok {
 		placement.ObjectMeta = kube.TrimMeta(placement.ObjectMeta)
+		placement.Labels = kube.OnlyLabels(placement.Labels, contract.LabelPublish)
 		placement.Spec = clusterv1beta1.PlacementSpec{}
 		placement.Status.DecisionGroups = nil
 	}
@@ -52,6 +73,8 @@ func trimPlacement(in any) (any, error) {
 func trimDecision(in any) (any, error) {
 	if decision, ok := in.(*clusterv1beta1.PlacementDecision); ok {
 		decision.ObjectMeta = kube.TrimMeta(decision.ObjectMeta)
+		decision.Labels = kube.OnlyLabels(decision.Labels, clusterv1beta1.PlacementLabel,
+			clusterv1beta1.DecisionGroupIndexLabel, clusterv1beta1.DecisionGroupNameLabel)
 		for i := range decision.Status.Decisions {
 			name := decision.Status.Decisions[i].ClusterName
 			decision.Status.Decisions[i] = clusterv1beta1.ClusterDecision{ClusterName: name}
@@ -60,16 +83,17 @@ func trimDecision(in any) (any, error) {
 	return in, nil
 }
 
-// trimMetadata keeps names and the one annotation that is read.
+// trimMetadata keeps names and the one annotation that is read, if it says anything.
 func trimMetadata(in any) (any, error) {
 	obj, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return in, nil
 	}
-	requirement, has := obj.Annotations[contract.AnnotationRequirePlacement]
+	const requirement = "true"
+	requires := obj.Annotations[contract.AnnotationRequirePlacement] == requirement
 	obj.ObjectMeta = kube.TrimMeta(obj.ObjectMeta)
 	obj.Labels = nil
-	if has {
+	if requires {
 		obj.Annotations = map[string]string{contract.AnnotationRequirePlacement: requirement}
 	}
 	return obj, nil

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"maps"
 	"reflect"
 	"testing"
 
@@ -28,21 +29,31 @@ func fat() metav1.ObjectMeta {
 	}
 }
 
-// lean is what remains of it for most kinds.
-func lean() metav1.ObjectMeta {
+// lean is what remains of it for most kinds, with the labels that are read.
+func lean(labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u",
-		ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
+		ResourceVersion: "1", Generation: 2, Labels: labels}
+}
+
+// labelled is fat with more labels.
+func labelled(labels map[string]string) metav1.ObjectMeta {
+	meta := fat()
+	maps.Copy(meta.Labels, labels)
+	return meta
 }
 
 func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 	namespace := kube.Partial(kube.NamespaceKind)
 	namespace.ObjectMeta = fat()
 	leanNamespace := kube.Partial(kube.NamespaceKind)
-	leanNamespace.ObjectMeta = lean()
-	leanNamespace.Labels = nil
+	leanNamespace.ObjectMeta = lean(nil)
 	leanNamespace.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
-	whole := fat()
-	whole.ManagedFields = nil
+	const publish = "inventory.open-cluster-management.io/publish"
+	slice := map[string]string{
+		"cluster.open-cluster-management.io/placement":            "p",
+		"cluster.open-cluster-management.io/decision-group-index": "0",
+		"cluster.open-cluster-management.io/decision-group-name":  "canary",
+	}
 
 	tests := map[string]struct{ in, want client.Object }{
 		"ManagedClusterSet": {
@@ -51,28 +62,44 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{ocmtest.Condition("A",
 					"True", "R", "")}},
 			},
-			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(), Spec: exclusiveSet("").Spec},
+			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(nil), Spec: exclusiveSet("").Spec},
 		},
 		"Placement": {
 			in: &clusterv1beta1.Placement{
-				ObjectMeta: fat(), Spec: clusterv1beta1.PlacementSpec{ClusterSets: []string{"s"}},
+				ObjectMeta: labelled(map[string]string{publish: "true"}),
+				Spec:       clusterv1beta1.PlacementSpec{ClusterSets: []string{"s"}},
 				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3,
 					DecisionGroups: []clusterv1beta1.DecisionGroupStatus{{}}},
 			},
-			want: &clusterv1beta1.Placement{ObjectMeta: lean(),
+			want: &clusterv1beta1.Placement{ObjectMeta: lean(map[string]string{publish: "true"}),
 				Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 3}},
 		},
 		"PlacementDecision": {
-			in: &clusterv1beta1.PlacementDecision{ObjectMeta: fat(), Status: clusterv1beta1.PlacementDecisionStatus{
-				Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "c", Reason: "R", Score: 5}},
-			}},
-			want: &clusterv1beta1.PlacementDecision{ObjectMeta: lean(), Status: clusterv1beta1.PlacementDecisionStatus{
+			in: &clusterv1beta1.PlacementDecision{
+				ObjectMeta: labelled(slice),
+				Status: clusterv1beta1.PlacementDecisionStatus{
+					Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "c", Reason: "R", Score: 5}},
+				},
+			},
+			want: &clusterv1beta1.PlacementDecision{ObjectMeta: lean(slice), Status: clusterv1beta1.PlacementDecisionStatus{
 				Decisions: []clusterv1beta1.ClusterDecision{{ClusterName: "c"}},
 			}},
 		},
-		"ManagedClusterSetBinding: everything but managed fields": {
-			in:   &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: fat()},
-			want: &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: whole},
+		"ManagedClusterSetBinding": {
+			in: &clusterv1beta2.ManagedClusterSetBinding{
+				ObjectMeta: labelled(map[string]string{publish: "false"}),
+				Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"},
+				Status: clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{
+					ocmtest.Condition("Other", "True", "R", "text"), ocmtest.Condition("Bound", "False", "R", "text"),
+				}},
+			},
+			want: &clusterv1beta2.ManagedClusterSetBinding{
+				ObjectMeta: lean(map[string]string{publish: "false"}),
+				Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"},
+				Status: clusterv1beta2.ManagedClusterSetBindingStatus{
+					Conditions: []metav1.Condition{{Type: "Bound", Status: "False"}},
+				},
+			},
 		},
 		"Namespace: the requirement": {in: namespace, want: leanNamespace},
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Grant is a right of the manager in one namespace. The RoleBinding that grants it and the
@@ -55,6 +56,9 @@ func Labels() map[string]string {
 // ErrNotOurs is the error of a foreign RoleBinding with the name of the manager's own.
 var ErrNotOurs = errors.New("the RoleBinding in the place of the manager's own is not this addon's")
 
+// maxNameBytes is how much of a role's name an error shows.
+const maxNameBytes = 253
+
 func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.role, Labels: Labels()},
@@ -72,7 +76,7 @@ func compare(current, desired *rbacv1.RoleBinding) (differs bool, err error) {
 			ErrNotOurs, contract.LabelManagedBy, contract.ManagedBy, contract.LabelCredential, desired.Name)
 	case current.RoleRef != desired.RoleRef:
 		return false, fmt.Errorf("%w: it refers to %s %q, which cannot be changed; delete RoleBinding %s",
-			ErrNotOurs, current.RoleRef.Kind, current.RoleRef.Name, desired.Name)
+			ErrNotOurs, current.RoleRef.Kind, kube.Shorten(current.RoleRef.Name, maxNameBytes), desired.Name)
 	default:
 		return !apiequality.Semantic.DeepEqual(current.Subjects, desired.Subjects), nil
 	}

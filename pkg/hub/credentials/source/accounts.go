@@ -253,6 +253,9 @@ func (a *Accounts) AllReconciled() bool {
 	return a.cache != nil && len(a.unreconciled) == 0
 }
 
+// maxNameBytes exceeds the length of a Secret's name.
+const maxNameBytes = 300
+
 // trimAccount keeps only the fields of an account that are read.
 func trimAccount(in any) (any, error) {
 	account, ok := in.(*authv1beta1.ManagedServiceAccount)
@@ -274,6 +277,12 @@ func trimAccount(in any) (any, error) {
 			ExpirationTimestamp: account.Status.ExpirationTimestamp,
 			TokenSecretRef:      account.Status.TokenSecretRef,
 		},
+	}
+	// A spoke writes the status. A name that is cut is still not the account's.
+	if ref := account.Status.TokenSecretRef; ref != nil && len(ref.Name) > maxNameBytes {
+		trimmed.Status.TokenSecretRef = &authv1beta1.SecretRef{
+			Name: kube.Shorten(ref.Name, maxNameBytes), LastRefreshTimestamp: ref.LastRefreshTimestamp,
+		}
 	}
 	// The list is parsed once, and of a long one only the used part is kept.
 	if named := NamedNamespaces(account); named.Is {

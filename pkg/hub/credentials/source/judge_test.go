@@ -201,6 +201,25 @@ func TestTrimAccountKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
+// A spoke may name what it likes in an account's status.
+func TestTrimAccountBoundsTheStatus(t *testing.T) {
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}}
+	account.Status.TokenSecretRef = &authv1beta1.SecretRef{
+		Name: "a" + strings.Repeat("x", 1<<20), LastRefreshTimestamp: metav1.NewTime(noon),
+	}
+	out, err := trimAccount(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := ReferenceOf(out.(*authv1beta1.ManagedServiceAccount))
+	if len(ref.name) > maxNameBytes || !ref.refreshed.Equal(noon) {
+		t.Errorf("%d bytes of the name are kept; the time is %s", len(ref.name), ref.refreshed)
+	}
+	if refusal := ref.Refusal("a", noon); !strings.Contains(refusal.Problem, "not its own") {
+		t.Errorf("got %q", refusal.Problem)
+	}
+}
+
 func TestNamedNamespaces(t *testing.T) {
 	for list, want := range map[string][]string{
 		"":                   nil,

@@ -201,21 +201,30 @@ func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.Name
 	}
 }
 
-// trimCopy keeps the metadata of a copy that identifies it and shows changes.
+// trimCopy keeps the metadata of a copy that identifies it and shows changes. Anybody who
+// may write Secrets in the namespace may label any number of them as copies: of those that
+// are none it keeps only the name.
 func trimCopy(in any) (any, error) {
 	meta, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return in, nil
 	}
 	full := meta.ObjectMeta
-	annotations := map[string]string{}
-	for _, key := range []string{contract.AnnotationSourceCluster, contract.AnnotationSourceAccount} {
-		annotations[key] = full.Annotations[key]
-	}
 	meta.ObjectMeta = metav1.ObjectMeta{
 		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
-		DeletionTimestamp: full.DeletionTimestamp, Finalizers: full.Finalizers,
-		Labels: Labels(), Annotations: annotations,
+		DeletionTimestamp: full.DeletionTimestamp, Labels: Labels(),
+	}
+	if len(full.Finalizers) > 0 {
+		meta.Finalizers = []string{heldBySome}
+	}
+	// These are no longer than the name of the Secret that they match.
+	if source, ok := SourceOf(&full); ok {
+		meta.Annotations = map[string]string{
+			contract.AnnotationSourceCluster: source.Namespace, contract.AnnotationSourceAccount: source.Name,
+		}
 	}
 	return meta, nil
 }
+
+// heldBySome stands for all finalizers of a copy.
+const heldBySome = "held"
