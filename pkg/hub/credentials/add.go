@@ -8,6 +8,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -235,29 +236,39 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 }
 
 // CacheOptions returns what the manager's cache must hold for this concern: only the
-// manager's own RoleBindings.
+// manager's own RoleBindings, as far as grants reads them.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&rbacv1.RoleBinding{}: {
 			Label:     labels.SelectorFromSet(grants.Labels()),
-			Transform: cache.TransformStripManagedFields(),
+			Transform: grants.Trim,
 		},
 	}
 }
 
+// bindingsPerPage bounds how many RoleBindings are in memory at a time, of a megabyte each
+// at worst.
+const bindingsPerPage = 20
+
 // checkNoCopies fails while RoleBindings indicate that there are copies, which nobody would
 // withdraw.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
-	bindings := &rbacv1.RoleBindingList{}
-	if err := live.List(ctx, bindings, client.MatchingLabels(grants.Labels())); err != nil {
-		return fmt.Errorf("listing RoleBindings for copies: %w", err)
-	}
 	var namespaces []string
-	for i := range bindings.Items {
-		// A tenant may set any label, but the manager has no copies without its rights.
-		if grants.IsTargetGrant(&bindings.Items[i]) {
-			namespaces = append(namespaces, bindings.Items[i].Namespace)
+	collect := func(page *rbacv1.RoleBindingList) error {
+		for i := range page.Items {
+			// A tenant may set any label, but the manager has no copies without its rights.
+			if grants.IsTargetGrant(&page.Items[i]) {
+				namespaces = append(namespaces, page.Items[i].Namespace)
+			}
 		}
+		return nil
+	}
+	// Labels and names are anybody's to choose, and so is the size of what bears them.
+	newPage := func() *rbacv1.RoleBindingList { return &rbacv1.RoleBindingList{} }
+	err := kube.EachPage(ctx, live, bindingsPerPage, newPage, collect, client.MatchingLabels(grants.Labels()),
+		client.MatchingFields{metav1.ObjectNameField: contract.TokenTargetRole})
+	if err != nil {
+		return fmt.Errorf("listing RoleBindings for copies: %w", err)
 	}
 	if len(namespaces) == 0 {
 		return nil

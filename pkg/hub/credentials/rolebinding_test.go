@@ -2,6 +2,8 @@ package credentials
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,9 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -37,6 +41,113 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 			w.bound(team, binding.Name, false)
 		})
 	}
+}
+
+// Anybody who may write RoleBindings may label them like the manager's own.
+func TestLabelledRoleBindingsOfOthersAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	team := w.team()
+	bind := func(name, role string) *rbacv1.RoleBinding {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: target.Labels()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+		}
+		w.MustCreate(binding)
+		return binding
+	}
+	theirs := bind("theirs", targetRole)
+	bind(targetRole, targetRole)
+	w.start()
+	w.bound(team, targetRole, false) // so that all were looked at
+	w.settle()
+	for _, call := range w.wire.Writes("rolebindings") {
+		if !strings.HasSuffix(call.Path, "/"+targetRole) {
+			t.Errorf("%s %s", call.Method, call.Path)
+		}
+	}
+	if !w.Find(theirs) {
+		t.Error("another's RoleBinding was deleted")
+	}
+}
+
+// A RoleBinding that somebody holds still grants what it grants.
+func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	held := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
+	apitest.Edit(s.world, held, func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} })
+	s.MustDelete(held)
+	label := func(value string) {
+		apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = value })
+	}
+	label("false")
+	s.lacks(s.team, s.cluster, "reader")
+	s.bound(s.cluster, sourceRole, false)
+	s.settle() // it does not try again and again to delete what is held
+	label("true")
+	s.copied()
+	label("false")
+	s.lacks(s.team, s.cluster, "reader")
+	s.MustGet(held)
+	apitest.Edit(s.world, held, func(b *rbacv1.RoleBinding) { b.Finalizers = nil })
+	s.withdrawn()
+}
+
+// Where somebody took the manager's right away and put another in its place, nothing can be
+// withdrawn; everywhere else it is.
+func TestASquattedGrantKeepsNoOtherWithdrawalWaiting(t *testing.T) {
+	s := newScene(t)
+	other, elsewhere := s.world.team(), s.world.team()
+	s.publish(other, s.cluster)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Annotations[targetAnnotation] = s.team + "," + other
+	})
+	c := s.world.cluster(s.Name("d"))
+	s.publish(elsewhere, c)
+	neighbour := s.world.account(c, "neighbour", elsewhere)
+	s.Eventually("the neighbour's copy is made", func() string {
+		if s.world.copied(elsewhere, c, "neighbour") == nil {
+			return "it is not"
+		}
+		return ""
+	})
+	s.holds(other, s.cluster, "reader", s.token)
+	s.followed(s.team, other)
+	s.settled()
+
+	squatter := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}
+	s.wire.Fail(func(call apitest.Call) apitest.Fault { // until the squatter's is there
+		if call.Method == http.MethodPost && call.Resource == "rolebindings" && call.Mentions(s.team) {
+			return apitest.Fault{Status: 500, Reason: "InternalError"}
+		}
+		return apitest.Fault{}
+	})
+	s.MustDelete(&rbacv1.RoleBinding{ObjectMeta: squatter.ObjectMeta})
+	s.MustCreate(squatter)
+	s.wire.Fail(nil)
+	manager := apitest.NewClient(t, s.srv.User(t, managerUser), ocmtest.Scheme())
+	s.Eventually("the manager has lost its right", func() string {
+		key := types.NamespacedName{Namespace: s.team, Name: s.cluster + "-reader"}
+		if err := manager.Get(t.Context(), key, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+			return fmt.Sprintf("reading the copy: %v", err)
+		}
+		return ""
+	})
+
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
+	apitest.Edit(s.world, neighbour, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
+	s.lacks(other, s.cluster, "reader")
+	s.lacks(elsewhere, c, "neighbour")
+	s.mentions(s.cluster, "CopyFailed", "is not this addon's", s.team)
+	if s.world.copied(s.team, s.cluster, "reader") == nil {
+		t.Error("the copy is gone: the squatter's RoleBinding was no hindrance, so this shows nothing")
+	}
+	s.MustDelete(squatter)
+	s.withdrawn()
 }
 
 func TestRightsAreRestored(t *testing.T) {

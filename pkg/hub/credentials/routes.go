@@ -89,13 +89,16 @@ func (c *Credentials) enqueueEverything() {
 
 func (c *Credentials) enqueueGrant(grant grants.Grant) { c.grantTrigger.Enqueue(grant.Key()) }
 
-// enqueueGrants enqueues every RoleBinding that exists.
+// enqueueGrants enqueues every RoleBinding of a grant that exists.
 func (c *Credentials) enqueueGrants() {
 	bindings := &rbacv1.RoleBindingList{}
 	if err := c.mgr.GetCache().List(c.added, bindings, kube.Uncopied); err != nil {
 		return // the cache is being shut down
 	}
 	for i := range bindings.Items {
-		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
+		// Others may be labelled like the manager's own.
+		if grants.IsName(bindings.Items[i].Name) {
+			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
+		}
 	}
 }
