@@ -2,8 +2,13 @@ package hub
 
 import (
 	"maps"
+	"reflect"
+	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -13,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
@@ -48,6 +54,30 @@ func cacheOptions(opts *Options) cache.Options {
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            others,
 		ByObject:                    byObject,
+	}
+}
+
+// listedAtOnce bounds how many objects that anybody can fill are in memory at a time while
+// they are listed: each may have a megabyte.
+const listedAtOnce = 20
+
+// listTrimmed makes the informers of a cache list in pages what anybody can make many and
+// large: any spoke certificate requests, any tenant RoleBindings.
+func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObject) stored.NewInformer {
+	trims := map[reflect.Type]toolscache.TransformFunc{}
+	for kind, options := range byObject {
+		switch kind.(type) {
+		case *certificatesv1.CertificateSigningRequest, *rbacv1.RoleBinding:
+			trims[reflect.TypeOf(kind)] = options.Transform
+		}
+	}
+	return func(
+		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		if trim, ok := trims[reflect.TypeOf(kind)]; ok {
+			served = kube.ListTrimmed(served, listedAtOnce, trim)
+		}
+		return next(served, kind, resync, indexers)
 	}
 }
 

@@ -92,9 +92,11 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		return nil, err
 	}
 	cached := cacheOptions(opts)
-	if cached.NewInformer, err = stored.Informers(ctx, cfg, live); err != nil {
+	informers, err := stored.Informers(ctx, cfg, live)
+	if err != nil {
 		return nil, err
 	}
+	cached.NewInformer = listTrimmed(informers, cached.ByObject)
 	return manager.New(cfg, manager.Options{
 		Scheme:                        NewScheme(),
 		Logger:                        logr.FromContextOrDiscard(ctx),

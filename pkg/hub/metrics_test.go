@@ -45,7 +45,7 @@ func scrape(t *testing.T, url, token string, ca []byte) (code int, text string) 
 }
 
 func TestHubDecidesWhoReadsMetrics(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub())
+	server := hub
 	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
 	hubtest.Install(w, "metrics: {readers: [{namespace: default, name: reader}]}", hubtest.Rights)
 	tokenOf := func(name string) string {

@@ -7,7 +7,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 )
 
+// hub is for tests that need no server of their own.
+var hub = apitest.New(apitest.Hub())
+
 func TestMain(m *testing.M) {
-	apitest.Main(m)
+	apitest.Main(m, hub)
 	hubtest.RemoveProgram()
 }
