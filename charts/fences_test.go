@@ -894,23 +894,45 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 func testNobodyMaySquatGrants(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())
+	// A tenant that administrates its namespace holds there what the grant would grant.
+	administrates := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "administrates"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}},
+			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
+		},
+	}
+	p.MustCreate(administrates, &rbacv1.RoleBinding{
+		ObjectMeta: administrates.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: administrates.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "tenant"}},
+	})
+	tenant := apitest.NewClient(t, server.User(t, "tenant"), ocmtest.Scheme())
 	for name, attempt := range map[string]struct {
+		by      client.Client
 		change  func(*rbacv1.RoleBinding)
 		message string
 	}{
-		"the manager's own": {func(*rbacv1.RoleBinding) {}, ""},
-		"for somebody else": {func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own"},
-		"of another role":   {func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
-		"held by a finalizer": {
-			func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} }, "nobody may hold",
+		"the manager's own, by an administrator of the hub": {p, func(*rbacv1.RoleBinding) {}, ""},
+		"the manager's own, by itself":                      {p.manager, func(*rbacv1.RoleBinding) {}, ""},
+		"the manager's own, by a tenant": {
+			tenant, func(*rbacv1.RoleBinding) {}, "only who may bind the ClusterRole of this name",
 		},
+		"for somebody else": {
+			p, func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own",
+		},
+		"of another role": {p, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
+		"held by a finalizer": {
+			p, func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} }, "nobody may hold",
+		},
+		"of another name, by a tenant": {tenant, func(b *rbacv1.RoleBinding) { b.Name = "mine" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := own(tokenTarget)
 			made.Namespace = team
 			attempt.change(made)
 			p.Eventually("the answer is as expected", func() string {
-				err := p.Create(t.Context(), made.DeepCopy(), client.DryRunAll)
+				err := attempt.by.Create(t.Context(), made.DeepCopy(), client.DryRunAll)
 				if attempt.message == "" && err == nil || attempt.message != "" && isRefused(err, attempt.message) {
 					return ""
 				}
