@@ -3,13 +3,18 @@ package charts
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -25,17 +30,20 @@ import (
 type copying struct {
 	*installed
 	user    *rest.Config // the manager
+	wire    *apitest.Wire
 	program *hubtest.Manager
 	log     string // of managers that were stopped
 
 	set, cluster string
 	account      *authv1beta1.ManagedServiceAccount
 	token        string
+	tokens       []string // all so far
 }
 
 func newCopying(t *testing.T) *copying {
 	t.Helper()
-	c := &copying{installed: install(t), user: server.User(t, hubtest.User)}
+	wire := &apitest.Wire{}
+	c := &copying{installed: install(t), wire: wire, user: wire.Proxy(t, server.User(t, hubtest.User))}
 	// While the CRDs of a hub with profiles are new, a manager that starts waits for a
 	// minute before missing objects count as missing.
 	c.Patience = 2 * time.Minute
@@ -69,7 +77,14 @@ func (c *copying) join(targets ...string) {
 	c.cluster = cluster.Name
 	c.account = c.Account(c.cluster, "reader", targets...)
 	c.CleanUp(cluster, ocmtest.Addon(c.cluster), c.account)
+	c.rotate()
+}
+
+// rotate gives the account another token.
+func (c *copying) rotate() {
+	c.T.Helper()
 	c.token = c.Rotate(c.account)
+	c.tokens = append(c.tokens, c.token)
 }
 
 // copyIn returns the copy of the token in a namespace.
@@ -160,26 +175,28 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 
 	// An account that names no namespace goes nowhere, or wherever its cluster is
 	// published.
+	held := c.holdWhatIsDeleted(team)
 	c.MustMerge(c.account, `{"metadata":{"annotations":null}}`)
 	c.eventuallyWithdrawn(team)
+	held()
 	c.start("--credentials-require-target=false")
 	c.eventually(true, c.copyIn(team))
 	c.eventually(false, c.copyIn(unbound))
 
 	// Somebody deletes the CRD of the set bindings, and restores it with them.
-	profile, held := ocmtest.OurProfile(team, c.cluster), c.copyIn(team)
+	profile, copied := ocmtest.OurProfile(team, c.cluster), c.copyIn(team)
 	c.MustGet(profile)
-	c.MustGet(held)
+	c.MustGet(copied)
 	restore := c.Backup(&clusterv1beta2.ManagedClusterSetBindingList{})
 	server.Reinstall(c.World, "managedclustersetbindings.cluster.open-cluster-management.io", apitest.Hub())
 	restore()
-	c.token = c.Rotate(c.account)
+	c.rotate()
 	c.Eventually("the copy follows", func() string {
 		now := c.copyIn(team)
 		if !c.Find(now) || string(now.Data["token"]) != c.token {
 			return "it has another token"
 		}
-		if now.UID != held.UID {
+		if now.UID != copied.UID {
 			t.Fatal("the copy was deleted and recreated")
 		}
 		return ""
@@ -196,27 +213,59 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.checkSecrecy()
 }
 
-// checkSecrecy looks for the token in all that the manager logged at the highest
+// holdWhatIsDeleted puts a finalizer on the copy in a namespace when the manager has decided
+// to delete it and has seen none, so that the whole Secret is the answer to the DELETE. The
+// returned function checks that this is what happened.
+func (c *copying) holdWhatIsDeleted(namespace string) (check func()) {
+	c.T.Helper()
+	var held atomic.Bool
+	c.wire.Fail(func(call apitest.Call) apitest.Fault {
+		isDelete := call.Method == http.MethodDelete && call.Resource == "secrets" && call.Mentions(namespace)
+		if isDelete && held.CompareAndSwap(false, true) {
+			hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
+			if err := c.Patch(c.T.Context(), c.copyIn(namespace), hold); err != nil {
+				c.T.Error(err)
+			}
+		}
+		return apitest.Fault{}
+	})
+	return func() {
+		c.T.Helper()
+		c.wire.Fail(nil)
+		released := slices.ContainsFunc(c.wire.Writes("secrets"), func(call apitest.Call) bool {
+			return call.Method == http.MethodPatch && call.Mentions(namespace) &&
+				strings.Contains(call.Body, `"finalizers":null`)
+		})
+		if !released {
+			c.T.Error("no deletion of the copy was answered with the copy: nothing held it")
+		}
+	}
+}
+
+// checkSecrecy looks for every token in all that the manager logged at the highest
 // verbosity: as text, in base64 and in the dumps that client-go makes of binary
 // bodies.
 func (c *copying) checkSecrecy() {
 	c.T.Helper()
-	if !strings.Contains(c.log, "Response Body") || !strings.Contains(c.log, c.cluster+"-reader") {
+	deletions := regexp.MustCompile(`verb="DELETE" url="[^"]*/secrets/` + regexp.QuoteMeta(c.cluster) + `-reader"`)
+	if !strings.Contains(c.log, "Response Body") || !deletions.MatchString(c.log) {
 		c.T.Fatal("the manager logs too little for this to prove anything")
 	}
-	tail := []byte(c.token[len(c.token)-24:])
-	forms := map[string]string{
-		"text":   string(tail),
-		"base64": base64.StdEncoding.EncodeToString([]byte(c.token))[40:80],
-	}
-	// A dump's lines have two groups of eight bytes; any six lie within one group
-	// at one of these offsets.
-	for i := range len(tail) - 6 {
-		forms[fmt.Sprintf("hex, from %d", i)] = fmt.Sprintf("% x", tail[i:i+6])
-	}
-	for as, form := range forms {
-		if strings.Contains(c.log, form) {
-			c.T.Errorf("the manager's log contains the token as %s", as)
+	for _, token := range c.tokens {
+		tail := []byte(token[len(token)-24:])
+		forms := map[string]string{
+			"text":   string(tail),
+			"base64": base64.StdEncoding.EncodeToString([]byte(token))[40:80],
+		}
+		// A dump's lines have two groups of eight bytes; any six lie within one group
+		// at one of these offsets.
+		for i := range len(tail) - 6 {
+			forms[fmt.Sprintf("hex, from %d", i)] = fmt.Sprintf("% x", tail[i:i+6])
+		}
+		for as, form := range forms {
+			if strings.Contains(c.log, form) {
+				c.T.Errorf("the manager's log contains a token as %s", as)
+			}
 		}
 	}
 }
