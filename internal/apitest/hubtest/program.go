@@ -78,6 +78,9 @@ func (m *Manager) Stop() {
 	})
 }
 
+// PID is the process to measure.
+func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
 // Log returns what the program has logged so far.
 func (m *Manager) Log() string { return m.log.String() }
 
