@@ -13,10 +13,9 @@ export bin root kept
 
 # One program for each package, built once for all of its targets.
 mapfile -t packages < <(grep -rlE '^func Fuzz' --include=*_test.go cmd internal pkg | xargs -n1 dirname | sort -u)
-for package in "${packages[@]}"; do
-	echo "fuzz: building $package"
-	go test -c -fuzz . -ldflags="-s -w" -o "$bin/$package/fuzz.test" "./$package"
-done
+echo "fuzz: building ${#packages[@]} packages"
+printf '%s\n' "${packages[@]}" |
+	xargs -P "$(nproc)" -I{} go test -c -fuzz . -ldflags="-s -w" -o "$bin/{}/fuzz.test" "./{}"
 
 run() {
 	local package=${1%:*} target=${1##*:} log
@@ -25,7 +24,7 @@ run() {
 	# By default, one input is simplified for up to a minute, in which nothing else is tried.
 	if "$bin/$package/fuzz.test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "${FUZZTIME:-10s}" \
 		-test.fuzzminimizetime 100x -test.parallel 1 -test.fuzzcachedir "$kept/$package" >"$log" 2>&1; then
-		echo "fuzz: $target of $package: $(grep -o 'execs: [0-9]*' "$log" | tail -1), no failure"
+		echo "fuzz: $target of $package: $(sed -n 's/.*execs: \([0-9]*\).*/\1/p' "$log" | tail -1) inputs, no failure"
 	else
 		cat "$log"
 		echo "fuzz: $target of $package fails" >&2
