@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -43,7 +44,9 @@ const (
 	long  = time.Minute
 )
 
-func TestEventually(t *testing.T) {
+func TestEventually(t *testing.T) { synctest.Test(t, testEventually) }
+
+func testEventually(t *testing.T) {
 	checks := 0
 	third := func() string {
 		if checks++; checks < 3 {
@@ -68,6 +71,10 @@ func TestEventually(t *testing.T) {
 }
 
 func TestEventuallyChecksOnceMoreAtTheEnd(t *testing.T) {
+	synctest.Test(t, testEventuallyChecksOnceMoreAtTheEnd)
+}
+
+func testEventuallyChecksOnceMoreAtTheEnd(t *testing.T) {
 	began := time.Now()
 	late := func() string {
 		if time.Since(began) < short {
@@ -80,7 +87,9 @@ func TestEventuallyChecksOnceMoreAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestWithin(t *testing.T) { synctest.Test(t, testWithin) }
+
+func testWithin(t *testing.T) {
 	attempts := 0
 	third := func(ctx context.Context) error {
 		if attempts++; attempts < 3 {
@@ -129,7 +138,9 @@ func TestWithinWaitsInCleanup(t *testing.T) {
 	}
 }
 
-func TestStays(t *testing.T) {
+func TestStays(t *testing.T) { synctest.Test(t, testStays) }
+
+func testStays(t *testing.T) {
 	if reason := run(t, func(tb testing.TB) { Stays(tb, short, "good", func() string { return "" }) }); reason != "" {
 		t.Error(reason)
 	}
