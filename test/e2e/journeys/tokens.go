@@ -2,9 +2,12 @@ package journeys
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/canary"
 )
@@ -46,4 +49,19 @@ func noTokenAnywhere(t *testing.T) {
 	if err := errors.Join(found...); err != nil {
 		t.Error(err)
 	}
+}
+
+// TokenValidity returns from when until when a token of a ServiceAccount is valid.
+func TokenValidity(token string) (from, until time.Time, err error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return from, until, errors.New("not a token of a ServiceAccount")
+	}
+	content, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return from, until, err
+	}
+	claims := struct{ Iat, Exp int64 }{}
+	err = json.Unmarshal(content, &claims)
+	return time.Unix(claims.Iat, 0), time.Unix(claims.Exp, 0), err
 }
