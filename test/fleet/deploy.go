@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -224,54 +223,41 @@ func (f *Fleet) helmCommand(ctx context.Context, helm string, args ...string) *e
 }
 
 // buildImage builds the binaries into the image, and returns a tag that changes with them.
-// Fleets that start at the same time build one after the other, so that only the first
-// compiles.
 func (f *Fleet) buildImage(ctx context.Context) (tag string, err error) {
-	unlock, err := files.Lock(ctx, filepath.Join(filepath.Dir(f.Dir), "image.lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	fresh := f.path("image.new")
-	if err := os.MkdirAll(fresh, files.PrivateDir); err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }()
-	// Without -trimpath, packages compiled for tests are reused.
-	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh + "/"}
+	packages := make([]string, 0, len(binaries))
 	for _, program := range binaries {
-		args = append(args, "./cmd/"+program)
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = f.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", strings.Join(binaries, ", "), err, output)
+		packages = append(packages, "./cmd/"+program)
 	}
 	hash := sha256.New()
-	for _, name := range binaries {
-		content, err := os.ReadFile(filepath.Join(fresh, name))
-		if err != nil {
-			return "", err
+	err = f.Build(ctx, f.Root, packages, func(dir string) error {
+		for _, name := range binaries {
+			content, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			_, _ = hash.Write(content) // a hash never fails
+			if err := intoImage(f.imageDir(), name, content); err != nil {
+				return err
+			}
 		}
-		_, _ = hash.Write(content) // a hash never fails
-		if err := f.intoImage(filepath.Join(fresh, name)); err != nil {
-			return "", err
-		}
-	}
-	return "dev-" + hex.EncodeToString(hash.Sum(nil))[:12], nil
+		return nil
+	})
+	return "dev-" + hex.EncodeToString(hash.Sum(nil))[:12], err
 }
 
-// intoImage moves a program to / of the image. Processes that run the replaced
-// file keep it.
-func (f *Fleet) intoImage(program string) error {
-	if err := os.MkdirAll(f.imageDir(), files.Image); err != nil {
+// intoImage writes a program to / of an image. Processes that run the replaced file keep it.
+func intoImage(dir, name string, content []byte) error {
+	if err := os.MkdirAll(dir, files.Image); err != nil {
 		return err
 	}
-	for _, path := range []string{f.imageDir(), program} { // whatever the umask
+	program := filepath.Join(dir, name)
+	if err := files.Write(program, content, files.Image); err != nil {
+		return err
+	}
+	for _, path := range []string{dir, program} { // whatever the umask
 		if err := os.Chmod(path, files.Image); err != nil {
 			return err
 		}
 	}
-	return os.Rename(program, filepath.Join(f.imageDir(), filepath.Base(program)))
+	return nil
 }

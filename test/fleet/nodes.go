@@ -48,14 +48,15 @@ func (f *Fleet) checkSandbox(ctx context.Context, access bool) error {
 	if ownProgram() {
 		return node.Check()
 	}
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "run", "./cmd/fleet", "node", "--check")
-	cmd.Dir = f.module()
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return errors.New(strings.TrimSpace(said.String()))
-	}
-	return nil
+	return f.Build(ctx, f.module(), []string{"./cmd/fleet"}, func(dir string) error {
+		var said bytes.Buffer
+		cmd := exec.CommandContext(ctx, filepath.Join(dir, "fleet"), "node", "--check")
+		cmd.Stderr = &said
+		if err := cmd.Run(); err != nil {
+			return errors.New(strings.TrimSpace(said.String()))
+		}
+		return nil
+	})
 }
 
 // imageDir is what is at / in the image.

@@ -260,16 +260,17 @@ func (f *Fleet) startSupervisor(ctx context.Context) error {
 // program that only uses this package, such as a test, builds the command.
 func (f *Fleet) ownBinary(ctx context.Context) (string, error) {
 	binary := f.path("bin", "fleet")
-	if !ownProgram() {
-		if err := os.MkdirAll(filepath.Dir(binary), files.PrivateDir); err != nil {
-			return "", err
+	copied := func(from string) error {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
 		}
-		_, err := programs.GoCommand(ctx, f.module(), "build", "-o", binary, "./cmd/fleet")
-		return binary, err
+		return files.Write(binary, content, files.PrivateDir)
 	}
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		return "", err
+	if ownProgram() {
+		return binary, copied("/proc/self/exe")
 	}
-	return binary, files.Write(binary, self, files.PrivateDir)
+	return binary, f.Build(ctx, f.module(), []string{"./cmd/fleet"}, func(dir string) error {
+		return copied(filepath.Join(dir, "fleet"))
+	})
 }

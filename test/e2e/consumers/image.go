@@ -2,10 +2,8 @@ package consumers
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
@@ -15,11 +13,7 @@ import (
 const imageMode = 0o755
 
 // programs are the packages in this folder and their names in the image.
-var programs = map[string]string{
-	"./consumers/reconciler": "my-consumer",
-	"./consumers/lister":     "lister",
-	"./consumers/greeter":    "greeter",
-}
+var programs = map[string]string{"reconciler": "my-consumer", "lister": "lister", "greeter": "greeter"}
 
 // BuildImage fills fleet.ConsumerImage: with /my-consumer, which is the
 // reconciler, /lister, /greeter, and upstream's plugin as /upstream/cp-creds. The
@@ -29,27 +23,26 @@ func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 	if err := os.MkdirAll(filepath.Join(dir, "upstream"), imageMode); err != nil {
 		return err
 	}
-	for pkg, name := range programs {
-		cmd := exec.CommandContext(
-			ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg,
-		)
-		cmd.Dir = filepath.Join(f.Root, "test", "e2e")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, output)
+	var packages []string
+	for pkg := range programs {
+		packages = append(packages, "./consumers/"+pkg)
+	}
+	err := f.Build(ctx, filepath.Join(f.Root, "test", "e2e"), packages, func(built string) error {
+		for pkg, name := range programs {
+			if err := replace(filepath.Join(built, pkg), filepath.Join(dir, name)); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	plugin, err := fleet.UpstreamPlugin(ctx, out)
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(plugin)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile( //nolint:gosec // pods run it
-		filepath.Join(dir, "upstream", "cp-creds"), content, imageMode,
-	); err != nil {
+	if err := replace(plugin, filepath.Join(dir, "upstream", "cp-creds")); err != nil {
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -58,4 +51,16 @@ func BuildImage(ctx context.Context, f *fleet.Fleet, out io.Writer) error {
 		}
 		return os.Chmod(path, imageMode) //nolint:gosec // whatever the umask
 	})
+}
+
+// replace puts a copy of a program in the place of another, which may be running.
+func replace(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to+".new", content, imageMode); err != nil { //nolint:gosec // pods run it
+		return err
+	}
+	return os.Rename(to+".new", to)
 }
