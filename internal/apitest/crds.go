@@ -236,20 +236,38 @@ func moduleDir(module string) (string, error) {
 	if dir, ok := moduleDirs.Load(module); ok {
 		return dir.(string), nil
 	}
-	var stderr bytes.Buffer
+	wanted := []string{module}
 	if strings.Contains(module, "@") {
 		// go.mod does not require it, so nothing else has downloaded it.
 		if out, err := exec.Command("go", "mod", "download", module).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("download module %s: %w: %s", module, err, out)
 		}
+	} else {
+		// The next questions are about these.
+		wanted = append(wanted, ocmAPIModule, sigMultiCluster, msaModule, thisModule)
 	}
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", append([]string{"list", "-m", "-e", "-f", "{{.Path}} {{.Dir}}"}, wanted...)...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("find module %s: %w: %s", module, err, stderr.String())
 	}
-	dir := strings.TrimSpace(string(out))
-	moduleDirs.Store(module, dir)
-	return dir, nil
+	name, _, _ := strings.Cut(module, "@")
+	var found string
+	for line := range strings.Lines(string(out)) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case dir == "": // not a module that go.mod requires
+		case path == name:
+			found = dir
+			moduleDirs.Store(module, dir)
+		default:
+			moduleDirs.Store(path, dir)
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("module %s is not available: %s", module, stderr.String())
+	}
+	return found, nil
 }

@@ -98,7 +98,7 @@ func program(tb testing.TB) string {
 		if built.dir, built.err = os.MkdirTemp("", "manager-"); built.err != nil {
 			return
 		}
-		args := []string{"build", "-o", filepath.Join(built.dir, "manager")}
+		args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "manager")}
 		if underRace {
 			args = append(args, "-race")
 		}

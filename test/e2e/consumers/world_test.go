@@ -90,7 +90,7 @@ func (w *world) build(t *testing.T) {
 		{".", "./lister"}, {".", "./reconciler"}, {"../../..", "./cmd/cp-creds"},
 		{".", "sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin"},
 	} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", w.dir+"/", target[1])
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", w.dir+"/", target[1])
 		cmd.Dir, cmd.Env = target[0], append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", target[1], err, output)

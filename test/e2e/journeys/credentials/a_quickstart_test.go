@@ -82,7 +82,7 @@ func newcomer(t *testing.T) reader {
 	apitest.Must(t, err)
 	apitest.Must(t, os.Symlink(helm, filepath.Join(bin, "helm")))
 	apitest.Must(t, os.Symlink(journeys.Fleet.Kubectl(), filepath.Join(bin, "kubectl")))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./cmd/kubectl-inventory")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", bin+"/", "./cmd/kubectl-inventory")
 	build.Dir = journeys.Fleet.Root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building kubectl-inventory: %v\n%s", err, out)

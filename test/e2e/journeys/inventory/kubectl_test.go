@@ -28,7 +28,7 @@ type plugin struct{ dir string }
 func newPlugin(t *testing.T) plugin {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/kubectl-inventory")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", dir+"/", "./cmd/kubectl-inventory")
 	build.Dir = journeys.Fleet.Root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building kubectl-inventory: %v\n%s", err, out)
