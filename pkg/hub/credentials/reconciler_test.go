@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -188,6 +189,7 @@ var stories = map[string]story{
 	"a RoleBinding that was deleted is recreated": {
 		act: func(v *still) {
 			v.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: v.team, Name: targetRole}})
+			v.time.Set(kube.StaleAfter) // it is not awaited any more, as where its deletion is watched
 		},
 		done: (*still).granted, writes: []string{postBinding},
 	},
