@@ -12,13 +12,18 @@ const (
 	Patience = 30 * time.Second
 
 	// The first checks of a wait follow each other quickly, since most things
-	// happen within milliseconds; later ones leave the machine to others.
+	// happen within milliseconds; later ones leave the machine to others: most of a
+	// story's requests are its checks, and an API server, its etcd and the test work
+	// for each of them.
 	firstPoll = 2 * time.Millisecond
-	slowPoll  = 25 * time.Millisecond
+	slowPoll  = 50 * time.Millisecond
 
-	// pausesPerLimit sets the pace of Within: every 50ms if the limit is a minute.
+	// stayPoll is how often Stays looks.
+	stayPoll = 25 * time.Millisecond
+
+	// pausesPerLimit sets the pace of Within: every 200ms if the limit is a minute.
 	// An attempt may cost a process, so longer waits ask less often.
-	pausesPerLimit = 1200
+	pausesPerLimit = 300
 )
 
 // Eventually waits until check returns "", which otherwise describes what it
@@ -61,7 +66,7 @@ func Within(tb testing.TB, limit time.Duration, what string, attempt func(contex
 func Stays(tb testing.TB, duration time.Duration, what string, check func() string) {
 	tb.Helper()
 	began := time.Now()
-	if seen := poll(duration, slowPoll, check, func(complaint string) bool { return complaint != "" }); seen != "" {
+	if seen := poll(duration, stayPoll, check, func(complaint string) bool { return complaint != "" }); seen != "" {
 		tb.Fatalf("did not stay so for %s: %s\nafter %s: %s", duration, what, time.Since(began).Round(time.Millisecond), seen)
 	}
 }
