@@ -32,6 +32,9 @@ const (
 	ReleaseNamespace = ocm.ManagementNamespace
 )
 
+// helmTimeout makes Helm wait for so long.
+var helmTimeout = "--timeout=" + rolloutTimeout.String()
+
 // Deploy builds manager and agent from the tree and installs or upgrades the
 // chart of the tree on the hub, then waits until the manager is ready. The tag
 // of the image is derived from the binaries, so manager and agents roll exactly
@@ -108,7 +111,7 @@ func (f *Fleet) Rollback(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	report.Line("rolling %s back", Release)
-	err = f.helm(ctx, out, helm, "rollback", Release, "--namespace", ReleaseNamespace, "--wait", "--timeout", "2m")
+	err = f.helm(ctx, out, helm, "rollback", Release, "--namespace", ReleaseNamespace, "--wait", helmTimeout)
 	if err != nil {
 		f.Diagnose(ctx, out)
 		return fmt.Errorf("helm rollback: %w", err)
@@ -130,7 +133,7 @@ func (f *Fleet) install(
 		"upgrade", "--install", Release, chart,
 		"--namespace", ReleaseNamespace, "--create-namespace",
 		"--set-string", "image.tag=" + tag,
-		"--wait", "--timeout", "2m",
+		"--wait", helmTimeout,
 	}, helmArgs...)
 	// Invalid values cause one line from Helm, not a diagnosis of the pods.
 	if complaint, err := f.helmComplaint(ctx, helm, append(slices.Clone(args), "--dry-run=client")...); err != nil {
@@ -171,7 +174,7 @@ func (f *Fleet) Test(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	report.Line("testing %s", Release)
-	if err := f.helm(ctx, out, helm, "test", Release, "--namespace", ReleaseNamespace, "--timeout", "2m"); err != nil {
+	if err := f.helm(ctx, out, helm, "test", Release, "--namespace", ReleaseNamespace, helmTimeout); err != nil {
 		f.Diagnose(ctx, out)
 		return fmt.Errorf("helm test: %w", err)
 	}

@@ -37,8 +37,9 @@ type Gates struct {
 	Tokens bool
 }
 
-// rolloutTimeout is how long a component may take to start with other gates.
-const rolloutTimeout = 2 * time.Minute
+// rolloutTimeout is how long a component, or the addon, may take to start, on a busy machine
+// too.
+const rolloutTimeout = 5 * time.Minute
 
 // errNoAccess says that a fleet was not started with access to its spokes in this process.
 var errNoAccess = errors.New("the fleet was not started with access")

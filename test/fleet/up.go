@@ -19,8 +19,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
-// startTimeout is how long starting may take once the programs are built.
-const startTimeout = 4 * time.Minute
+// startTimeout is how long starting may take once the programs are built: half a minute
+// alone, several on a machine where other fleets start and tests run.
+const startTimeout = 10 * time.Minute
 
 // Up starts a fleet, or whatever a running one lacks, and returns when every
 // spoke has joined the hub. It reports its progress to out.
