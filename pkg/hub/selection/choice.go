@@ -56,7 +56,7 @@ func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (cho
 	if o.bindings, err = observeBindings(ctx, r.cache, key.Namespace); err != nil {
 		return o, err
 	}
-	o.decisions, err = r.decisions(ctx, o.placement, IndexDecisionByPlacement, key.Name)
+	o.decisions, err = r.decisions(ctx, o.placement)
 	return o, err
 }
 
@@ -123,14 +123,13 @@ func (r *Rule) Choosing(ctx context.Context, pair types.NamespacedName) ([]types
 	if err != nil {
 		return nil, err
 	}
+	deciding, err := r.deciding(ctx, pair)
+	if err != nil {
+		return nil, err
+	}
 	var choosing []types.NamespacedName
 	for _, placement := range placements {
-		list := &clusterv1beta1.PlacementDecisionList{}
-		naming := client.MatchingFields{IndexDecisionByCluster: decisionKey(placement.Name, pair.Name)}
-		if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), naming, kube.Uncopied); err != nil {
-			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
-		}
-		if len(list.Items) > 0 {
+		if _, decides := deciding[placement.Name]; decides {
 			choosing = append(choosing, placement)
 		}
 	}

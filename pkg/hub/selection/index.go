@@ -29,8 +29,7 @@ const (
 	// IndexDecisionByPlacement finds PlacementDecisions by their Placement.
 	IndexDecisionByPlacement = "selection.decisionByPlacement"
 
-	// IndexDecisionByCluster finds PlacementDecisions by "<placement>/<cluster>" for every
-	// cluster in them.
+	// IndexDecisionByCluster finds PlacementDecisions by every cluster in them.
 	IndexDecisionByCluster = "selection.decisionByCluster"
 
 	// IndexProfileByName finds ClusterProfiles of all namespaces by their name,
@@ -92,11 +91,7 @@ func indexDecisionByCluster(obj client.Object) []string {
 	if !ok || placementOf(decision) == "" {
 		return nil
 	}
-	names := decidedClusters(decision)
-	for i, cluster := range names {
-		names[i] = decisionKey(placementOf(decision), cluster)
-	}
-	return names
+	return decidedClusters(decision)
 }
 
 func indexProfileByName(obj client.Object) []string {
@@ -110,10 +105,6 @@ func placementOf(decision client.Object) string {
 // placementKey returns the Placement to which a slice belongs.
 func placementKey(decision client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: placementOf(decision)}
-}
-
-func decisionKey(placement, cluster string) string {
-	return placement + "/" + cluster
 }
 
 // decidedClusters returns the clusters in a slice. OCM leaves entries without a name while

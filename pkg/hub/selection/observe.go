@@ -146,18 +146,22 @@ func (r *Rule) observePlacements(
 	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	deciding, err := r.deciding(ctx, pair)
+	if err != nil {
+		return nil, err
+	}
 	placements := make([]observedPlacement, 0, len(list.Items))
 	for i := range list.Items {
 		placement := &list.Items[i]
-		named, err := r.decisions(ctx, placement, IndexDecisionByCluster, decisionKey(placement.Name, pair.Name))
-		if err != nil {
-			return nil, err
-		}
 		sum, err := sumUp(ctx, placement)
 		if err != nil {
 			return nil, err
 		}
-		placements = append(placements, observedPlacement{placement: placement, decides: len(named) > 0, tally: sum})
+		_, decides := deciding[placement.Name]
+		placements = append(placements, observedPlacement{placement: placement, decides: decides, tally: sum})
 	}
 	slices.SortFunc(placements, func(a, b observedPlacement) int {
 		return cmp.Compare(a.placement.Name, b.placement.Name)
@@ -165,12 +169,28 @@ func (r *Rule) observePlacements(
 	return placements, nil
 }
 
-// decisions returns slices of a Placement's decisions by an index.
+// deciding names the Placements of a pair's namespace, publishing or not, whose decisions
+// contain its cluster. It takes one look, however many Placements there are.
+func (r *Rule) deciding(ctx context.Context, pair types.NamespacedName) (map[string]struct{}, error) {
+	list := &clusterv1beta1.PlacementDecisionList{}
+	naming := client.MatchingFields{IndexDecisionByCluster: pair.Name}
+	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), naming, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing the decisions for cluster %s: %w", pair.Name, err)
+	}
+	placements := make(map[string]struct{}, len(list.Items))
+	for i := range list.Items {
+		placements[placementOf(&list.Items[i])] = struct{}{}
+	}
+	return placements, nil
+}
+
+// decisions returns all slices of a Placement's decisions.
 func (r *Rule) decisions(
-	ctx context.Context, placement *clusterv1beta1.Placement, index, value string,
+	ctx context.Context, placement *clusterv1beta1.Placement,
 ) ([]clusterv1beta1.PlacementDecision, error) {
 	list := &clusterv1beta1.PlacementDecisionList{}
-	here, matching := client.InNamespace(placement.Namespace), client.MatchingFields{index: value}
+	here := client.InNamespace(placement.Namespace)
+	matching := client.MatchingFields{IndexDecisionByPlacement: placement.Name}
 	if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 	}
@@ -181,7 +201,7 @@ func (r *Rule) decisions(
 // routes report a change, for which they may take a while.
 func (r *Rule) remembered(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
 	return r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
-		all, err := r.decisions(ctx, placement, IndexDecisionByPlacement, placement.Name)
+		all, err := r.decisions(ctx, placement)
 		return tallyOf(all), err
 	})
 }
@@ -194,7 +214,7 @@ func (r *Rule) upToDate(ctx context.Context, placement *clusterv1beta1.Placement
 	if err != nil {
 		return tally{}, err
 	}
-	all, err := r.decisions(ctx, placement, IndexDecisionByPlacement, placement.Name)
+	all, err := r.decisions(ctx, placement)
 	if err != nil || sum.isOf(all) {
 		return sum, err
 	}
