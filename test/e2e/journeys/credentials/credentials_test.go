@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +26,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
 // A token is copied to the namespace its account names, and to no other that has
@@ -75,7 +79,13 @@ func TestTokenIsWithdrawn(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
 	for name, withdraw := range map[string]func(t *testing.T, account *unstructured.Unstructured, ns, set string){
-		"the label goes": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
+		// Whether the manager sees the finalizer first or deletes first, and is answered with the
+		// whole Secret, no token is in its log.
+		"the label goes, and somebody holds the copy": func(
+			t *testing.T, account *unstructured.Unstructured, ns, _ string,
+		) {
+			hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["consumer.example/holds"]}}`))
+			apitest.Must(t, journeys.Hub(t).Patch(t.Context(), aCopy(ns, journeys.Cluster1, "withdrawn"), hold))
 			edited(t, account, "labels", syncLabel, nil)
 		},
 		"the annotation is narrowed": func(t *testing.T, account *unstructured.Unstructured, _, _ string) {
@@ -117,6 +127,27 @@ func TestTokenIsWithdrawn(t *testing.T) {
 			noCopyComes(t, ns, journeys.Cluster1, "withdrawn")
 			apitest.Within(t, journeys.Soon, "no right is left in "+ns, func(ctx context.Context) error { return noRight(ctx, t, ns) })
 		})
+	}
+	isLoggedInFull(t, `verb="DELETE" url="[^"]*/secrets/`+journeys.Cluster1+`-withdrawn"`)
+}
+
+// isLoggedInFull checks that the manager logs the bodies of requests, among them one that the
+// pattern describes, so that a token in one of those would be found.
+func isLoggedInFull(t *testing.T, request string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(
+		journeys.Fleet.LogDir(), fleet.HubName, "pods", journeys.ManagerNS+"_*_manager.log"))
+	apitest.Must(t, err)
+	var logged []byte
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		apitest.Must(t, err)
+		logged = append(logged, text...)
+	}
+	for _, want := range []string{request, "Response Body"} {
+		if !regexp.MustCompile(want).Match(logged) {
+			t.Errorf("the manager's log lacks %s, so that it lacks tokens proves nothing", want)
+		}
 	}
 }
 
