@@ -29,7 +29,7 @@ const rolloutSet = "rollout-fleet"
 // succeeded and soaked, also if the next one has a configuration of its own. NetworkPolicies
 // that only the old one has go with it.
 func TestAgentsAreUpgradedOneAfterTheOther(t *testing.T) {
-	strategy := oneByOne(t, "installStrategy.rollout.minSuccessTime=20s", "agent.networkPolicy.enabled=true")
+	strategy := oneByOne(t, "installStrategy.rollout.minSuccessTime=45s", "agent.networkPolicy.enabled=true")
 	own := journeys.Create(t, journeys.Hub(t), &addonv1beta1.AddOnDeploymentConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: journeys.ManagerNS, Name: "own"},
 		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
@@ -79,7 +79,7 @@ func hasPolicies(t *testing.T, cluster string, want int) {
 // A revision whose image does not exist stops at the first cluster, which says so. Edits by
 // others meanwhile do not reach the second one, and a rollback restores the agent.
 func TestAnImageThatDoesNotExistStopsAtTheFirstCluster(t *testing.T) {
-	strategy := append(oneByOne(t, "installStrategy.rollout.progressDeadline=20s"),
+	strategy := append(oneByOne(t, "installStrategy.rollout.progressDeadline=45s"),
 		"--set-string", `agent.config.nodeSelector.kubernetes\.io/os=linux`)
 	journeys.Installed(t, strategy...)
 	linux := map[string]string{corev1.LabelOSStable: "linux"}
