@@ -67,6 +67,10 @@ fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
 e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e
 
+.PHONY: rbac-audit
+rbac-audit: ## Run the journeys with audit logs, compare used with granted rights, and write their table (LOGS reads a folder)
+	hack/rbac-audit.sh
+
 .PHONY: conformance
 conformance: ## Check ClusterProfiles: this addon's, or with CONFORMANCE_ARGS those of any hub (see docs/compatibility.md)
 	hack/conformance.sh

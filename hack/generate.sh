@@ -4,3 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tree=$(cd "${1:-.}" && pwd)
 charts/generate.sh "$tree"
+# The table of rights.
+go -C test/fleet run ./cmd/fleet helm -- template ci "$tree/charts/cluster-inventory" |
+	(cd "$tree" && go run ./hack/rbacaudit -docs docs/security.md)

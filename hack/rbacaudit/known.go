@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+const (
+	addonGroup    = "addon.open-cluster-management.io"
+	rbacGroup     = "rbac.authorization.k8s.io"
+	certsGroup    = "certificates.k8s.io"
+	workGroup     = "work.open-cluster-management.io"
+	crdGroup      = "apiextensions.k8s.io"
+	sigGroup      = "multicluster.x-k8s.io"
+	claimGroup    = "cluster.open-cluster-management.io"
+	revisionGroup = "inventory.open-cluster-management.io"
+)
+
+// exception is a right that the audit logs of the journeys do not show as others, and why
+// it is granted nevertheless.
+type exception struct {
+	who             string
+	role            string // if several roles of theirs grant it
+	group, resource string
+	verbs           []string
+	reason          string
+
+	// test exercises a rare right.
+	test string
+	// sometimes is true if it depends on timing whether the journeys need the exception.
+	sometimes bool
+	// shownBy is the request within which the API server checks the right.
+	shownBy request
+}
+
+// request is one that shows another right.
+type request struct {
+	verb, group, resource string
+	// named is true if its object has the name of the right's.
+	named bool
+}
+
+func (e exception) isFor(g grant, verb string) bool {
+	return e.who == g.who && (e.role == "" || e.role == g.role) && g.about(e.group, e.resource) &&
+		slices.Contains(e.verbs, verb)
+}
+
+func (e exception) name(verb string) string {
+	return fmt.Sprintf("%s: %s %s", e.who, verb, grant{group: e.group, resource: e.resource}.object())
+}
+
+// find returns the exception for a verb of a grant.
+func find(among []exception, g grant, verb string) (exception, bool) {
+	at := slices.IndexFunc(among, func(e exception) bool { return e.isFor(g, verb) })
+	if at < 0 {
+		return exception{}, false
+	}
+	return among[at], true
+}
+
+// exceptions by what is special about them.
+type exceptions struct {
+	// within are rights that the API server checks while it serves another request, so that
+	// audit logs never show them.
+	within []exception
+	// rare are those that only what does not happen in the journeys needs.
+	rare []exception
+	// wide are those that the journeys use for a few names or in a few namespaces, and that
+	// cannot be restricted to these.
+	wide []exception
+}
+
+func (known exceptions) all() []exception {
+	return slices.Concat(known.within, known.rare, known.wide)
+}
+
+var known = exceptions{
+	within: []exception{
+		{
+			who: manager, group: rbacGroup, resource: "clusterroles", verbs: []string{"bind"},
+			reason:  "checked when it creates a RoleBinding of the same name",
+			shownBy: request{"create", rbacGroup, "rolebindings", true},
+		},
+		{
+			who: manager, group: certsGroup, resource: "signers", verbs: []string{"approve"},
+			reason:  "checked when it approves a request",
+			shownBy: request{"update", certsGroup, "certificatesigningrequests/approval", false},
+		},
+		{
+			who: manager, group: addonGroup, resource: "managedclusteraddons/finalizers", verbs: []string{"update"},
+			reason: "checked when it creates a ManifestWork that blocks the deletion of its owner, " +
+				"on hubs with OwnerReferencesPermissionEnforcement",
+			shownBy: request{"create", workGroup, "manifestworks", false},
+		},
+	},
+	rare: []exception{
+		{
+			who: manager, role: "open-cluster-management:cluster-inventory:manager",
+			group: rbacGroup, resource: "rolebindings", verbs: []string{"get"}, sometimes: true,
+			reason: "where there is already one that its cache does not show",
+			test:   "TestGrantsTrustTheAPIServerWhereTheCacheIsBehind",
+		},
+		{
+			who: manager, role: "open-cluster-management:cluster-inventory:credentials",
+			group: rbacGroup, resource: "rolebindings", verbs: []string{"get"}, sometimes: true,
+			reason: "where there is already one that its cache does not show", test: "TestAnothersRoleBindingIsReported",
+		},
+		{
+			who: manager, role: "open-cluster-management:cluster-inventory:credentials",
+			group: rbacGroup, resource: "rolebindings", verbs: []string{"patch"},
+			reason: "when somebody changed one", test: "TestRightsAreRestored",
+		},
+		{
+			who: hook, group: sigGroup, resource: "clusterprofiles", verbs: []string{"delete"}, sometimes: true,
+			reason: "those that a manager which does not run has left", test: "TestUninstall",
+		},
+		{
+			who: hook, group: sigGroup, resource: "placementdecisions", verbs: []string{"delete"}, sometimes: true,
+			reason: "those that a manager which does not run has left", test: "TestUninstallReadsPageByPage",
+		},
+	},
+	wide: []exception{
+		{
+			who: manager, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,
+			reason: "list and watch, which no name restricts, show the same",
+		},
+		{
+			who: manager, group: workGroup, resource: "manifestworks", verbs: []string{"patch", "delete"}, sometimes: true,
+			reason: "those of hosted agents are named after the cluster",
+		},
+		{
+			who: manager, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"}, sometimes: true,
+			reason: "in consumers' namespaces",
+		},
+		{
+			who: hook, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"}, sometimes: true,
+			reason: "in consumers' namespaces",
+		},
+		{
+			who: hook, group: revisionGroup, resource: "agentrevisions", verbs: []string{"delete"}, sometimes: true,
+			reason: "named after their content",
+		},
+		{
+			who: agent, group: claimGroup, resource: "clusterclaims", verbs: []string{"patch"}, sometimes: true,
+			reason: "named after the cluster's properties",
+		},
+		{
+			who: cleanup, group: claimGroup, resource: "clusterclaims", verbs: []string{"delete"}, sometimes: true,
+			reason: "named after the cluster's properties",
+		},
+	},
+}
