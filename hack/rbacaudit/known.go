@@ -111,6 +111,10 @@ var known = exceptions{
 			reason: "when somebody changed one", test: "TestRightsAreRestored",
 		},
 		{
+			who: agent, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,
+			reason: "where the cluster serves no version of the API", test: "TestObserve",
+		},
+		{
 			who: hook, group: sigGroup, resource: "clusterprofiles", verbs: []string{"delete"}, sometimes: true,
 			reason: "those that a manager which does not run has left", test: "TestUninstall",
 		},
@@ -120,6 +124,10 @@ var known = exceptions{
 		},
 	},
 	wide: []exception{
+		{
+			who: manager, group: sigGroup, resource: "placementdecisions", verbs: []string{"create", "patch", "delete"},
+			sometimes: true, reason: "named after the Placement, in its namespace",
+		},
 		{
 			who: manager, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,
 			reason: "list and watch, which no name restricts, show the same",
