@@ -14,15 +14,14 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
@@ -40,7 +39,7 @@ func run(args []string, chart io.Reader, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	objects, err := decode(chart)
+	objects, err := manifesttest.Decode(chart)
 	if err != nil {
 		return fmt.Errorf("the chart: %w", err)
 	}
@@ -87,7 +86,7 @@ func allGrants(chart []*unstructured.Unstructured) ([]grant, error) {
 	}
 	var spoke []*unstructured.Unstructured
 	for _, file := range files {
-		objects, err := decode(bytes.NewReader(file.Content))
+		objects, err := manifesttest.Decode(bytes.NewReader(file.Content))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name, err)
 		}
@@ -98,24 +97,6 @@ func allGrants(chart []*unstructured.Unstructured) ([]grant, error) {
 		return nil, err
 	}
 	return append(append(all, more...), pluginGrant), nil
-}
-
-func decode(from io.Reader) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLOrJSONDecoder(from, 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
-	}
 }
 
 func writeTable(path, table string) error {

@@ -12,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
 const root = "../.."
@@ -69,7 +70,7 @@ func TestTheGuideGrantsWhatThePluginUses(t *testing.T) {
 	file, err := os.Open(filepath.Join(root, "docs", "quickstart", "team.yaml"))
 	apitest.Must(t, err)
 	defer func() { _ = file.Close() }()
-	objects, err := decode(file)
+	objects, err := manifesttest.Decode(file)
 	apitest.Must(t, err)
 	for _, object := range objects {
 		if object.GetKind() != "Role" {
@@ -123,7 +124,7 @@ func TestOnlyThisAddonGetsRights(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects, err := decode(strings.NewReader(test.objects))
+			objects, err := manifesttest.Decode(strings.NewReader(test.objects))
 			apitest.Must(t, err)
 			grants, err := grantsOf(objects)
 			switch {

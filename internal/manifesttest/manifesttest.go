@@ -1,15 +1,37 @@
-// Package manifesttest reads rendered manifests in tests and checks the rules for every Pod
-// of the addon, on hub and spoke alike.
+// Package manifesttest reads rendered manifests, for tests and for tools that judge them, and
+// checks the rules for every Pod of the addon, on hub and spoke alike.
 package manifesttest
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
+
+// Decode reads the objects of YAML documents, of which any may be empty.
+func Decode(from io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(from, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
 
 // Identify names an object by kind, namespace and name.
 func Identify(object *unstructured.Unstructured) string {

@@ -269,22 +269,25 @@ all:
 {{- end }}
 {{- end }}
 
-{{/* Validations that several policies have: what the manager writes is not held by it, and is
-not deleted with something else. */}}
-{{- define "cluster-inventory.noNewFinalizers" -}}
+{{/* A validation that several policies have: an object gets no new finalizers, or no new owners
+(field), and the request for one gets a message. */}}
+{{- define "cluster-inventory.nothingNew" -}}
 - expression: >-
-    request.operation == 'DELETE' || size(object.metadata.?finalizers.orValue([])) == 0 || request.operation == 'UPDATE' &&
-    (object.metadata.?finalizers == oldObject.metadata.?finalizers || size(object.metadata.finalizers) <= 100 &&
-    object.metadata.finalizers.all(f, f in oldObject.metadata.?finalizers.orValue([])))
+    request.operation == 'DELETE' || size(object.metadata.?{{ .field }}.orValue([])) == 0 ||
+    request.operation == 'UPDATE' && (object.metadata.?{{ .field }} == oldObject.metadata.?{{ .field }} ||
+    size(object.metadata.{{ .field }}) <= 100 &&
+    object.metadata.{{ .field }}.all(one, one in oldObject.metadata.?{{ .field }}.orValue([])))
   reason: Forbidden
-  message: the manager of the cluster inventory may add no finalizers
+  message: {{ .message }}
+{{- end }}
+
+{{/* What the manager writes is not held by it, and is not deleted with something else. */}}
+{{- define "cluster-inventory.noNewFinalizers" -}}
+{{- include "cluster-inventory.nothingNew" (dict "field" "finalizers" "message"
+  "the manager of the cluster inventory may add no finalizers") }}
 {{- end }}
 
 {{- define "cluster-inventory.noNewOwners" -}}
-- expression: >-
-    request.operation == 'DELETE' || size(object.metadata.?ownerReferences.orValue([])) == 0 || request.operation == 'UPDATE' &&
-    (object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences || size(object.metadata.ownerReferences) <= 100 &&
-    object.metadata.ownerReferences.all(o, o in oldObject.metadata.?ownerReferences.orValue([])))
-  reason: Forbidden
-  message: the manager of the cluster inventory may add no owners
+{{- include "cluster-inventory.nothingNew" (dict "field" "ownerReferences" "message"
+  "the manager of the cluster inventory may add no owners") }}
 {{- end }}
