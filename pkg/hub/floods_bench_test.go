@@ -30,7 +30,8 @@ import (
 
 // BenchmarkFloods fills a hub with all that spokes and tenants can send, with their rights
 // alone, and reports what that costs the manager's process: its memory, and how long a
-// copied token takes to go elsewhere meanwhile. The manager runs as the chart installs it.
+// copied token takes to go elsewhere meanwhile, beside the least that this takes: a client
+// that watches one object and deletes another. The manager runs as the chart installs it.
 // Run it once; it takes some ten minutes and gigabytes of memory, most for the API server:
 //
 //	go test ./pkg/hub -run '^$' -bench Floods -benchtime 1x -timeout 1h -v
@@ -66,6 +67,7 @@ type flooded struct {
 	percent  int
 	tenant   string // the tenant's namespace, which sees all clusters
 	victims  string // somebody else's, with the copies of all accounts
+	bare     string // the namespace of what is compared with
 	accounts []*authv1beta1.ManagedServiceAccount
 }
 
@@ -85,6 +87,7 @@ func measureFloods(b *testing.B, percent int) {
 		}},
 	})
 	f.populate()
+	f.watchBare()
 	f.start()
 	before := f.settled()
 	b.Logf("%-34s MiB %.0f", "before", before)
@@ -174,16 +177,7 @@ func (f *flooded) each(numbers int, do func(n int) error) {
 	for range 4 {
 		group.Go(func() {
 			for n := int(next.Add(1)) - 1; n < numbers; n = int(next.Add(1)) - 1 {
-				// The API server, which has to hold the flood, may be too busy for a moment.
-				err := do(n)
-				for try := 0; err != nil && !apierrors.IsAlreadyExists(err) && try < attempts; try++ {
-					<-time.After(time.Second)
-					err = do(n)
-				}
-				if client.IgnoreAlreadyExists(err) != nil {
-					f.T.Error(err)
-					return
-				}
+				f.retried(func() error { return do(n) })
 			}
 		})
 	}
@@ -250,7 +244,8 @@ func (f *flooded) flap() {
 // measure reports what a flood costs while it comes and when it is over.
 func (f *flooded) measure(what string, flood func()) {
 	before, runs := f.memory()
-	peak, latencies := before, []time.Duration(nil)
+	peak := before
+	var latencies, bare []time.Duration
 	over := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -268,6 +263,7 @@ func (f *flooded) measure(what string, flood func()) {
 	group.Go(func() {
 		for n := 1; runs && !f.T.Failed(); n++ {
 			latencies = append(latencies, f.revoke(1+n%(len(f.accounts)-1)))
+			bare = append(bare, f.revokeBare())
 			select {
 			case <-over:
 				return
@@ -282,11 +278,93 @@ func (f *flooded) measure(what string, flood func()) {
 	group.Wait()
 	after := f.settled()
 	line := fmt.Sprintf("%-34s %5.1f s; MiB before %.0f, peak %.0f, after %.0f", what, took.Seconds(), before, peak, after)
-	if slices.Sort(latencies); len(latencies) > 0 {
-		line += fmt.Sprintf("; %d revocations: median %s, slowest %s", len(latencies),
-			latencies[len(latencies)/2].Round(time.Millisecond), latencies[len(latencies)-1].Round(time.Millisecond))
+	if len(latencies) > 0 {
+		line += fmt.Sprintf("; %d revocations: %s; bare: %s", len(latencies), summary(latencies), summary(bare))
 	}
 	f.T.Log(line)
+}
+
+// summary sorts durations.
+func summary(all []time.Duration) string {
+	slices.Sort(all)
+	return fmt.Sprintf("median %s, slowest %s",
+		all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
+}
+
+// bareUser is who deletes one object when another changes, as simply as possible.
+const bareUser = "bare"
+
+func bareMap(namespace, name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{"copy": value},
+	}}
+}
+
+// watchBare starts the client that revocations are compared with.
+func (f *flooded) watchBare() {
+	f.bare = f.Namespace("bare", nil)
+	f.MustCreate(
+		bareMap(f.bare, "account", "true"),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: f.bare, Name: "bare"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "delete"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.bare, Name: "bare"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "bare"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: bareUser}},
+		},
+	)
+	c, err := client.NewWithWatch(f.server.User(f.T, bareUser), client.Options{Scheme: ocmtest.Scheme()})
+	apitest.Must(f.T, err)
+	ctx := f.T.Context()
+	go func() {
+		for ctx.Err() == nil {
+			watching, err := c.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(f.bare))
+			if err != nil {
+				<-time.After(100 * time.Millisecond) // until it has the rights
+				continue
+			}
+			for event := range watching.ResultChan() {
+				account, ok := event.Object.(*corev1.ConfigMap)
+				if !ok || account.Name != "account" || account.Labels["copy"] == "true" {
+					continue
+				}
+				err := c.Delete(ctx, bareMap(f.bare, "copy", ""))
+				for try := 0; client.IgnoreNotFound(err) != nil && try < attempts; try++ {
+					err = c.Delete(ctx, bareMap(f.bare, "copy", ""))
+				}
+			}
+		}
+	}()
+}
+
+// revokeBare returns how long the other client takes for what revoke measures.
+func (f *flooded) revokeBare() time.Duration {
+	object := bareMap(f.bare, "copy", "true")
+	f.retried(func() error { return f.Create(f.T.Context(), object.DeepCopy()) })
+	began := time.Now()
+	f.labelBare("false")
+	f.exists(object, false)
+	took := time.Since(began)
+	f.labelBare("true")
+	return took
+}
+
+func (f *flooded) labelBare(value string) {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"copy":%q}}}`, value))
+	f.retried(func() error { return f.Patch(f.T.Context(), bareMap(f.bare, "account", ""), patch) })
+}
+
+// retried calls do until the API server, which may be too busy, does it.
+func (f *flooded) retried(do func() error) {
+	err := do()
+	for try := 0; client.IgnoreAlreadyExists(err) != nil && try < attempts; try++ {
+		<-time.After(time.Second)
+		err = do()
+	}
+	if client.IgnoreAlreadyExists(err) != nil {
+		f.T.Error(err)
+	}
 }
 
 // revoke takes the label from an account, and returns how long its copy took to go. It then
@@ -305,25 +383,29 @@ func (f *flooded) revoke(n int) time.Duration {
 func (f *flooded) label(account *authv1beta1.ManagedServiceAccount, value string) {
 	patch := fmt.Appendf(nil,
 		`{"metadata":{"labels":{"authentication.open-cluster-management.io/sync-to-clusterprofile":%q}}}`, value)
-	err := f.Patch(f.T.Context(), account.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-	if err != nil {
-		f.T.Error(err)
-	}
+	f.retried(func() error {
+		return f.Patch(f.T.Context(), account.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	})
 }
 
 // copied waits until there is a copy of an account's token, or none.
 func (f *flooded) copied(account *authv1beta1.ManagedServiceAccount, want bool) {
+	name := account.Namespace + "-" + account.Name
+	f.exists(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.victims, Name: name}}, want)
+}
+
+// exists waits until an object exists, or does not.
+func (f *flooded) exists(object client.Object, want bool) {
 	ctx, cancel := context.WithTimeout(f.T.Context(), floodTimeout)
 	defer cancel()
-	key := client.ObjectKey{Namespace: f.victims, Name: account.Namespace + "-" + account.Name}
 	for {
-		err := f.Get(ctx, key, &corev1.Secret{})
+		err := f.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil && want || apierrors.IsNotFound(err) && !want {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			f.T.Errorf("whether the copy %s exists is not %t: %v", key.Name, want, err)
+			f.T.Errorf("whether %s exists is not %t: %v", object.GetName(), want, err)
 			return
 		case <-time.After(5 * time.Millisecond):
 		}
