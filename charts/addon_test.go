@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -202,6 +203,7 @@ func testAddonShell(t *testing.T) {
 
 	s.checkUpgrade(a)
 	s.checkRepair(a)
+	s.checkUnknownImage(a)
 	s.checkRemoval(a)
 
 	s.checkAbandoned(s.join(metav1.ConditionUnknown))
@@ -402,6 +404,24 @@ func (s *shell) request(
 	}
 	apitest.Must(s.T, apitest.NewClient(s.T, requesting, ocmtest.Scheme()).Create(s.T.Context(), request))
 	return request
+}
+
+// checkUnknownImage makes a revision whose image no Role allows: the agent stays, and the
+// addon's owner learns why.
+func (s *shell) checkUnknownImage(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	s.refer(a, s.agents("quay.io/open-cluster-management/cluster-inventory-addon:v0"))
+	const why = "the tag or digest of an agent's image must be that of an AgentRevision of the chart"
+	s.Eventually("the addon says why", func() string {
+		s.MustGet(a)
+		applied := apimeta.FindStatusCondition(a.Status.Conditions, "ManifestApplied")
+		if applied != nil && applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, why) {
+			return ""
+		}
+		return fmt.Sprintf("ManifestApplied: %+v", applied)
+	})
+	s.refer(a, s.revision)
+	s.condition(a, "ManifestApplied", metav1.ConditionTrue)
 }
 
 // checkUpgrade makes another revision, which the agent gets when it is the cluster's turn.

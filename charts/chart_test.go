@@ -77,9 +77,11 @@ func TestWhatIsInstalled(t *testing.T) {
 		"Pod inventory-system/cluster-inventory-test",
 		"Role inventory-system/cluster-inventory-access",
 		"Role inventory-system/cluster-inventory-manager",
+		"Role inventory-system/cluster-inventory-uninstall",
 		"Role open-cluster-management-addon/cluster-inventory-cluster-proxy",
 		"RoleBinding inventory-system/cluster-inventory-access",
 		"RoleBinding inventory-system/cluster-inventory-manager",
+		"RoleBinding inventory-system/cluster-inventory-uninstall",
 		"RoleBinding open-cluster-management-addon/cluster-inventory-cluster-proxy",
 		"Service inventory-system/cluster-inventory-metrics",
 		"ServiceAccount inventory-system/cluster-inventory-manager",
@@ -163,7 +165,10 @@ metrics:
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			objects := hubtest.MustRender(t, test.values)
-			also := slices.Concat(always, test.also, []string{"AgentRevision /" + revisionOf(t, objects).GetName()})
+			revision := revisionOf(t, objects).GetName()
+			also := slices.Concat(always, test.also, []string{
+				"AgentRevision /" + revision, "Role inventory-system/" + revision, "RoleBinding inventory-system/" + revision,
+			})
 			if diff := cmp.Diff(slices.Sorted(slices.Values(also)), identifyAll(objects)); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
@@ -459,7 +464,7 @@ podAnnotations: {a: b}
 		t.Errorf("the hook has a limit of %s and %v, as pkg/hub/uninstall's benchmark has not", limit, uninstall.Env)
 	}
 	hook := []string{
-		"uninstall", "--timeout=20m", "--keep-profiles=true",
+		"uninstall", "--namespace=inventory-system", "--timeout=20m", "--keep-profiles=true", "--credentials-mode=draining",
 		"--upstream-gates=off", "--upstream-registration-clusterrole=other",
 	}
 	if diff := cmp.Diff(hook, uninstall.Args); diff != "" {

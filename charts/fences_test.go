@@ -290,8 +290,25 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			change:  changeContainer(t, "evil.example.com/open-cluster-management/cluster-inventory-addon:v1", "image"),
 			message: "must be from a repository of the chart",
 		},
-		"its image by digest": {change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon@sha256:"+
-			"0000000000000000000000000000000000000000000000000000000000000000", "image")},
+		"another version of its image": {
+			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v0", "image"),
+			message: "must be that of an AgentRevision",
+		},
+		"whatever version there is": {
+			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon", "image"),
+			message: "must be that of an AgentRevision",
+		},
+		"its image by digest": {
+			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon@"+oldDigest, "image"),
+		},
+		"its image by digest, with a tag": {
+			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v1@"+oldDigest, "image"),
+		},
+		"another digest, with its tag": {
+			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v1@"+
+				strings.ReplaceAll(oldDigest, "0", "1"), "image"),
+			message: "must be that of an AgentRevision",
+		},
 		"another program":  {change: changeContainer(t, "[/cp-creds]", "command"), message: "only its agents' program"},
 		"another volume":   {change: pod(`[{name: host, hostPath: {path: /}}]`, "volumes"), message: "as restricted pods"},
 		"another Secret":   {change: pod(`[{name: s, secret: {secretName: other}}]`, "volumes"), message: "as restricted pods"},

@@ -150,7 +150,8 @@ func TestTheUninstallHookCanBeAppliedAlone(t *testing.T) {
 		apitest.Must(t, yaml.Unmarshal([]byte(document), &object.Object))
 		kinds = append(kinds, object.GetKind())
 	}
-	if diff := cmp.Diff([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}, kinds); diff != "" {
+	want := []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Job"}
+	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }

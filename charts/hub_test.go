@@ -41,6 +41,9 @@ type installed struct {
 
 var installOnce sync.Once
 
+// oldDigest is that of an image that agents may have.
+const oldDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
 // install installs the chart, unless an earlier test did, on a hub whose own
 // ClusterProfile controller is off.
 func install(t *testing.T) *installed {
@@ -48,6 +51,10 @@ func install(t *testing.T) *installed {
 	hub := newHub(t, server)
 	installOnce.Do(func() {
 		hubtest.Install(hub.World, "webhookMetadata: [example.com/cost-center]", hubtest.AllButProgram)
+		// Revisions of other versions of the chart.
+		for _, image := range []string{"{tag: v1}", "{tag: v2}", "{digest: '" + oldDigest + "'}"} {
+			hubtest.Install(hub.World, "image: "+image, hubtest.AgentImageRights)
+		}
 		hub.MustCreate(&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
 			Rules: []rbacv1.PolicyRule{

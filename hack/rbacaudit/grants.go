@@ -248,6 +248,15 @@ func rulesOf(object *unstructured.Unstructured, holder grant) ([]grant, error) {
 	return all, nil
 }
 
+// ofRevision is 1 for the grant of an AgentRevision, whose Role has another name, and so
+// another place among the objects, with every revision.
+func ofRevision(g grant) int {
+	if g.resource == "agentimages" {
+		return 1
+	}
+	return 0
+}
+
 // sorted orders grants as tables show them.
 func sorted(grants []grant) []grant {
 	order := []string{manager, hook, agentOnHub, agent, cleanup, plugin}
@@ -258,6 +267,7 @@ func sorted(grants []grant) []grant {
 			cmp.Compare(slices.Index(order, a.who), slices.Index(order, b.who)),
 			-cmp.Compare(slices.Index(places, a.where.title), slices.Index(places, b.where.title)),
 			cmp.Compare(a.where.title, b.where.title),
+			cmp.Compare(ofRevision(a), ofRevision(b)),
 		)
 	})
 	return all

@@ -92,6 +92,11 @@ var known = exceptions{
 				"on hubs with OwnerReferencesPermissionEnforcement",
 			shownBy: request{"create", workGroup, "manifestworks", false},
 		},
+		{
+			who: manager, group: revisionGroup, resource: "agentimages", verbs: []string{"deploy"},
+			reason:  "checked by a policy when it creates a ManifestWork with an agent of that image",
+			shownBy: request{"create", workGroup, "manifestworks", false},
+		},
 	},
 	rare: []exception{
 		{

@@ -97,6 +97,10 @@ const (
 	AnnotationContent = KeyPrefix + "content"
 )
 
+// LabelAgentImage with the value "true" is on the Role and RoleBinding that the chart keeps
+// for each AgentRevision, so that agents may run its image.
+const LabelAgentImage = KeyPrefix + "agent-image"
+
 // Access providers of a ClusterProfile.
 const (
 	// AccessProviderName is the access provider through cluster-proxy's user

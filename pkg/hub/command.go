@@ -8,6 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/check"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -81,7 +83,7 @@ func newUninstallCommand() *cobra.Command {
 	opts := uninstall.Options{
 		Timeout: 10 * time.Minute, RegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 	}
-	gates := string(upstream.OverrideNone)
+	gates, mode := string(upstream.OverrideNone), string(credentials.ModeEnabled)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Removes the addon from every cluster and waits until it is gone",
@@ -91,11 +93,16 @@ func newUninstallCommand() *cobra.Command {
 			mistakes.Positive("timeout", opts.Timeout)
 			validateOverride(&mistakes, "upstream-gates", gates)
 			mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
+			mistakes.Required("namespace", opts.Namespace)
+			validateCredentialsMode(&mistakes, mode)
 			if err := mistakes.Err(); err != nil {
 				return err
 			}
 			opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
 				return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
+			}
+			if credentials.Mode(mode) != credentials.ModeDisabled {
+				opts.IsGrant = grants.IsGrant
 			}
 			cfg, err := kube.Config(kubeconfig)
 			if err != nil {
@@ -105,8 +112,11 @@ func newUninstallCommand() *cobra.Command {
 		},
 	}
 	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace (required)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
+	cmd.Flags().StringVar(&mode, "credentials-mode", mode,
+		`the manager's; "disabled" does not wait for its RoleBindings, which it does not remove then`)
 	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)
 	return cmd
 }

@@ -267,18 +267,21 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
-	mode := credentials.Mode(o.CredentialsMode)
-	switch mode {
+	validateCredentialsMode(mistakes, o.CredentialsMode)
+	validateOverride(mistakes, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
+	account := o.serviceAccount()
+	if credentials.Mode(o.CredentialsMode) != credentials.ModeDisabled && (account.Namespace == "" || account.Name == "") {
+		mistakes.Add("credentials-service-account",
+			"%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
+	}
+}
+
+func validateCredentialsMode(mistakes *kube.Mistakes, value string) {
+	switch credentials.Mode(value) {
 	case credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled:
 	default:
 		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s",
-			mode, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
-	}
-	validateOverride(mistakes, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
-	account := o.serviceAccount()
-	if mode != credentials.ModeDisabled && (account.Namespace == "" || account.Name == "") {
-		mistakes.Add("credentials-service-account",
-			"%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
+			value, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
 	}
 }
 

@@ -35,6 +35,18 @@ app.kubernetes.io/component: manager
 {{- end -}}
 {{- end }}
 
+{{/* What an image is called within its repository: its digest or tag. */}}
+{{- define "cluster-inventory.imageVersion" -}}
+{{- $name := splitList "/" . | last -}}
+{{- if contains "@" $name -}}
+{{ splitList "@" $name | last }}
+{{- else if contains ":" $name -}}
+{{ splitList ":" $name | last }}
+{{- else -}}
+latest
+{{- end -}}
+{{- end }}
+
 {{/* The repositories that agents' images are from, as JSON: those of the values and of the
 AgentRevisions that there are, to which clusters may still refer. */}}
 {{- define "cluster-inventory.agentRepositories" -}}
@@ -211,6 +223,46 @@ helm.sh/resource-policy: keep
 argocd.argoproj.io/sync-options: Prune=false
 argocd.argoproj.io/compare-options: IgnoreExtraneous
 {{- end }}
+{{- end }}
+
+{{/* The right to have agents run the image of an AgentRevision, given by name and image. A
+policy has no other way to look up one of several objects than to ask what the requester may do.
+Nothing serves agentimages. The right is kept as long as the AgentRevision. */}}
+{{- define "cluster-inventory.revisionRights" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "cluster-inventory.labels" .root | nindent 4 }}
+    inventory.open-cluster-management.io/agent-image: "true"
+  annotations:
+    {{- include "cluster-inventory.revisionAnnotations" .root | nindent 4 }}
+rules:
+- apiGroups: [inventory.open-cluster-management.io]
+  resources: [agentimages]
+  resourceNames: [{{ include "cluster-inventory.imageVersion" .image | quote }}]
+  verbs: [deploy]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "cluster-inventory.labels" .root | nindent 4 }}
+    inventory.open-cluster-management.io/agent-image: "true"
+  annotations:
+    {{- include "cluster-inventory.revisionAnnotations" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ .name }}
+subjects:
+- kind: ServiceAccount
+  name: cluster-inventory-manager
+  namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
 {{/* The manager's flags that the chart sets, or would with other values, and these values. */}}

@@ -104,6 +104,11 @@ func Rights(object *unstructured.Unstructured) bool {
 	}
 }
 
+// AgentImageRights selects what lets the manager deploy agents of the values' image.
+func AgentImageRights(object *unstructured.Unstructured) bool {
+	return object.GetLabels()["inventory.open-cluster-management.io/agent-image"] == "true"
+}
+
 // AllButProgram selects all that runs no Pod and is no part of a Helm hook.
 func AllButProgram(object *unstructured.Unstructured) bool {
 	return object.GetKind() != "Deployment" && !isHook(object)

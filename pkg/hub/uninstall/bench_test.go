@@ -45,7 +45,7 @@ func runHook(kubeconfig string) int {
 	if err == nil {
 		cfg.QPS = -1
 		err = Run(context.Background(), cfg, Options{
-			Timeout: time.Hour, RegistrationClusterRole: "none",
+			Namespace: "default", Timeout: time.Hour, RegistrationClusterRole: "none",
 			IsGateOff: func(*rbacv1.ClusterRole) bool { return true },
 		})
 	}

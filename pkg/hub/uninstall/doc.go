@@ -21,11 +21,12 @@
 //     manager that does not run.
 //   - Wait until the manager has removed every copy of a token, because no cluster has the
 //     addon any more, and then its own RoleBindings. This happens whether profiles are kept
-//     or not.
+//     or not, but not in credentials mode disabled, in which the manager removes neither.
 //   - Unless profiles are kept, delete the marked PlacementDecisions of SIG-Multicluster,
 //     which then refer to no profile. Otherwise they stay as they are, and a later
 //     installation continues with them.
-//   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet.
+//   - Delete the AgentRevisions, which Helm keeps for clusters that are not upgraded yet, and
+//     the Role and RoleBinding of each, by which agents may run its image.
 //
 // Profiles are also kept if OCM's own ClusterProfile gate is on, or that cannot be
 // determined: they may belong to OCM's controller by now. The hook reads that from the hub,
@@ -37,5 +38,6 @@
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
 // patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings list;
-// agentrevisions list, delete; the ClusterRole of OCM's registration controller get.
+// agentrevisions list, delete; the ClusterRole of OCM's registration controller get; in the
+// release's namespace roles list, delete, and rolebindings delete.
 package uninstall

@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -20,11 +21,12 @@ var (
 	addonKind   = schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
 	profileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
 	sliceKind   = inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")
-	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
 	revisionKind = schema.GroupVersionKind{
 		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Kind: contract.AgentRevisionKind,
 	}
+	roleKind    = rbacv1.SchemeGroupVersion.WithKind("Role")
+	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 )
 
 func ourAddons() client.ListOption {
@@ -42,8 +44,18 @@ func ourSlices() client.ListOption {
 	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-func ourGrants() client.ListOption {
-	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
+func ourGrants(name string) []client.ListOption {
+	return []client.ListOption{
+		client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"},
+		client.MatchingFields{metav1.ObjectNameField: name},
+	}
+}
+
+// imageRights selects the Roles and RoleBindings of AgentRevisions' images.
+func imageRights(namespace string) client.ListOption {
+	return &client.ListOptions{
+		Namespace: namespace, LabelSelector: labels.SelectorFromSet(labels.Set{contract.LabelAgentImage: "true"}),
+	}
 }
 
 // eachMetadata calls take with the metadata of the selected objects, page by page. Objects

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -34,6 +35,10 @@ const (
 	// clusters in one response would not fit into the hook's memory.
 	pageSize = 250
 
+	// grantsPerPage is how many RoleBindings one list request returns. Tenants may fill
+	// theirs with up to a megabyte each.
+	grantsPerPage = 20
+
 	// answerCounts is how long after its first confirmation for a cluster the manager is
 	// taken to know for all of them that it keeps the profiles.
 	answerCounts = 30 * time.Second
@@ -45,6 +50,9 @@ const (
 
 // Options configures the uninstallation.
 type Options struct {
+	// Namespace is the release's. Required.
+	Namespace string
+
 	// Timeout limits the whole uninstallation.
 	Timeout time.Duration
 
@@ -58,6 +66,11 @@ type Options struct {
 	// IsGateOff judges that ClusterRole, nil if there is none, as the manager does: it
 	// returns whether the gate is certainly off. Required.
 	IsGateOff func(role *rbacv1.ClusterRole) bool
+
+	// IsGrant judges whether a RoleBinding grants the manager its right to read or to copy
+	// tokens, so that the manager removes it. If nil, the manager removes none, and the hook
+	// waits for none.
+	IsGrant func(binding *rbacv1.RoleBinding) bool
 }
 
 // Run removes the addon from every cluster of the hub and returns when it is gone.
@@ -201,6 +214,9 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if o.profiles > 0 {
 		return o, nil
 	}
+	if u.opts.IsGrant == nil {
+		return o, nil
+	}
 	if o.grants, err = u.observeGrants(ctx); err != nil {
 		return observed{}, fmt.Errorf("listing RoleBindings: %w", err)
 	}
@@ -291,16 +307,27 @@ func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 // observeGrants returns the namespaces of the manager's own RoleBindings. The manager
 // deletes them after everything else that copying tokens has left behind.
 func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
-	var namespaces names
-	err := u.eachMetadata(ctx, bindingKind, ourGrants(), func(page []metav1.PartialObjectMetadata) error {
-		for _, binding := range page {
-			if binding.Name == contract.TokenSourceRole || binding.Name == contract.TokenTargetRole {
-				namespaces.add(binding.Namespace)
+	found := sets.Set[string]{}
+	collect := func(page *rbacv1.RoleBindingList) error {
+		for i := range page.Items {
+			if u.opts.IsGrant(&page.Items[i]) {
+				found.Insert(page.Items[i].Namespace)
 			}
 		}
 		return nil
-	})
-	return namespaces, err
+	}
+	newPage := func() *rbacv1.RoleBindingList { return &rbacv1.RoleBindingList{} }
+	for _, name := range []string{contract.TokenSourceRole, contract.TokenTargetRole} {
+		err := kube.EachPage(ctx, u.client, min(u.pageSize, grantsPerPage), newPage, collect, ourGrants(name)...)
+		if err != nil {
+			return names{}, err
+		}
+	}
+	var namespaces names
+	for _, namespace := range sets.List(found) {
+		namespaces.add(namespace)
+	}
+	return namespaces, nil
 }
 
 // removeSlices deletes the PlacementDecisions of SIG-Multicluster, which then refer to no
@@ -313,10 +340,22 @@ func (u *uninstaller) removeSlices(ctx context.Context) (done bool, err error) {
 	return u.removeAll(ctx, sliceKind, ourSlices())
 }
 
-// removeRevisions deletes the AgentRevisions, which Helm keeps, and reports whether none is
-// left. No cluster needs one any more.
+// removeRevisions deletes the AgentRevisions and the rights to their images, which Helm
+// keeps, and reports whether none is left. No cluster needs one any more.
 func (u *uninstaller) removeRevisions(ctx context.Context) (done bool, err error) {
-	return u.removeAll(ctx, revisionKind, client.MatchingLabels{})
+	for _, what := range []struct {
+		kind     schema.GroupVersionKind
+		selected client.ListOption
+	}{
+		{revisionKind, client.MatchingLabels{}},
+		{bindingKind, imageRights(u.opts.Namespace)},
+		{roleKind, imageRights(u.opts.Namespace)},
+	} {
+		if done, err := u.removeAll(ctx, what.kind, what.selected); !done {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (u *uninstaller) removeAll(

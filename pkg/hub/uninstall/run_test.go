@@ -24,11 +24,18 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 var hub = apitest.New(apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.PlacementDecision())
+
+// The names of the manager's RoleBindings and their roles.
+const (
+	tokenSource = "open-cluster-management:cluster-inventory:token-source"
+	tokenTarget = "open-cluster-management:cluster-inventory:token-target"
+)
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
@@ -36,15 +43,17 @@ const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 // profile of ours and others of somebody else.
 type fixture struct {
 	*ocmtest.Hub
-	wire     *apitest.Wire // what the uninstaller sends
-	clusters []string
-	time     *apitest.Clock
-	role     *rbacv1.ClusterRole // of OCM's registration controller
+	wire      *apitest.Wire // what the uninstaller sends
+	installed string        // the namespace of the release
+	clusters  []string
+	time      *apitest.Clock
+	role      *rbacv1.ClusterRole // of OCM's registration controller
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{Hub: ocmtest.New(t, hub.Config(t)), wire: &apitest.Wire{}, time: apitest.Ahead(0)}
+	f.installed = f.Namespace("release", nil)
 	f.role = &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name("registration")}, Rules: registrationRules("get"),
 	}
@@ -58,6 +67,7 @@ func newFixture(t *testing.T) *fixture {
 		}},
 	})
 	f.create(revision())
+	f.create(f.imageRights()...)
 	for range 2 {
 		cluster := f.Namespace("cluster", nil)
 		f.clusters = append(f.clusters, cluster)
@@ -100,6 +110,19 @@ func revision() *unstructured.Unstructured {
 	revision.SetKind("AgentRevision")
 	revision.SetName("kept")
 	return revision
+}
+
+// imageRights are what Helm keeps with it.
+func (f *fixture) imageRights() []client.Object {
+	meta := metav1.ObjectMeta{Namespace: f.installed, Name: "kept", Labels: map[string]string{
+		"inventory.open-cluster-management.io/agent-image": "true",
+	}}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: meta},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		},
+	}
 }
 
 func profile(namespace, name, managedBy, clusterManager string) *inventoryv1alpha1.ClusterProfile {
@@ -146,11 +169,24 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 	return &uninstaller{
 		client: apitest.NewClient(f.T, f.wire.Tap(hub.Config(f.T)), f.Scheme()),
 		opts: Options{
-			Timeout: time.Minute, KeepProfiles: keep,
-			RegistrationClusterRole: f.role.Name, IsGateOff: isGateOff(upstream.OverrideNone),
+			Namespace: f.installed, Timeout: time.Minute, KeepProfiles: keep,
+			RegistrationClusterRole: f.role.Name, IsGateOff: isGateOff(upstream.OverrideNone), IsGrant: grants.IsGrant,
 		},
 		clock: f.time, every: 10 * time.Millisecond, pageSize: 1,
 	}
+}
+
+// binding creates a RoleBinding to a ClusterRole, labelled as the manager's own.
+func (f *fixture) binding(namespace, name, role string) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
+			"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
+			"inventory.open-cluster-management.io/credential": "true",
+		}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	f.create(binding)
+	return binding
 }
 
 // step takes one step and returns what the uninstaller then waits for.
@@ -240,21 +276,10 @@ func TestUninstall(t *testing.T) {
 		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers theirs")
 	}
 	// The manager deletes copies of tokens before it gives up its rights to them.
-	own := func(name string, labels map[string]string) *rbacv1.RoleBinding {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: name, Labels: labels},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		}
-		f.create(binding)
-		return binding
-	}
-	labels := map[string]string{
-		"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
-		"inventory.open-cluster-management.io/credential": "true",
-	}
-	copies := own("open-cluster-management:cluster-inventory:token-target", labels)
-	tokens := own("open-cluster-management:cluster-inventory:token-source", labels)
-	own("theirs", labels)
+	copies := f.binding(first, tokenTarget, tokenTarget)
+	tokens := f.binding(first, tokenSource, tokenSource)
+	f.binding(first, "theirs", tokenTarget)
+	f.binding(second, tokenTarget, "theirs")
 	for _, binding := range []*rbacv1.RoleBinding{copies, tokens} {
 		f.expect("rights left", f.step(u), "the manager to remove copies of tokens and its RoleBindings for them, in "+first)
 		f.MustDelete(binding)
@@ -265,6 +290,23 @@ func TestUninstall(t *testing.T) {
 	other := ocmtest.Addon(first)
 	other.Name = "another-addon"
 	f.MustGet(other)
+}
+
+// A manager that handles no tokens removes no RoleBindings for them, so that waiting for one
+// that somebody left there would never end.
+func TestUninstallWaitsForNoRightsThatNobodyRemoves(t *testing.T) {
+	f := newFixture(t)
+	u := f.uninstaller(false)
+	u.opts.IsGrant = nil
+	f.binding(f.clusters[0], tokenSource, tokenSource)
+	f.step(u)
+	f.step(u)
+	for _, cluster := range f.clusters {
+		f.cleanedUp(cluster)
+	}
+	f.step(u)
+	f.expect("nothing left", f.step(u), "")
+	f.expect("nothing left, twice", f.step(u), "done")
 }
 
 func TestUninstallKeepsProfiles(t *testing.T) {
@@ -409,6 +451,11 @@ func (f *fixture) free() {
 // gone checks that nothing of the addon is left, and that everything else is.
 func (f *fixture) gone() {
 	f.T.Helper()
+	for _, right := range f.imageRights() {
+		if f.Find(right) {
+			f.T.Errorf("the %T of an AgentRevision is left", right)
+		}
+	}
 	if f.Find(revision()) {
 		f.T.Error("the AgentRevision is left")
 	}
@@ -591,8 +638,9 @@ func TestUninstallContinuesAfterErrors(t *testing.T) {
 	if err := f.uninstaller(false).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(failed) != 8 {
-		t.Errorf("%d writes failed once, want 8: strategy, two addons, two profiles, two slices, a revision", len(failed))
+	if len(failed) != 10 {
+		t.Errorf("%d writes failed once, want 10: strategy, two addons, two profiles, two slices, a revision with its rights",
+			len(failed))
 	}
 	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
 }
