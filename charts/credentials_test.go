@@ -2,7 +2,6 @@ package charts
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -98,25 +97,6 @@ func TestEveryModeIsFenced(t *testing.T) {
 	for _, mode := range []string{"draining", "disabled"} {
 		if diff := cmp.Diff(always, policies("credentials: {mode: "+mode+"}")); diff != "" {
 			t.Errorf("%s (-enabled +%[1]s):\n%s", mode, diff)
-		}
-	}
-}
-
-// TestTheHookMayReadItsRoleBindings: where it waits for none of the manager's, it still
-// removes those of AgentRevisions.
-func TestTheHookMayReadItsRoleBindings(t *testing.T) {
-	for _, mode := range []string{"enabled", "draining", "disabled"} {
-		objects := hubtest.MustRender(t, "credentials: {mode: "+mode+"}")
-		everywhere := manifesttest.Find[rbacv1.ClusterRole](
-			t, objects, "ClusterRole", "open-cluster-management:cluster-inventory:uninstall")
-		own := manifesttest.Find[rbacv1.Role](t, objects, "Role", "cluster-inventory-uninstall")
-		lists := func(rules []rbacv1.PolicyRule) bool {
-			return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.Resources, "rolebindings") && slices.Contains(r.Verbs, "list")
-			})
-		}
-		if waits := mode != "disabled"; lists(everywhere.Rules) != waits || lists(own.Rules) == waits {
-			t.Errorf("%s: lists everywhere: %t, in its namespace: %t", mode, lists(everywhere.Rules), lists(own.Rules))
 		}
 	}
 }

@@ -16,7 +16,12 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
 )
@@ -199,6 +204,78 @@ func TestUpgradesNeedTheDefinition(t *testing.T) {
 				t.Errorf("refused: %t (%v)", refused, err)
 			}
 		})
+	}
+}
+
+// TestEarlierRevisionsStayPartOfTheRelease, with what allows their images, even if only that
+// is left: "helm rollback" refuses what exists and is not part of the present release.
+func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
+	w := server.World(t, ocmtest.Scheme())
+	namespace := w.Namespace("release", nil)
+	kept := func(object *unstructured.Unstructured, release string) {
+		object.SetAnnotations(map[string]string{
+			"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace,
+		})
+		object.SetName(release + "-" + object.GetName())
+		if object.GetNamespace() != "" {
+			object.SetNamespace(namespace)
+		}
+		w.MustCreate(object)
+		w.CleanUp(object)
+	}
+	earlier := func() (revision, role *unstructured.Unstructured) {
+		objects := hubtest.MustRender(t, "image: {tag: earlier}")
+		for _, object := range objects {
+			if object.GetKind() == "Role" && hubtest.AgentImageRights(object) {
+				role = object
+			}
+		}
+		return revisionOf(t, objects), role
+	}
+	for _, release := range []string{"ci", "another"} {
+		revision, role := earlier()
+		kept(revision, release)
+		role.SetName("left")
+		kept(role, release)
+		_, foreign := earlier()
+		foreign.SetName("unlabelled")
+		foreign.SetLabels(nil)
+		kept(foreign, release)
+		_, empty := earlier()
+		empty.SetName("empty")
+		empty.Object["rules"] = nil
+		kept(empty, release)
+	}
+	revision, _ := earlier()
+	of := "ci-" + revision.GetName()
+
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.APIVersions = append(capabilities.APIVersions, "inventory.open-cluster-management.io/v1alpha1")
+	chart := hubtest.Load(t)
+	values, err := chartutil.ToRenderValues(chart, nil,
+		chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}, capabilities)
+	apitest.Must(t, err)
+	files, err := engine.RenderWithClient(chart, values, server.Config(t))
+	apitest.Must(t, err)
+	objects, err := manifesttest.Decode(strings.NewReader(files["cluster-inventory/templates/agent-revision.yaml"]))
+	apitest.Must(t, err)
+	now := revisionOf(t, objects).GetName()
+	got := map[string]string{}
+	for _, object := range objects {
+		version := ""
+		if rules, _, _ := unstructured.NestedSlice(object.Object, "rules"); len(rules) > 0 {
+			names, _, _ := unstructured.NestedStringSlice(rules[0].(map[string]any), "resourceNames")
+			version = strings.Join(names, ",")
+		}
+		got[object.GetKind()+" "+object.GetName()] = version
+	}
+	want := map[string]string{
+		"AgentRevision " + now: "", "Role " + now: hubtest.Load(t).Metadata.AppVersion, "RoleBinding " + now: "",
+		"AgentRevision " + of: "", "Role " + of: "earlier", "RoleBinding " + of: "",
+		"Role ci-left": "earlier", "RoleBinding ci-left": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }
 

@@ -101,9 +101,7 @@ func newUninstallCommand() *cobra.Command {
 			opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
 				return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
 			}
-			if credentials.Mode(mode) != credentials.ModeDisabled {
-				opts.IsGrant = grants.IsGrant
-			}
+			opts.IsGrant, opts.GrantsStay = grants.IsGrant, credentials.Mode(mode) == credentials.ModeDisabled
 			cfg, err := kube.Config(kubeconfig)
 			if err != nil {
 				return err
@@ -116,7 +114,7 @@ func newUninstallCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	cmd.Flags().StringVar(&mode, "credentials-mode", mode,
-		`the manager's; "disabled" does not wait for its RoleBindings, which it does not remove then`)
+		`the manager's; with "disabled" it removes no copies of tokens, so that the uninstallation fails if some may be left`)
 	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)
 	return cmd
 }

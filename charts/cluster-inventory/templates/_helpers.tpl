@@ -225,9 +225,9 @@ argocd.argoproj.io/compare-options: IgnoreExtraneous
 {{- end }}
 {{- end }}
 
-{{/* The right to have agents run the image of an AgentRevision, given by name and image. A
-policy has no other way to look up one of several objects than to ask what the requester may do.
-Nothing serves agentimages. The right is kept as long as the AgentRevision. */}}
+{{/* The right to have agents run the image of an AgentRevision, given by the AgentRevision's name
+and the image's version. A policy has no other way to look one of several objects up than to ask
+what the requester may do. Nothing serves agentimages. The right is kept as the AgentRevision is. */}}
 {{- define "cluster-inventory.revisionRights" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -242,7 +242,7 @@ metadata:
 rules:
 - apiGroups: [inventory.open-cluster-management.io]
   resources: [agentimages]
-  resourceNames: [{{ include "cluster-inventory.imageVersion" .image | quote }}]
+  resourceNames: [{{ .version | quote }}]
   verbs: [deploy]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -263,6 +263,14 @@ subjects:
 - kind: ServiceAccount
   name: cluster-inventory-manager
   namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{/* Whether Helm keeps an object for this release. */}}
+{{- define "cluster-inventory.isKept" -}}
+{{- $annotations := .object.metadata.annotations | default dict -}}
+{{- and (eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name)
+  (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace)
+  (not .object.metadata.deletionTimestamp) -}}
 {{- end }}
 
 {{/* The manager's flags that the chart sets, or would with other values, and these values. */}}

@@ -22,6 +22,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 )
 
 var (
@@ -46,7 +47,7 @@ func runHook(kubeconfig string) int {
 		cfg.QPS = -1
 		err = Run(context.Background(), cfg, Options{
 			Namespace: "default", Timeout: time.Hour, RegistrationClusterRole: "none",
-			IsGateOff: func(*rbacv1.ClusterRole) bool { return true },
+			IsGateOff: func(*rbacv1.ClusterRole) bool { return true }, IsGrant: grants.IsGrant,
 		})
 	}
 	if err != nil {

@@ -21,7 +21,8 @@
 //     manager that does not run.
 //   - Wait until the manager has removed every copy of a token, because no cluster has the
 //     addon any more, and then its own RoleBindings. This happens whether profiles are kept
-//     or not, but not in credentials mode disabled, in which the manager removes neither.
+//     or not. In credentials mode disabled the manager removes neither: if there is one, the
+//     hook fails and says where.
 //   - Unless profiles are kept, delete the marked PlacementDecisions of SIG-Multicluster,
 //     which then refer to no profile. Otherwise they stay as they are, and a later
 //     installation continues with them.

@@ -68,9 +68,11 @@ type Options struct {
 	IsGateOff func(role *rbacv1.ClusterRole) bool
 
 	// IsGrant judges whether a RoleBinding grants the manager its right to read or to copy
-	// tokens, so that the manager removes it. If nil, the manager removes none, and the hook
-	// waits for none.
+	// tokens. Required.
 	IsGrant func(binding *rbacv1.RoleBinding) bool
+
+	// GrantsStay is true if the manager does not remove these RoleBindings.
+	GrantsStay bool
 }
 
 // Run removes the addon from every cluster of the hub and returns when it is gone.
@@ -166,6 +168,10 @@ func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if u.opts.GrantsStay && o.grants.count > 0 {
+		return false, fmt.Errorf("%w in %s: delete the Secrets there that are labelled %s=true, and then these "+
+			"RoleBindings, which have the same label", errGrantsStay, o.grants, contract.LabelCredential)
+	}
 	step := next(o, u.opts.KeepProfiles)
 	u.keeps = keeps(o, u.opts.KeepProfiles)
 	u.logProgress(ctx, step)
@@ -212,9 +218,6 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 		return observed{}, fmt.Errorf("listing ClusterProfiles: %w", err)
 	}
 	if o.profiles > 0 {
-		return o, nil
-	}
-	if u.opts.IsGrant == nil {
 		return o, nil
 	}
 	if o.grants, err = u.observeGrants(ctx); err != nil {
@@ -440,7 +443,12 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 	return client.IgnoreNotFound(u.client.Patch(ctx, profile, patch))
 }
 
+// errGrantsStay is the error of RoleBindings that nobody removes.
+var errGrantsStay = errors.New("copies of tokens may be left, for which the manager has RoleBindings " +
+	"that it does not remove with credentials.mode=disabled")
+
 // isFinal reports whether retrying cannot help.
 func isFinal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apimeta.IsNoMatchError(err)
+	return errors.Is(err, errGrantsStay) ||
+		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apimeta.IsNoMatchError(err)
 }

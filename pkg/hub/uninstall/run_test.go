@@ -292,21 +292,23 @@ func TestUninstall(t *testing.T) {
 	f.MustGet(other)
 }
 
-// A manager that handles no tokens removes no RoleBindings for them, so that waiting for one
-// that somebody left there would never end.
-func TestUninstallWaitsForNoRightsThatNobodyRemoves(t *testing.T) {
+// A manager that handles no tokens removes neither copies nor its RoleBindings for them.
+// Waiting for somebody's to go would never end, and the copies must not be forgotten.
+func TestUninstallSaysWhereTokensAreLeft(t *testing.T) {
 	f := newFixture(t)
+	f.free()
+	left := f.binding(f.clusters[0], tokenTarget, tokenTarget)
+	f.binding(f.clusters[1], tokenTarget, "theirs")
 	u := f.uninstaller(false)
-	u.opts.IsGrant = nil
-	f.binding(f.clusters[0], tokenSource, tokenSource)
-	f.step(u)
-	f.step(u)
-	for _, cluster := range f.clusters {
-		f.cleanedUp(cluster)
+	u.opts.GrantsStay = true
+	err := u.run(t.Context())
+	if want := "in " + f.clusters[0] + ": delete the Secrets there"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
 	}
-	f.step(u)
-	f.expect("nothing left", f.step(u), "")
-	f.expect("nothing left, twice", f.step(u), "done")
+	f.MustDelete(left)
+	if err := u.run(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestUninstallKeepsProfiles(t *testing.T) {

@@ -39,7 +39,8 @@ func (g Grant) Key() types.NamespacedName {
 func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
 
 // IsGrant reports whether a RoleBinding has one of the two names and grants that role.
-// Anybody may choose names and labels, but the role is granted only by who may bind it.
+// Anybody may choose labels, but only who may bind the role can grant it under its name: a
+// ValidatingAdmissionPolicy of the chart demands that.
 func IsGrant(binding *rbacv1.RoleBinding) bool {
 	return IsName(binding.Name) && binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == binding.Name
 }
