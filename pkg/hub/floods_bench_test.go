@@ -224,6 +224,7 @@ func (f *flooded) names() {
 	}
 	f.MustMerge(f.accounts[0], fmt.Sprintf(
 		`{"metadata":{"annotations":{"inventory.open-cluster-management.io/sync-to-namespaces":%q}}}`, names.String()))
+	<-time.After(atRest) // the manager is busy with them when they are written
 }
 
 // flap changes all claims of one cluster as often as it can for a while.
