@@ -207,10 +207,8 @@ func testInstallingBeforeClusterProxy(t *testing.T) {
 	w := server.World(t, ocmtest.Scheme())
 	there := w.Name("proxy")
 	render := func() (hasRole bool, notes string) {
-		chart := hubtest.Load(t)
-		given := map[string]any{"access": map[string]any{"clusterProxy": map[string]any{"namespace": there}}}
-		values, err := chartutil.ToRenderValues(chart, given,
-			chartutil.ReleaseOptions{Name: "ci", Namespace: hubtest.Namespace}, chartutil.DefaultCapabilities)
+		release := chartutil.ReleaseOptions{Name: "ci", Namespace: hubtest.Namespace}
+		chart, values, err := hubtest.ForRelease(t, release, "access: {clusterProxy: {namespace: "+there+"}}")
 		apitest.Must(t, err)
 		files, err := engine.RenderWithClient(chart, values, server.Config(t))
 		apitest.Must(t, err)

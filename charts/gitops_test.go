@@ -32,13 +32,8 @@ func (noHub) GetClientFor(string, string) (dynamic.NamespaceableResourceInterfac
 // versions and that the templates must not look at.
 func renderAs(t *testing.T, values string, upgrade bool, versions ...string) (map[string]string, error) {
 	t.Helper()
-	given := map[string]any{}
-	apitest.Must(t, yaml.Unmarshal([]byte(values), &given))
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.APIVersions = append(capabilities.APIVersions, versions...)
-	chart := hubtest.Load(t)
-	all, err := chartutil.ToRenderValues(chart, given,
-		chartutil.ReleaseOptions{Name: "ci", Namespace: hubtest.Namespace, IsUpgrade: upgrade}, capabilities)
+	release := chartutil.ReleaseOptions{Name: "ci", Namespace: hubtest.Namespace, IsUpgrade: upgrade}
+	chart, all, err := hubtest.ForRelease(t, release, values, versions...)
 	apitest.Must(t, err)
 	return engine.RenderWithClientProvider(chart, all, noHub{})
 }

@@ -7,7 +7,6 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-	"sigs.k8s.io/yaml"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -37,12 +36,8 @@ func TestNotesAgreeWithTheDocs(t *testing.T) {
 // notesOf returns what Helm prints after an installation.
 func notesOf(t *testing.T, values string) string {
 	t.Helper()
-	given := map[string]any{}
-	apitest.Must(t, yaml.Unmarshal([]byte(values), &given))
-	chart := hubtest.Load(t)
-	all, err := chartutil.ToRenderValues(chart, given,
-		chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: "open-cluster-management"},
-		chartutil.DefaultCapabilities)
+	release := chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: "open-cluster-management"}
+	chart, all, err := hubtest.ForRelease(t, release, values)
 	apitest.Must(t, err)
 	files, err := engine.Render(chart, all)
 	apitest.Must(t, err)

@@ -249,11 +249,8 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 	revision, _ := earlier()
 	of := "ci-" + revision.GetName()
 
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.APIVersions = append(capabilities.APIVersions, "inventory.open-cluster-management.io/v1alpha1")
-	chart := hubtest.Load(t)
-	values, err := chartutil.ToRenderValues(chart, nil,
-		chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}, capabilities)
+	release := chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}
+	chart, values, err := hubtest.ForRelease(t, release, "", "inventory.open-cluster-management.io/v1alpha1")
 	apitest.Must(t, err)
 	files, err := engine.RenderWithClient(chart, values, server.Config(t))
 	apitest.Must(t, err)
@@ -270,7 +267,7 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 		got[object.GetKind()+" "+object.GetName()] = version
 	}
 	want := map[string]string{
-		"AgentRevision " + now: "", "Role " + now: hubtest.Load(t).Metadata.AppVersion, "RoleBinding " + now: "",
+		"AgentRevision " + now: "", "Role " + now: chart.Metadata.AppVersion, "RoleBinding " + now: "",
 		"AgentRevision " + of: "", "Role " + of: "earlier", "RoleBinding " + of: "",
 		"Role ci-left": "earlier", "RoleBinding ci-left": "",
 	}

@@ -57,10 +57,6 @@ func cacheOptions(opts *Options) cache.Options {
 	}
 }
 
-// listedAtOnce bounds how many objects that anybody can fill are in memory at a time while
-// they are listed: each may have a megabyte.
-const listedAtOnce = 20
-
 // listTrimmed makes the informers of a cache list in pages what anybody can make many and
 // large: any spoke certificate requests, any tenant RoleBindings.
 func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObject) stored.NewInformer {
@@ -75,7 +71,7 @@ func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObj
 		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		if trim, ok := trims[reflect.TypeOf(kind)]; ok {
-			served = kube.ListTrimmed(served, listedAtOnce, trim)
+			served = kube.ListTrimmed(served, kube.LargeObjectsPerPage, trim)
 		}
 		return next(served, kind, resync, indexers)
 	}

@@ -101,7 +101,8 @@ func newUninstallCommand() *cobra.Command {
 			opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
 				return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
 			}
-			opts.IsGrant, opts.GrantsStay = grants.IsGrant, credentials.Mode(mode) == credentials.ModeDisabled
+			opts.GrantNamespaces = grants.Namespaces
+			opts.GrantsStay = credentials.Mode(mode) == credentials.ModeDisabled
 			cfg, err := kube.Config(kubeconfig)
 			if err != nil {
 				return err
@@ -114,7 +115,8 @@ func newUninstallCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")
 	cmd.Flags().StringVar(&mode, "credentials-mode", mode,
-		`the manager's; with "disabled" it removes no copies of tokens, so that the uninstallation fails if some may be left`)
+		`the manager's mode; with "disabled" the manager removes no copies of tokens, `+
+			"so the uninstallation fails if some may be left")
 	addUpstreamFlags(cmd.Flags(), &gates, &opts.RegistrationClusterRole)
 	return cmd
 }

@@ -29,9 +29,9 @@ import (
 )
 
 // BenchmarkFloods fills a hub with all that spokes and tenants can send, with their rights
-// alone, and reports what that costs the manager's process: its memory, and how long a
-// copied token takes to go elsewhere meanwhile, beside the least that this takes: a client
-// that watches one object and deletes another. The manager runs as the chart installs it.
+// alone, and reports what that costs the manager's process: its memory, and how long the
+// withdrawal of somebody else's token takes meanwhile, beside a bare client that watches one
+// object and deletes another. The manager runs as the chart installs it.
 // Run it once; it takes some ten minutes and gigabytes of memory, most for the API server:
 //
 //	go test ./pkg/hub -run '^$' -bench Floods -benchtime 1x -timeout 1h -v
@@ -162,7 +162,7 @@ func (f *flooded) start() {
 	for _, account := range f.accounts {
 		f.copied(account, true)
 	}
-	f.revoke(len(f.accounts) - 1) // so that it works, also after a restart that changes nothing
+	f.withdraw(len(f.accounts) - 1) // so that it works, also after a restart that changes nothing
 }
 
 func (f *flooded) managerConfig() *rest.Config { return f.server.User(f.T, hubtest.User) }
@@ -177,7 +177,9 @@ func (f *flooded) each(numbers int, do func(n int) error) {
 	for range 4 {
 		group.Go(func() {
 			for n := int(next.Add(1)) - 1; n < numbers; n = int(next.Add(1)) - 1 {
-				f.retried(func() error { return do(n) })
+				if !f.retried(func() error { return do(n) }) {
+					return
+				}
 			}
 		})
 	}
@@ -263,8 +265,8 @@ func (f *flooded) measure(what string, flood func()) {
 	})
 	group.Go(func() {
 		for n := 1; runs && !f.T.Failed(); n++ {
-			latencies = append(latencies, f.revoke(1+n%(len(f.accounts)-1)))
-			bare = append(bare, f.revokeBare())
+			latencies = append(latencies, f.withdraw(1+n%(len(f.accounts)-1)))
+			bare = append(bare, f.withdrawBare())
 			select {
 			case <-over:
 				return
@@ -280,7 +282,7 @@ func (f *flooded) measure(what string, flood func()) {
 	after := f.settled()
 	line := fmt.Sprintf("%-34s %5.1f s; MiB before %.0f, peak %.0f, after %.0f", what, took.Seconds(), before, peak, after)
 	if len(latencies) > 0 {
-		line += fmt.Sprintf("; %d revocations: %s; bare: %s", len(latencies), summary(latencies), summary(bare))
+		line += fmt.Sprintf("; %d withdrawals: %s; bare: %s", len(latencies), summary(latencies), summary(bare))
 	}
 	f.T.Log(line)
 }
@@ -301,7 +303,7 @@ func bareMap(namespace, name, value string) *corev1.ConfigMap {
 	}}
 }
 
-// watchBare starts the client that revocations are compared with.
+// watchBare starts the client that withdrawals are compared with.
 func (f *flooded) watchBare() {
 	f.bare = f.Namespace("bare", nil)
 	f.MustCreate(
@@ -339,8 +341,8 @@ func (f *flooded) watchBare() {
 	}()
 }
 
-// revokeBare returns how long the other client takes for what revoke measures.
-func (f *flooded) revokeBare() time.Duration {
+// withdrawBare returns how long the other client takes for what withdraw measures.
+func (f *flooded) withdrawBare() time.Duration {
 	object := bareMap(f.bare, "copy", "true")
 	f.retried(func() error { return f.Create(f.T.Context(), object.DeepCopy()) })
 	began := time.Now()
@@ -356,8 +358,9 @@ func (f *flooded) labelBare(value string) {
 	f.retried(func() error { return f.Patch(f.T.Context(), bareMap(f.bare, "account", ""), patch) })
 }
 
-// retried calls do until the API server, which may be too busy, does it.
-func (f *flooded) retried(do func() error) {
+// retried calls do again while the API server is too busy, and reports whether it succeeded
+// in the end.
+func (f *flooded) retried(do func() error) bool {
 	err := do()
 	for try := 0; client.IgnoreAlreadyExists(err) != nil && try < attempts; try++ {
 		<-time.After(time.Second)
@@ -365,12 +368,14 @@ func (f *flooded) retried(do func() error) {
 	}
 	if client.IgnoreAlreadyExists(err) != nil {
 		f.T.Error(err)
+		return false
 	}
+	return true
 }
 
-// revoke takes the label from an account, and returns how long its copy took to go. It then
+// withdraw takes the label from an account, and returns how long its copy took to go. It then
 // has it copied again.
-func (f *flooded) revoke(n int) time.Duration {
+func (f *flooded) withdraw(n int) time.Duration {
 	account := f.accounts[n]
 	began := time.Now()
 	f.label(account, "false")

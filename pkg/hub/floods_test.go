@@ -202,7 +202,7 @@ func floodBinding(namespace, name string) *rbacv1.RoleBinding {
 // TestFloodsLeaveTheCacheSmall reads objects of the sizes of a flood, a few of each, from a
 // real API server, as one that streams lists and as one that does not.
 func TestFloodsLeaveTheCacheSmall(t *testing.T) {
-	const each = 2*listedAtOnce - 10 // two pages
+	const each = 2*kube.LargeObjectsPerPage - 10 // two pages
 	h := ocmtest.New(t, hub.Config(t))
 	tenant, request := h.Namespace("tenant", nil), largeRequest(t, 900<<10)
 	sent := 0
@@ -269,7 +269,7 @@ func checkHowItReads(t *testing.T, wire *apitest.Wire, streams bool) {
 			if !streamed || len(pages) > 0 {
 				t.Errorf("%s: streamed is %t, lists of %v", resource, streamed, pages)
 			}
-		} else if limit := fmt.Sprint(listedAtOnce); !slices.Equal(pages, []string{limit, limit}) {
+		} else if limit := fmt.Sprint(kube.LargeObjectsPerPage); !slices.Equal(pages, []string{limit, limit}) {
 			t.Errorf("%s: lists of %v, want two of %s", resource, pages, limit)
 		}
 	}

@@ -8,6 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// LargeObjectsPerPage is a page size for objects that anybody may fill, with up to a
+// megabyte each, so that few of them are in memory at a time.
+const LargeObjectsPerPage = 20
+
 // EachPage lists objects page by page, size at a time, and calls take with each page. Every
 // page is a new list: decoding into a used one would merge the pages. If a list outlasts
 // the API server's snapshot, it continues with the present state and may miss objects

@@ -42,6 +42,21 @@ func Load(tb testing.TB) *chart.Chart {
 	return c
 }
 
+// ForRelease returns the chart and what its templates get for a release with values given as
+// YAML, on a hub that serves the given versions besides Kubernetes' own, or Helm's error.
+func ForRelease(
+	tb testing.TB, release chartutil.ReleaseOptions, values string, versions ...string,
+) (*chart.Chart, chartutil.Values, error) {
+	tb.Helper()
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, versions)
+	given := map[string]any{}
+	apitest.Must(tb, yaml.Unmarshal([]byte(values), &given))
+	c := Load(tb)
+	all, err := chartutil.ToRenderValues(c, given, release, capabilities)
+	return c, all, err
+}
+
 // Render returns what Helm makes of the chart with values given as YAML, for a hub
 // that serves the given versions besides Kubernetes' own, or the error it shows.
 func Render(tb testing.TB, values string, versions ...string) ([]*unstructured.Unstructured, error) {
@@ -54,14 +69,8 @@ func RenderUpgrade(
 	tb testing.TB, values string, upgrade bool, versions ...string,
 ) ([]*unstructured.Unstructured, error) {
 	tb.Helper()
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, versions)
-	given := map[string]any{}
-	apitest.Must(tb, yaml.Unmarshal([]byte(values), &given))
-	c := Load(tb)
-	all, err := chartutil.ToRenderValues(
-		c, given, chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace, IsUpgrade: upgrade}, capabilities,
-	)
+	release := chartutil.ReleaseOptions{Name: "ci", Namespace: Namespace, IsUpgrade: upgrade}
+	c, all, err := ForRelease(tb, release, values, versions...)
 	if err != nil {
 		return nil, err
 	}

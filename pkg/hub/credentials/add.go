@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -246,27 +245,10 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// bindingsPerPage bounds how many RoleBindings are in memory at a time, of a megabyte each
-// at worst.
-const bindingsPerPage = 20
-
 // checkNoCopies fails while RoleBindings indicate that there are copies, which nobody would
 // withdraw.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
-	var namespaces []string
-	collect := func(page *rbacv1.RoleBindingList) error {
-		for i := range page.Items {
-			// A tenant may set any label, but the manager has no copies without its rights.
-			if grants.IsTargetGrant(&page.Items[i]) {
-				namespaces = append(namespaces, page.Items[i].Namespace)
-			}
-		}
-		return nil
-	}
-	// Labels and names are anybody's to choose, and so is the size of what bears them.
-	newPage := func() *rbacv1.RoleBindingList { return &rbacv1.RoleBindingList{} }
-	err := kube.EachPage(ctx, live, bindingsPerPage, newPage, collect, client.MatchingLabels(grants.Labels()),
-		client.MatchingFields{metav1.ObjectNameField: contract.TokenTargetRole})
+	namespaces, err := grants.TargetNamespaces(ctx, live)
 	if err != nil {
 		return fmt.Errorf("listing RoleBindings for copies: %w", err)
 	}
@@ -276,7 +258,7 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, "+
 		"and nobody would withdraw them; "+
 		"set the mode to %s and wait until these RoleBindings are gone, or delete copies and RoleBindings yourself",
-		ModeDisabled, contract.TokenTargetRole, kube.ListNames(kube.SortedNames(namespaces), maxNames), ModeDraining)
+		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, maxNames), ModeDraining)
 }
 
 // leader is what only the elected leader runs.

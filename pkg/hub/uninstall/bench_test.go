@@ -47,7 +47,7 @@ func runHook(kubeconfig string) int {
 		cfg.QPS = -1
 		err = Run(context.Background(), cfg, Options{
 			Namespace: "default", Timeout: time.Hour, RegistrationClusterRole: "none",
-			IsGateOff: func(*rbacv1.ClusterRole) bool { return true }, IsGrant: grants.IsGrant,
+			IsGateOff: func(*rbacv1.ClusterRole) bool { return true }, GrantNamespaces: grants.Namespaces,
 		})
 	}
 	if err != nil {

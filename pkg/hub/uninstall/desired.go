@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ type observed struct {
 	// grants are the namespaces in which the manager still has a RoleBinding for
 	// reading tokens or maintaining copies. They matter only without profiles.
 	grants names
+
+	// grantsStay is true if the manager does not remove these RoleBindings.
+	grantsStay bool
 }
 
 // addonSummary is the part of this addon's ManagedClusterAddOns on which the next step
@@ -135,7 +139,13 @@ type step struct {
 
 	// waitingFor describes, for a progress message, what is not done yet.
 	waitingFor string
+
+	// failure is set if somebody else has to do something first.
+	failure error
 }
+
+// errGrantsStay is the error of RoleBindings that nobody removes.
+var errGrantsStay = errors.New("with credentials.mode=disabled nobody withdraws the copies of tokens that may be left")
 
 func (s step) done() bool { return s.waitingFor == "" }
 
@@ -144,6 +154,9 @@ func next(o observed, keepProfiles bool) step {
 	keep := keeps(o, keepProfiles)
 	clusters := o.addons.clusters
 	switch {
+	case o.grantsStay && o.grants.count > 0:
+		return step{failure: fmt.Errorf("%w in %s: delete the Secrets there that are labelled %s=true, "+
+			"and then the RoleBindings with that label", errGrantsStay, o.grants, contract.LabelCredential)}
 	case o.gate == gatePending && !keep:
 		return step{waitingFor: "the ClusterRole of OCM's registration controller, " +
 			"which tells whether OCM's own ClusterProfile feature gate is on"}

@@ -160,6 +160,10 @@ func TestNext(t *testing.T) {
 			keep: true,
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
+		"the manager does not remove its rights: somebody else has to": {
+			seen: observed{definition: definition("Manual", "false"), grants: in("c1"), grantsStay: true},
+			want: step{failure: errGrantsStay},
+		},
 		"profiles are left, and rights: the profiles go first": {
 			seen: observed{definition: definition("Manual", "false"), profiles: 1, grants: in("team-a")},
 			want: step{action: deleteProfiles, waitingFor: "1 ClusterProfiles to be deleted"},
@@ -176,7 +180,7 @@ func TestNext(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := next(test.seen, test.keep)
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(step{}), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(step{}), cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("next step (-want +got):\n%s", diff)
 			}
 		})

@@ -44,13 +44,6 @@ func ourSlices() client.ListOption {
 	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-func ourGrants(name string) []client.ListOption {
-	return []client.ListOption{
-		client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"},
-		client.MatchingFields{metav1.ObjectNameField: name},
-	}
-}
-
 // imageRights selects the Roles and RoleBindings of AgentRevisions' images.
 func imageRights(namespace string) client.ListOption {
 	return &client.ListOptions{

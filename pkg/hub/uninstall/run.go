@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -34,10 +33,6 @@ const (
 	// pageSize is how many objects one list request returns. The objects of thousands of
 	// clusters in one response would not fit into the hook's memory.
 	pageSize = 250
-
-	// grantsPerPage is how many RoleBindings one list request returns. Tenants may fill
-	// theirs with up to a megabyte each.
-	grantsPerPage = 20
 
 	// answerCounts is how long after its first confirmation for a cluster the manager is
 	// taken to know for all of them that it keeps the profiles.
@@ -67,9 +62,9 @@ type Options struct {
 	// returns whether the gate is certainly off. Required.
 	IsGateOff func(role *rbacv1.ClusterRole) bool
 
-	// IsGrant judges whether a RoleBinding grants the manager its right to read or to copy
-	// tokens. Required.
-	IsGrant func(binding *rbacv1.RoleBinding) bool
+	// GrantNamespaces lists the namespaces, sorted, with RoleBindings that grant the manager
+	// its rights to read or to copy tokens. It holds at most pageSize of them. Required.
+	GrantNamespaces func(ctx context.Context, reader client.Reader, pageSize int64) ([]string, error)
 
 	// GrantsStay is true if the manager does not remove these RoleBindings.
 	GrantsStay bool
@@ -168,11 +163,10 @@ func (u *uninstaller) takeStep(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if u.opts.GrantsStay && o.grants.count > 0 {
-		return false, fmt.Errorf("%w in %s: delete the Secrets there that are labelled %s=true, and then these "+
-			"RoleBindings, which have the same label", errGrantsStay, o.grants, contract.LabelCredential)
-	}
 	step := next(o, u.opts.KeepProfiles)
+	if step.failure != nil {
+		return false, step.failure
+	}
 	u.keeps = keeps(o, u.opts.KeepProfiles)
 	u.logProgress(ctx, step)
 	if step.done() {
@@ -196,7 +190,7 @@ func (u *uninstaller) logProgress(ctx context.Context, s step) {
 }
 
 func (u *uninstaller) observe(ctx context.Context) (observed, error) {
-	o := observed{definition: &addonv1beta1.ClusterManagementAddOn{}}
+	o := observed{definition: &addonv1beta1.ClusterManagementAddOn{}, grantsStay: u.opts.GrantsStay}
 	err := u.client.Get(ctx, client.ObjectKey{Name: contract.AddonName}, o.definition)
 	if apierrors.IsNotFound(err) {
 		o.definition, err = nil, nil
@@ -310,27 +304,12 @@ func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 // observeGrants returns the namespaces of the manager's own RoleBindings. The manager
 // deletes them after everything else that copying tokens has left behind.
 func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
-	found := sets.Set[string]{}
-	collect := func(page *rbacv1.RoleBindingList) error {
-		for i := range page.Items {
-			if u.opts.IsGrant(&page.Items[i]) {
-				found.Insert(page.Items[i].Namespace)
-			}
-		}
-		return nil
-	}
-	newPage := func() *rbacv1.RoleBindingList { return &rbacv1.RoleBindingList{} }
-	for _, name := range []string{contract.TokenSourceRole, contract.TokenTargetRole} {
-		err := kube.EachPage(ctx, u.client, min(u.pageSize, grantsPerPage), newPage, collect, ourGrants(name)...)
-		if err != nil {
-			return names{}, err
-		}
-	}
+	found, err := u.opts.GrantNamespaces(ctx, u.client, u.pageSize)
 	var namespaces names
-	for _, namespace := range sets.List(found) {
+	for _, namespace := range found {
 		namespaces.add(namespace)
 	}
-	return namespaces, nil
+	return namespaces, err
 }
 
 // removeSlices deletes the PlacementDecisions of SIG-Multicluster, which then refer to no
@@ -442,10 +421,6 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 	}
 	return client.IgnoreNotFound(u.client.Patch(ctx, profile, patch))
 }
-
-// errGrantsStay is the error of RoleBindings that nobody removes.
-var errGrantsStay = errors.New("copies of tokens may be left, for which the manager has RoleBindings " +
-	"that it does not remove with credentials.mode=disabled")
 
 // isFinal reports whether retrying cannot help.
 func isFinal(err error) bool {

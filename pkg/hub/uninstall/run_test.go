@@ -170,7 +170,8 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 		client: apitest.NewClient(f.T, f.wire.Tap(hub.Config(f.T)), f.Scheme()),
 		opts: Options{
 			Namespace: f.installed, Timeout: time.Minute, KeepProfiles: keep,
-			RegistrationClusterRole: f.role.Name, IsGateOff: isGateOff(upstream.OverrideNone), IsGrant: grants.IsGrant,
+			RegistrationClusterRole: f.role.Name, IsGateOff: isGateOff(upstream.OverrideNone),
+			GrantNamespaces: grants.Namespaces,
 		},
 		clock: f.time, every: 10 * time.Millisecond, pageSize: 1,
 	}

@@ -38,17 +38,17 @@ func (g Grant) Key() types.NamespacedName {
 // IsTarget reports whether the grant is for copies.
 func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
 
-// IsGrant reports whether a RoleBinding has one of the two names and grants that role.
+// isGrant reports whether a RoleBinding has one of the two names and grants that role.
 // Anybody may choose labels, but only who may bind the role can grant it under its name: a
 // ValidatingAdmissionPolicy of the chart demands that.
-func IsGrant(binding *rbacv1.RoleBinding) bool {
+func isGrant(binding *rbacv1.RoleBinding) bool {
 	return IsName(binding.Name) && binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == binding.Name
 }
 
-// IsTargetGrant reports whether a RoleBinding grants a manager the right to maintain
+// isTargetGrant reports whether a RoleBinding grants a manager the right to maintain
 // copies, whatever that manager's namespace.
-func IsTargetGrant(binding *rbacv1.RoleBinding) bool {
-	return IsGrant(binding) && binding.Name == contract.TokenTargetRole &&
+func isTargetGrant(binding *rbacv1.RoleBinding) bool {
+	return isGrant(binding) && binding.Name == contract.TokenTargetRole &&
 		slices.ContainsFunc(binding.Subjects, func(subject rbacv1.Subject) bool {
 			return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == contract.ManagerServiceAccount
 		})
