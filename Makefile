@@ -95,6 +95,10 @@ bench-agent: ## Measure how much memory an agent with N properties needs
 bench-scale: ## Measure what N simulated clusters cost, beside a raw writer and OCM's own (N=1000,3000 shows growth)
 	hack/bench.sh scale
 
+.PHONY: bench-placement
+bench-placement: ## Count what N simulated clusters lose while Placements choose them all along (N=163,1000 on fresh hubs)
+	hack/bench.sh placement
+
 .PHONY: dashboard-picture
 dashboard-picture: ## Draw the dashboard from ten minutes of a fleet of its own (docs/metrics/dashboard.svg)
 	hack/dashboard-picture.sh
@@ -112,6 +116,10 @@ generate: ## Regenerate derived files
 .PHONY: verify
 verify: ## Check in a copy of the tree that derived and module files are up to date
 	hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: ## Check what is released for known vulnerabilities; fails if Go's database cannot be reached
+	hack/vulncheck.sh required
 
 ##@ Fleet
 

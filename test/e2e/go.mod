@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/e2e
 
 go 1.26.3
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/logr v1.4.3
 	github.com/prometheus/common v0.67.5

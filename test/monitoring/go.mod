@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/monitoring
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/common v0.67.5

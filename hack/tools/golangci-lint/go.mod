@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/hack/tools/golangci-li
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 require (

@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/hack/tools/gotestsum
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool gotest.tools/gotestsum
 
 require (

@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/hack/tools/govulncheck
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool golang.org/x/vuln/cmd/govulncheck
 
 require (

@@ -2,6 +2,8 @@ module open-cluster-management.io/cluster-inventory-addon/hack/tools/kubeconform
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool github.com/yannh/kubeconform/cmd/kubeconform
 
 require (

@@ -4,6 +4,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/fleet/tools
 
 go 1.26
 
+toolchain go1.26.8
+
 tool (
 	helm.sh/helm/v3/cmd/helm
 	open-cluster-management.io/cluster-proxy/cmd/addon-agent

@@ -4,6 +4,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/fleet/tools/knati
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool knative.dev/operator/cmd/operator
 
 require (

@@ -4,6 +4,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/fleet/tools/kueue
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool sigs.k8s.io/kueue/cmd/kueue
 
 require (

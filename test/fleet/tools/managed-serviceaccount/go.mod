@@ -4,6 +4,8 @@ module open-cluster-management.io/cluster-inventory-addon/test/fleet/tools/manag
 
 go 1.26
 
+toolchain go1.26.8
+
 tool (
 	open-cluster-management.io/managed-serviceaccount/cmd
 	open-cluster-management.io/managed-serviceaccount/cmd/clusterprofile-credentials-plugin
