@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type Server struct {
 
 	once sync.Once
 	env  *envtest.Environment
+	dir  string // what outlives a restart: etcd's data and the API server's certificates
 	err  error
 }
 
@@ -137,14 +139,22 @@ func (s *Server) start() {
 		s.err = err
 		return
 	}
+	if s.dir, s.err = os.MkdirTemp("", "apitest-"); s.err != nil {
+		return
+	}
 	s.env = &envtest.Environment{
 		CRDs:                     crds,
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startTimeout},
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
 	}
+	s.env.ControlPlane.Etcd = &envtest.Etcd{DataDir: s.etcdDir()}
+	s.env.ControlPlane.APIServer = &envtest.APIServer{CertDir: s.dir}
+	if s.env.ControlPlane.APIServer.Path, s.err = s.recordPid(); s.err != nil {
+		return
+	}
 	if _, err := s.env.Start(); err != nil {
-		s.err = errors.Join(err, s.env.Stop())
+		s.err = errors.Join(err, s.stop())
 		return
 	}
 	s.err = s.ready()
@@ -169,8 +179,10 @@ func (s *Server) stop() error {
 	if s.env == nil {
 		return nil
 	}
-	return s.env.Stop()
+	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
 }
+
+func (s *Server) etcdDir() string { return filepath.Join(s.dir, "etcd") }
 
 func load(sources []CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition

@@ -11,6 +11,11 @@ const (
 	// World.Patience.
 	Patience = 30 * time.Second
 
+	// RestartPatience bounds the wait for caches that list again after a restart of their
+	// API server. client-go pauses before it watches again and before it lists, each time
+	// for up to a minute, depending on how long the server was away.
+	RestartPatience = 3 * time.Minute
+
 	// The first checks of a wait follow each other quickly, since most things
 	// happen within milliseconds; later ones leave the machine to others: most of a
 	// story's requests are its checks, and an API server, its etcd and the test work

@@ -30,9 +30,9 @@ type Call struct {
 }
 
 // IsWrite reports whether the call asks to change something. Reviews, such as
-// whether a user may do something, are posted but change nothing.
+// whether a user may do something, and dry runs are sent like writes but change nothing.
 func (c Call) IsWrite() bool {
-	return c.Method != http.MethodGet && !strings.HasSuffix(c.Resource, "reviews")
+	return c.Method != http.MethodGet && !strings.HasSuffix(c.Resource, "reviews") && !c.Query.Has("dryRun")
 }
 
 // IsWatch reports whether the call opens a watch.

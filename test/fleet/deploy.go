@@ -52,6 +52,9 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 	if err := f.applyCRDs(ctx, out); err != nil {
 		return err
 	}
+	if f.state.Hosted {
+		helmArgs = append([]string{"--set", "agent.hosted.enabled=true"}, helmArgs...)
+	}
 	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
 }
 

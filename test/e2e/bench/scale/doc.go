@@ -5,8 +5,8 @@
 // managed-serviceaccount's own syncer of tokens.
 //
 //   - scale.go has the order of things, step.go how one of them is measured;
-//   - population.go simulates clusters, rights.go what OCM gives each, accounts.go their
-//     tokens, agents.go what is on the spokes;
+//   - population.go says which clusters there are, accounts.go which tokens they have;
+//     package simulated makes them;
 //   - writers.go switches between the programs that write;
 //   - lifecycle.go, edits.go, state.go and tokens.go are the scenarios;
 //   - package observe sees what is done, through one watch for each kind;

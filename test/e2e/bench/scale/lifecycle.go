@@ -12,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 )
 
 // writer is a writer of the profiles of a namespace, and the way to start it.
@@ -33,7 +34,7 @@ func (b *bench) by(name string) writer {
 			return b.hub.Create(ctx, newBinding(namespace, allSet))
 		},
 		editAll: func(ctx context.Context, _ string) error {
-			return each(ctx, b.clusters.size(), func(ctx context.Context, i int) error {
+			return simulated.Each(ctx, b.clusters.size(), func(ctx context.Context, i int) error {
 				return b.clusters.edit(ctx, i, func(int) {})
 			})
 		},

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 )
 
 // rawWriter writes what is needed and nothing else, without any decision: no writer can be
@@ -42,7 +44,7 @@ func (r *rawWriter) profile(namespace string, i int) *inventoryv1alpha1.ClusterP
 
 // create writes profiles of all clusters: a POST and a PATCH of the status each.
 func (r *rawWriter) create(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
+	return simulated.Each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		if err := r.hub.Create(ctx, r.profile(namespace, i)); err != nil {
 			return err
 		}
@@ -52,7 +54,7 @@ func (r *rawWriter) create(ctx context.Context, namespace string) error {
 
 // editAll edits all clusters and writes each one's profile right after.
 func (r *rawWriter) editAll(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
+	return simulated.Each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		if err := r.clusters.edit(ctx, i, func(int) {}); err != nil {
 			return err
 		}
@@ -61,13 +63,13 @@ func (r *rawWriter) editAll(ctx context.Context, namespace string) error {
 }
 
 func (r *rawWriter) remove(ctx context.Context, namespace string) error {
-	return each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
+	return simulated.Each(ctx, r.clusters.size(), func(ctx context.Context, i int) error {
 		return r.hub.Delete(ctx, r.profile(namespace, i))
 	})
 }
 
 func (r *rawWriter) patch(ctx context.Context, namespace string, i int) error {
-	since := metav1.NewTime(r.clusters.began)
+	since := metav1.NewTime(r.clusters.clusters.Began())
 	status := inventoryv1alpha1.ClusterProfileStatus{
 		Version: inventoryv1alpha1.ClusterVersion{Kubernetes: "v1.35.4"},
 		Conditions: []metav1.Condition{

@@ -24,6 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/meter"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
@@ -64,7 +65,7 @@ type bench struct {
 	o        Options
 	run      *report.Run
 	clusters *population
-	accounts *accounts
+	accounts accounts
 	raw      *rawWriter
 	programs *programs
 	meter    *meter.Meter
@@ -144,8 +145,8 @@ func (b *bench) prepare(ctx context.Context) error {
 func (b *bench) observe(ctx context.Context) error {
 	work := &metav1.PartialObjectMetadata{}
 	work.APIVersion, work.Kind = workv1.GroupVersion.String(), "ManifestWork"
-	agents := newWorkAgents(b.hub, b.o.Clusters)
-	agents.run(ctx)
+	agents := simulated.NewWorkAgents(b.hub, b.o.Clusters)
+	agents.Run(ctx)
 	for _, kind := range []struct {
 		object client.Object
 		list   func() client.ObjectList
@@ -155,7 +156,7 @@ func (b *bench) observe(ctx context.Context) error {
 	}{
 		{&inventoryv1alpha1.ClusterProfile{}, listOf[inventoryv1alpha1.ClusterProfileList], b.profiles, readProfile, ""},
 		{&clusterv1.ManagedCluster{}, listOf[clusterv1.ManagedClusterList], b.managed, readCluster, ""},
-		{work, worksList, b.works, agents.follow, ""},
+		{work, worksList, b.works, readWork(agents), ""},
 		// Not in all namespaces, which would show each token twice.
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofTokens},
 		{&corev1.Secret{}, listOf[corev1.SecretList], b.secrets, readSecret, ofSyncer},
@@ -189,6 +190,17 @@ func worksList() client.ObjectList {
 	works := &metav1.PartialObjectMetadataList{}
 	works.APIVersion, works.Kind = workv1.GroupVersion.String(), "ManifestWorkList"
 	return works
+}
+
+// readWork reads a ManifestWork of the addon, and has its cluster report it.
+func readWork(agents *simulated.WorkAgents) observe.Read {
+	return func(object any) (observe.Key, int, bool) {
+		work, ok := object.(*metav1.PartialObjectMetadata)
+		if !ok || !agents.Follow(work) {
+			return observe.Key{}, 0, false
+		}
+		return observe.Key{Namespace: work.Namespace, Name: work.Name}, 0, true
+	}
 }
 
 // readProfile reads a ClusterProfile.
@@ -375,7 +387,7 @@ func (b *bench) synced(ctx context.Context) error {
 	if err := b.programs.stopSyncer(ctx, syncer); err != nil {
 		return err
 	}
-	return each(ctx, b.clusters.size(), b.accounts.revoke)
+	return simulated.Each(ctx, b.clusters.size(), b.accounts.revoke)
 }
 
 // restore returns the fleet's programs to their original state. It does not wait for

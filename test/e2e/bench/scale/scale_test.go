@@ -1,20 +1,17 @@
 package scale
 
 import (
-	"context"
-	"errors"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 )
 
 func TestTheGateIsAddedToTheOthers(t *testing.T) {
@@ -87,60 +84,12 @@ func TestAProfileIsCompleteWithAllProperties(t *testing.T) {
 }
 
 func TestATokenTellsItsSerial(t *testing.T) {
-	if got := serialOf(newToken(42, time.Now())); got != 42 {
+	if got := serialOf(simulated.NewToken(42, time.Now())); got != 42 {
 		t.Errorf("got %d", got)
 	}
 	for _, other := range []string{"", "a.b.c", "a.e30.c", "a"} {
 		if got := serialOf(other); got != observe.Incomplete {
 			t.Errorf("%q: got %d", other, got)
 		}
-	}
-}
-
-func TestEachDoesAllUntilOneFails(t *testing.T) {
-	var done atomic.Int64
-	if err := each(t.Context(), 100, func(context.Context, int) error { done.Add(1); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if done.Load() != 100 {
-		t.Errorf("%d done", done.Load())
-	}
-	broken := errors.New("broken")
-	err := each(t.Context(), 100, func(_ context.Context, i int) error {
-		if i == 3 {
-			return broken
-		}
-		return nil
-	})
-	if !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestRightsAreCopiedForAnotherCluster(t *testing.T) {
-	given := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-		"metadata": map[string]any{
-			"name": "ocm:one:work", "namespace": "one", "uid": "u", "resourceVersion": "7",
-			"labels": map[string]any{"cluster-name": "one"}, "finalizers": []any{"work"},
-		},
-		"roleRef":  map[string]any{"kind": "ClusterRole", "name": "ocm:work"},
-		"subjects": []any{map[string]any{"kind": "Group", "name": "ocm:one"}},
-	}}
-	want := map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-		"metadata": map[string]any{
-			"name": "ocm:two:work", "namespace": "two",
-			"labels": map[string]any{"cluster-name": "two"}, "finalizers": []any{"work"},
-		},
-		"roleRef":  map[string]any{"kind": "ClusterRole", "name": "ocm:work"},
-		"subjects": []any{map[string]any{"kind": "Group", "name": "ocm:two"}},
-	}
-	r := rights{of: "one"}
-	if diff := cmp.Diff(want, r.copyFor(given, "two").Object); diff != "" {
-		t.Error(diff)
-	}
-	if given.GetName() != "ocm:one:work" {
-		t.Error("the object itself was changed")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 )
 
 // enable measures enabling the addon on every cluster, until each has its ManifestWork. The
@@ -19,7 +20,7 @@ func (b *bench) enable(ctx context.Context) error {
 	return b.measure(ctx, report.Enable, report.Addon, 1, n, bound(n),
 		func(ctx context.Context, _ *report.Step) (time.Duration, error) {
 			return timed(ctx, b.works, n, func(observe.Key, int) bool { return true }, func() error {
-				return each(ctx, n, func(ctx context.Context, i int) error {
+				return simulated.Each(ctx, n, func(ctx context.Context, i int) error {
 					return b.hub.Create(ctx, &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 						Namespace: b.clusters.names[i], Name: "cluster-inventory",
 					}})

@@ -8,6 +8,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/observe"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/simulated"
 )
 
 const (
@@ -35,13 +36,13 @@ func (b *bench) copiesRawly(namespace string) copier {
 	return copier{
 		name: report.Raw,
 		first: func(ctx context.Context, i int) error {
-			return b.hub.Create(ctx, b.accounts.copied(namespace, i))
+			return b.hub.Create(ctx, b.accounts[i].Copied(namespace))
 		},
 		next: func(ctx context.Context, i int) error {
-			if err := b.accounts.rotate(ctx, i); err != nil {
+			if err := b.accounts[i].Rotate(ctx); err != nil {
 				return err
 			}
-			return b.hub.Update(ctx, b.accounts.copied(namespace, i))
+			return b.hub.Update(ctx, b.accounts[i].Copied(namespace))
 		},
 	}
 }
@@ -49,8 +50,8 @@ func (b *bench) copiesRawly(namespace string) copier {
 func (b *bench) copiesBy(name, namespace string) copier {
 	return copier{
 		name:  name,
-		first: func(ctx context.Context, i int) error { return b.accounts.share(ctx, i, namespace) },
-		next:  b.accounts.rotate,
+		first: func(ctx context.Context, i int) error { return b.accounts[i].Share(ctx, namespace) },
+		next:  func(ctx context.Context, i int) error { return b.accounts[i].Rotate(ctx) },
 	}
 }
 
@@ -67,7 +68,7 @@ func (b *bench) copies(ctx context.Context, c copier, namespace string) error {
 		err := b.measure(ctx, s.scenario, c.name, 1, n, bound(n),
 			func(ctx context.Context, _ *report.Step) (time.Duration, error) {
 				return timed(ctx, b.secrets, n, b.copiedWith(namespace, s.ahead), func() error {
-					return each(ctx, n, s.do)
+					return simulated.Each(ctx, n, s.do)
 				})
 			})
 		if err != nil {
@@ -80,8 +81,8 @@ func (b *bench) copies(ctx context.Context, c copier, namespace string) error {
 // copiedWith counts the copies that hold the present token, or a later one.
 func (b *bench) copiedWith(namespace string, ahead int) func(observe.Key, int) bool {
 	want := map[string]int{}
-	for i := range b.accounts.serials {
-		want[b.accounts.copyName(i)] = b.accounts.serials[i] + ahead
+	for i, account := range b.accounts {
+		want[simulated.CopyName(b.clusters.names[i])] = account.Serial() + ahead
 	}
 	return func(key observe.Key, serial int) bool {
 		least, concerns := want[key.Name]
@@ -143,7 +144,7 @@ func (b *bench) revoke(ctx context.Context, namespace string) error {
 func (b *bench) revokeOne(ctx context.Context, namespace string, i int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, revocationLimit)
 	defer cancel()
-	gone := observe.Key{Namespace: namespace, Name: b.accounts.copyName(i)}
+	gone := observe.Key{Namespace: namespace, Name: simulated.CopyName(b.clusters.names[i])}
 	took, err := timed(ctx, b.secrets, 0, func(key observe.Key, _ int) bool { return key == gone },
 		func() error { return b.accounts.revoke(ctx, i) })
 	if err != nil {

@@ -1,7 +1,8 @@
 // Command bench prints, on a running fleet that has the addon, how long a
 // property's edit takes to reach its ClusterProfile ("latency"), how long a copied
 // token takes to follow its account ("credentials"), how much memory an agent with many
-// properties needs ("agent"), or what a fleet of many simulated clusters costs ("scale").
+// properties needs ("agent"), what a fleet of many simulated clusters costs ("scale"), or
+// what such clusters lose while Placements choose them all along ("placement").
 // With "report" and the files that "scale" wrote it prints these as tables, and draws
 // plots; this needs no fleet.
 package main
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/placement"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/scale/report"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
@@ -27,7 +29,7 @@ import (
 // options are the flags.
 type options struct {
 	fleet, cluster, parts, commit, out, plots string
-	n, pairs                                  int
+	n, pairs, rounds                          int
 	stream                                    time.Duration
 }
 
@@ -35,11 +37,13 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.fleet, "fleet", "default", "name of the fleet")
 	flag.StringVar(&o.cluster, "cluster", "cluster1", "the spoke whose property is edited")
-	flag.IntVar(&o.n, "n", 200, "changes of each kind; for agent, properties; for scale, clusters")
+	flag.IntVar(&o.n, "n", 200, "changes of each kind; for agent, properties; for scale and placement, clusters")
 	flag.IntVar(&o.pairs, "pairs", 5, "scale: how often the raw writer and the addon take turns")
+	flag.IntVar(&o.rounds, "rounds", 5, "placement: how often each removal is measured")
 	flag.DurationVar(&o.stream, "stream", time.Minute, "scale: how long edits come at a rate")
 	flag.StringVar(&o.parts, "parts", "",
-		"scale: what to measure besides enabling, some of "+strings.Join(scale.Parts, ",")+"; default all")
+		"scale: what to measure besides enabling, some of "+strings.Join(scale.Parts, ",")+
+			"; placement: some of "+strings.Join(placement.Parts, ",")+"; default all")
 	flag.StringVar(&o.commit, "commit", "", "scale: what is measured")
 	flag.StringVar(&o.out, "out", "", "scale: file for the results, in JSON")
 	flag.StringVar(&o.plots, "plots", "", "report: folder for the plots")
@@ -61,8 +65,11 @@ func run(ctx context.Context, what string, o options, args []string) error {
 	if err != nil {
 		return err
 	}
-	if what == "scale" {
+	switch what {
+	case "scale":
 		return atScale(ctx, f, o)
+	case "placement":
+		return placed(ctx, f, o)
 	}
 	return changes(ctx, what, f, o)
 }
@@ -95,6 +102,16 @@ func atScale(ctx context.Context, f *fleet.Fleet, o options) error {
 	return err
 }
 
+func placed(ctx context.Context, f *fleet.Fleet, o options) error {
+	result, err := placement.Run(ctx, f, placement.Options{
+		Clusters: o.n, Parts: strings.FieldsFunc(o.parts, isComma), Rounds: o.rounds, Out: os.Stderr,
+	})
+	if result != nil {
+		result.Print(os.Stdout)
+	}
+	return err
+}
+
 func isComma(r rune) bool { return r == ',' }
 
 // table is the result of the benchmarks of single changes.
@@ -122,7 +139,7 @@ func changes(ctx context.Context, what string, f *fleet.Fleet, o options) error 
 	case "agent":
 		result, err = bench.Agent(ctx, f, o.cluster, o.n)
 	default:
-		err = fmt.Errorf("measure what? latency, credentials, agent or scale, not %q", what)
+		err = fmt.Errorf("measure what? latency, credentials, agent, scale or placement, not %q", what)
 	}
 	if err != nil {
 		return err
