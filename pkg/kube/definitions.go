@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -91,6 +91,9 @@ type Definitions struct {
 
 	mu    sync.Mutex
 	known map[string]*definition // by the name of the CRD
+
+	// started is the resource version that the API server had when Follow was called.
+	started string
 }
 
 // definition is what is known about one CRD.
@@ -109,6 +112,9 @@ type definition struct {
 	// the informer reaches the resource version least.
 	next  types.UID
 	least string
+
+	// caughtUp is true once the informer is known to be newer than this process.
+	caughtUp bool
 
 	announced Standing // the standing announced last
 
@@ -130,6 +136,10 @@ func NewDefinitions(live client.Reader, growth *Growth, clock clock.PassiveClock
 // more than RestoreTime. Either way the wait began with the CRD's creation, and the
 // objects' creation times say when the last one was added.
 func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored bool, sources ...Source) error {
+	started, err := d.version(ctx)
+	if err != nil {
+		return err
+	}
 	cached := make([]*metav1.PartialObjectMetadata, len(sources))
 	var oldest time.Time
 	for i, source := range sources {
@@ -149,6 +159,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.started = started
 	for i, source := range sources {
 		def := &definition{Source: source}
 		if crd := cached[i]; crd != nil {
@@ -162,6 +173,36 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 		d.known[source.CRD] = def
 	}
 	return nil
+}
+
+// version returns the present resource version of the API server, which counts the writes of
+// all kinds together.
+func (d *Definitions) version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	one := PartialList(CRDKind)
+	if err := d.live.List(ctx, one, client.Limit(1)); err != nil {
+		return "", fmt.Errorf("reading the API server's resource version: %w", err)
+	}
+	return one.ResourceVersion, nil
+}
+
+// Lags reports whether the cache of one of some kinds may be older than this process: an API
+// server that is cut off from etcd lists what it had before. Then objects missing from the
+// cache may exist.
+func (d *Definitions) Lags(names ...string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool {
+		def, ok := d.known[name]
+		if !ok || def.caughtUp {
+			return false
+		}
+		objects, _ := def.Informer.(informer)
+		reached := objects.LastSyncResourceVersion()
+		def.caughtUp = reached == d.started || IsNewer(reached, d.started)
+		return !def.caughtUp
+	})
 }
 
 // followGrowth records when the objects of some kinds were added, now and from now on.
@@ -352,18 +393,20 @@ func (r *liveRead) read(
 	return r.found, r.err
 }
 
-// AddTo registers the controller that follows the CRDs, after Follow. It calls changed
-// whenever the standing of a kind has changed. The manager's cache must hold the metadata
-// of CustomResourceDefinitions.
+// AddTo registers the controller that follows the CRDs, after Follow; Follow may add more
+// later. It calls changed whenever the standing of a kind has changed. The manager's cache
+// must hold the metadata of CustomResourceDefinitions.
 func (d *Definitions) AddTo(mgr manager.Manager, controller string, changed func(ctx context.Context)) error {
 	crd := func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.note(obj)
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 	}
-	d.mu.Lock()
-	names := slices.Collect(maps.Keys(d.known))
-	d.mu.Unlock()
-	cameOrWent := builder.WithPredicates(Named(names...), OnChange(Never))
+	known := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.known[obj.GetName()] != nil
+	})
+	cameOrWent := builder.WithPredicates(known, OnChange(Never))
 	return builder.ControllerManagedBy(mgr).
 		Named(controller).
 		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(crd), cameOrWent).

@@ -22,6 +22,8 @@ type crdReader struct {
 	client.Reader
 	crds  map[string]*metav1.PartialObjectMetadata
 	fails error
+
+	version string // of the API server
 }
 
 func (r *crdReader) Get(_ context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
@@ -34,6 +36,12 @@ func (r *crdReader) Get(_ context.Context, key types.NamespacedName, obj client.
 	}
 	crd.DeepCopyInto(obj.(*metav1.PartialObjectMetadata))
 	return nil
+}
+
+// List is that of the one page with which the resource version is read.
+func (r *crdReader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.SetResourceVersion(r.version)
+	return r.fails
 }
 
 // fakeInformer holds objects that a test adds.
@@ -490,5 +498,35 @@ func TestLiveReadsAreShared(t *testing.T) {
 	group.Wait()
 	if got := reads.Load(); got != 2 {
 		t.Errorf("%d reads, want 2", got)
+	}
+}
+
+// A cache that was filled by an API server that lags is told from one that is up to date, and
+// once it has caught up, it has for ever.
+func TestLags(t *testing.T) {
+	s := newCRDScene(t)
+	s.live.version = "11"
+	s.old()
+	s.follow(false)
+	lags := func(when string, want bool) {
+		t.Helper()
+		if got := s.Lags("a"); got != want {
+			t.Errorf("%s: lags is %t, want %t", when, got, want)
+		}
+	}
+	lags("the API server has come further", true)
+	s.informer.version = "11"
+	lags("the cache has come as far", false)
+	s.informer.version = "1"
+	lags("the hub was restored", false)
+	if s.Lags("unknown") {
+		t.Error("a kind that nobody follows lags")
+	}
+
+	s = newCRDScene(t)
+	s.live.fails = errors.New("no answer")
+	s.cached("u1", "5")
+	if err := s.Follow(t.Context(), s.cache, false, Source{CRD: "a", Informer: &s.informer}); err == nil {
+		t.Error("follows although the API server does not say how far it has come")
 	}
 }

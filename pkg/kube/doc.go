@@ -4,7 +4,8 @@
 // (Expectations), a source of requests that other code fills (Trigger), starting something
 // once its APIs are served (LateStart), following a few objects outside the manager's cache
 // (Follower), distinguishing objects that vanished with their CRD from deleted ones
-// (Definitions), limiting fights with other writers (Brake), comparing names with patterns
-// (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing about Open
-// Cluster Management or the inventory.
+// (Definitions), listing again after an outage in case etcd was restored
+// (RelistAfterOutage), limiting fights with other writers (Brake), comparing names with
+// patterns (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing
+// about Open Cluster Management or the inventory.
 package kube

@@ -16,8 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// servedRecheck is how soon to check again whether an existing CRD is served.
-const servedRecheck = time.Second
+const (
+	// servedRecheck is how soon to check again whether an existing CRD is served, which it
+	// is a moment after its creation.
+	servedRecheck = time.Second
+
+	// servedRecheckMost bounds the intervals, which double as long as the same kind is not
+	// served: the CRD may never serve the version.
+	servedRecheckMost = 16 * time.Second
+)
 
 // LateStart starts something once, when the API server serves everything it
 // needs, which may be long after the manager has started.
@@ -40,6 +47,13 @@ type LateStart struct {
 	Start func(ctx context.Context) error
 
 	started bool
+	waiting waiting
+}
+
+// waiting is the wait for a kind that is not served although its CRD exists.
+type waiting struct {
+	kind  schema.GroupVersionKind
+	again time.Duration // until the next check
 }
 
 // AddTo registers the controller that waits. The manager's cache must hold the
@@ -74,12 +88,13 @@ func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconci
 	}
 	if len(missing) > 0 {
 		log.FromContext(ctx).Info("Waiting for the API server to serve a required API", "missing", missing)
+		s.waiting = waiting{}
 		return reconcile.Result{}, nil
 	}
 	for _, kind := range s.Kinds {
 		switch _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 		case meta.IsNoMatchError(err):
-			return reconcile.Result{RequeueAfter: servedRecheck}, nil
+			return reconcile.Result{RequeueAfter: s.wait(ctx, kind)}, nil
 		case err != nil:
 			return reconcile.Result{}, fmt.Errorf("looking up %s: %w", kind, err)
 		}
@@ -92,4 +107,17 @@ func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconci
 	}
 	s.started = true
 	return reconcile.Result{}, nil
+}
+
+// wait returns how soon to check again whether a kind is served. It logs once that the kind
+// is not.
+func (s *LateStart) wait(ctx context.Context, kind schema.GroupVersionKind) time.Duration {
+	if s.waiting.kind == kind {
+		s.waiting.again = min(2*s.waiting.again, servedRecheckMost)
+	} else {
+		s.waiting = waiting{kind: kind, again: servedRecheck}
+		log.FromContext(ctx).Info("Waiting for the API server to serve a required kind, whose CRD exists",
+			"kind", kind.Kind, "version", kind.GroupVersion().String())
+	}
+	return s.waiting.again
 }

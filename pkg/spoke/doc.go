@@ -14,7 +14,8 @@
 // An unreachable hub delays the report and nothing else. If the hub's kubeconfig becomes
 // unusable, the agent reports that with the previous one. If there is none, because the
 // agent has restarted since, it publishes, reports nothing and is not ready. If the
-// properties cannot be read, the claims stay.
+// properties cannot be read, the claims stay. After an outage of either API server, the
+// caches list again, because its etcd may have been restored from an older snapshot.
 //
 // The agent may run on another cluster than the spoke (hosted.go). It then waits until it
 // has a working kubeconfig of the spoke, and reports its problems on the hub.

@@ -47,7 +47,8 @@ var errEndless = errors.New("cannot stop publishing with a kubeconfig of the man
 // working kubeconfig for it. The administrator provides the kubeconfig, and may replace it.
 func runHosted(ctx context.Context, hub *clusterAccess, opts Options, pause time.Duration) error {
 	managed := &managedAccess{
-		clusterAccess: clusterAccess{path: opts.Kubeconfig}, needed: neededOnManaged(opts), pause: pause,
+		clusterAccess: clusterAccess{path: opts.Kubeconfig, relist: relistSpoke},
+		needed:        neededOnManaged(opts), pause: pause,
 	}
 	for ctx.Err() == nil {
 		cfg, err := awaitManaged(ctx, managed, hub, opts)

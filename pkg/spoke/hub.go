@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -30,6 +31,10 @@ type clusterAccess struct {
 	// those for the hub: client-go verifies both against the same certificates.
 	proxyCA string
 
+	// relist is for how long caches are listed again, one after the other, after the cluster
+	// could not be reached (kube.RelistAfterOutage).
+	relist time.Duration
+
 	digest [sha256.Size]byte
 	cfg    *rest.Config
 }
@@ -47,8 +52,8 @@ func (h *clusterAccess) current() (*rest.Config, error) {
 	}
 	trust(cfg, h.proxyCA)
 	cfg.UserAgent = userAgent
-	h.cfg, h.digest = cfg, digest
-	return cfg, nil
+	h.cfg, h.digest = kube.RelistAfterOutage(cfg, h.relist), digest
+	return h.cfg, nil
 }
 
 // unusable is the error of an unusable kubeconfig. The problem is reported on the hub; the

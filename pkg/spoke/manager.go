@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,11 +32,18 @@ import (
 // userAgent names the agent in the API servers' logs and metrics.
 const userAgent = contract.AddonName + "-agent"
 
+// After an outage, the caches of a cluster are listed again within this time. The agents of
+// a whole fleet list on the hub, but one on its spoke.
+const (
+	relistHub   = time.Minute
+	relistSpoke = 5 * time.Second
+)
+
 // Run publishes until ctx ends. It returns an error only if waiting does not help: the
 // kubeconfig of the spoke cannot be read, or an address cannot be bound. It waits for the
 // kubeconfig of the hub, because publishing does not need it.
 func Run(ctx context.Context, opts Options) error {
-	hub := &clusterAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle}
+	hub := &clusterAccess{path: opts.HubKubeconfig, proxyCA: opts.ProxyCABundle, relist: relistHub}
 	if opts.Hosted {
 		return runHosted(ctx, hub, opts, slowPoll)
 	}
@@ -44,7 +52,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	cfg.UserAgent = userAgent
-	return run(ctx, cfg, hub, opts)
+	return run(ctx, kube.RelistAfterOutage(cfg, relistSpoke), hub, opts)
 }
 
 // run publishes from one spoke until ctx ends.

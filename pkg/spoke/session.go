@@ -131,21 +131,7 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 }
 
 func (s *session) addReport(mgr manager.Manager, now situation) error {
-	onlyAddon := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.AddonName)}
-	hub, err := cluster.New(now.hub, func(o *cluster.Options) {
-		o.Scheme = mgr.GetScheme()
-		o.MapperProvider = staticMapper
-		o.Logger = mgr.GetLogger()
-		o.Cache = cache.Options{
-			ReaderFailOnMissingInformer: true,
-			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&addonv1beta1.ManagedClusterAddOn{}: {
-					Namespaces: map[string]cache.Config{s.opts.ClusterName: onlyAddon},
-				},
-			},
-		}
-	})
+	hub, err := newHub(now.hub, s.opts.ClusterName, mgr.GetLogger())
 	if err != nil {
 		return fmt.Errorf("starting on the hub: %w", err)
 	}
@@ -164,6 +150,25 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 		AddonUID: types.UID(s.opts.AddonUID),
 		Hub:      hub,
 		Metrics:  s.metrics,
+	})
+}
+
+// newHub returns what a session reads and writes on the hub. Its cache holds the addon.
+func newHub(cfg *rest.Config, clusterName string, logger logr.Logger) (cluster.Cluster, error) {
+	onlyAddon := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.AddonName)}
+	return cluster.New(cfg, func(o *cluster.Options) {
+		o.Scheme = newScheme()
+		o.MapperProvider = staticMapper
+		o.Logger = logger
+		o.Cache = cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&addonv1beta1.ManagedClusterAddOn{}: {
+					Namespaces: map[string]cache.Config{clusterName: onlyAddon},
+				},
+			},
+		}
 	})
 }
 

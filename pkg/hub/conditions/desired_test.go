@@ -11,6 +11,21 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
+func TestDesiredFirst(t *testing.T) {
+	at := metav1.NewTime(time.Unix(2, 0).UTC())
+	got := desiredFirst([]wanted{
+		{conditionType: "A", Desired: &Desired{Status: "True", Reason: "R", Message: "m"}},
+		{conditionType: "B", Desired: &Desired{Status: "False", Reason: "S", Message: "n"}},
+	}, time.Unix(2, 500).UTC())
+	want := map[string]any{"status": map[string]any{"conditions": []metav1.Condition{
+		{Type: "A", Status: "True", Reason: "R", Message: "m", LastTransitionTime: at},
+		{Type: "B", Status: "False", Reason: "S", Message: "n", LastTransitionTime: at},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
 func TestDesiredOperations(t *testing.T) {
 	early, now := time.Unix(1, 0).UTC(), time.Unix(2, 500).UTC()
 	have := func(types ...string) []metav1.Condition {
@@ -39,12 +54,6 @@ func TestDesiredOperations(t *testing.T) {
 		write []wanted
 		want  string
 	}{
-		"there are none yet: the list, then both": {
-			write: []wanted{is("A", "True"), is("B", "False")},
-			want: lock + `,{"op":"add","path":"/status/conditions","value":[]}` +
-				`,{"op":"add","path":"/status/conditions/-","value":` + value("A", "True", "2") + `}` +
-				`,{"op":"add","path":"/status/conditions/-","value":` + value("B", "False", "2") + `}`,
-		},
 		"new beside others": {
 			have: have("X", "Y"), write: []wanted{is("A", "True")},
 			want: lock + `,{"op":"add","path":"/status/conditions/-","value":` + value("A", "True", "2") + `}`,

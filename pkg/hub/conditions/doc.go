@@ -22,8 +22,9 @@
 // Of a ManagedClusterAddOn it owns the conditions of its sources' types, and Degraded,
 // which neither OCM nor addon-framework writes. All others belong to OCM, addon-framework
 // and the agent, so a JSON patch changes single entries of the list; it carries the
-// resource version at which their positions are known. A conflict is not an error: the
-// controller tries again in a second.
+// resource version at which their positions are known. The first conditions of an addon
+// are a merge patch, with the resource version, too: the addon may have no status yet. A
+// conflict is not an error: the controller tries again in a second.
 //
 // # RBAC, cluster-wide
 //

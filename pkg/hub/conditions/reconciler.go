@@ -141,18 +141,26 @@ func (r *Reconciler) forget(cluster string) {
 func (r *Reconciler) apply(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time,
 ) error {
-	data, err := json.Marshal(desiredOperations(addon, write, now))
+	patch, err := patchOf(addon, write, now)
 	if err != nil {
 		return err
 	}
 	written := &addonv1beta1.ManagedClusterAddOn{}
 	written.Namespace, written.Name = addon.Namespace, addon.Name
-	patch := client.RawPatch(types.JSONPatchType, data)
 	if err := r.writer.Status().Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
 		return err
 	}
 	r.expectations.Wrote(written, now)
 	return nil
+}
+
+// patchOf returns the patch that writes the conditions.
+func patchOf(addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time) (client.Patch, error) {
+	if len(addon.Status.Conditions) == 0 {
+		return kube.MergePatch(addon.ResourceVersion, desiredFirst(write, now))
+	}
+	data, err := json.Marshal(desiredOperations(addon, write, now))
+	return client.RawPatch(types.JSONPatchType, data), err
 }
 
 // warn creates the events for the conditions that were written.

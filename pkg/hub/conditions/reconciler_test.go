@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,6 +133,34 @@ func TestFirstWriteWithoutAnyConditionIsOnePatch(t *testing.T) {
 	s.step(patchAddon)
 	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"),
 		s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
+}
+
+// The API server stores an addon that nobody has set up without a status.
+func TestFirstWriteToAnAddonWithoutStatus(t *testing.T) {
+	s := newStepper(t)
+	s.addon = ocmtest.Addon(s.Namespace("bare", nil))
+	s.MustCreate(s.addon)
+	raw := &unstructured.Unstructured{}
+	raw.SetAPIVersion(addonv1beta1.GroupVersion.String())
+	raw.SetKind("ManagedClusterAddOn")
+	apitest.Must(t, s.Get(t.Context(), client.ObjectKeyFromObject(s.addon), raw))
+	if status, ok := raw.Object["status"]; ok {
+		t.Fatalf("the addon has a status: %v", status)
+	}
+	s.step()
+	s.time.SetTime(s.time.Now().Add(frameworkPatience))
+	s.step(patchAddon)
+	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"),
+		s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
+	s.step()
+
+	// A first write based on an older version overwrites nothing.
+	stale := s.addon.DeepCopy()
+	stale.ResourceVersion, stale.Status.Conditions = "1", nil
+	wrong := wanted{conditionType: "ProfilesSynced", Desired: failure()}
+	if err := s.r.apply(t.Context(), stale, []wanted{wrong}, s.time.Now()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
 }
 
 func TestTransientUnknownIsNotWritten(t *testing.T) {

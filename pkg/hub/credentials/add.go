@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
@@ -72,7 +72,8 @@ type Rule interface {
 	// cluster. withdrawing says that a No would take something away.
 	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
-	// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name.
+	// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name, or
+	// selection.ErrProfilesUnserved.
 	Namespaces(ctx context.Context, cluster string) ([]string, error)
 
 	// Subscribe has changed called whenever the rule's answer for a pair may have
@@ -82,6 +83,11 @@ type Rule interface {
 	// SubscribeEarly has touched called for every pair that an event concerns, before the
 	// pair is reconciled. touched returns at once.
 	SubscribeEarly(touched func(pair types.NamespacedName))
+
+	// SubscribeDefinitions has changed called when the answer for every pair may have
+	// changed: the rule can be applied now, or a CRD that it depends on has changed. changed
+	// returns at once.
+	SubscribeDefinitions(changed func(context.Context))
 
 	// Growth returns when objects that the rule reads were last added. Accounts are
 	// restored together with these.
@@ -151,6 +157,7 @@ type Credentials struct {
 	followers  *target.Followers
 	failures   *failures
 	operations *operations
+	bindings   grants.Bindings
 	grants     *grants.Grants
 	problems   *accountProblems
 	refusals   *refusals
@@ -197,6 +204,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	}
 	opts.Rule.Subscribe(c.enqueuePair)
 	opts.Rule.SubscribeEarly(c.enqueueUnselected)
+	opts.Rule.SubscribeDefinitions(func(context.Context) { c.enqueueEverything() })
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
 	log.FromContext(ctx).V(1).Info("Added the credentials controllers",
 		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
@@ -208,9 +216,14 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	if err != nil {
 		return nil, err
 	}
+	bindings, err := grants.NewBindings(ctx, mgr)
+	if err != nil {
+		return nil, err
+	}
 	c := &Credentials{
 		mgr:            mgr,
 		opts:           opts,
+		bindings:       bindings,
 		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
 		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
@@ -228,21 +241,10 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	c.failures = newFailures(opts.Clock)
 	c.operations = newOperations(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup),
 		cmp.Or(opts.operationWait, operationWait), c.failures, c.enqueueAccount)
-	c.grants = grants.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
+	c.grants = grants.New(bindings, mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, client.FieldOwner(ControllerName))
 	return c, nil
-}
-
-// CacheOptions returns what the manager's cache must hold for this concern: only the
-// manager's own RoleBindings, as far as grants reads them.
-func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&rbacv1.RoleBinding{}: {
-			Label:     labels.SelectorFromSet(grants.Labels()),
-			Transform: grants.Trim,
-		},
-	}
 }
 
 // checkNoCopies fails while RoleBindings indicate that there are copies, which nobody would
@@ -347,11 +349,11 @@ func (c *Credentials) observeRestored(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	bindings := &rbacv1.RoleBindingList{}
-	if err := c.mgr.GetCache().List(ctx, bindings, kube.Uncopied); err != nil {
+	if err := c.bindings[contract.TokenTargetRole].List(ctx, bindings, kube.Uncopied); err != nil {
 		return false, fmt.Errorf("listing RoleBindings for copies: %w", err)
 	}
 	return slices.ContainsFunc(bindings.Items, func(binding rbacv1.RoleBinding) bool {
-		return binding.Name == contract.TokenTargetRole && !crd.CreationTimestamp.Before(&binding.CreationTimestamp)
+		return !crd.CreationTimestamp.Before(&binding.CreationTimestamp)
 	}), nil
 }
 
@@ -405,6 +407,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			copies:        copies,
 			operations:    c.operations,
 			reader:        c.mgr.GetCache(),
+			live:          c.mgr.GetAPIReader(),
 			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
 			definitions:   c.definitions,
@@ -431,23 +434,26 @@ func (c *Credentials) reconciler() *Reconciler {
 
 // addGrants registers the controller of the RoleBindings.
 func (c *Credentials) addGrants() error {
-	return builder.ControllerManagedBy(c.mgr).
+	controller := builder.ControllerManagedBy(c.mgr).
 		Named(GrantsControllerName).
 		WithOptions(c.queue().Controller()).
-		Watches(&rbacv1.RoleBinding{}, handler.Funcs{
-			CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.enqueueGrant(grantOf(e.Object))
-			},
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.enqueueGrant(grantOf(e.ObjectNew))
-			},
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				c.grants.Vanished(e.Object)
-				c.enqueueGrant(grantOf(e.Object))
-			},
-		}, builder.WithPredicates(kube.Named(contract.TokenSourceRole, contract.TokenTargetRole))).
-		WatchesRawSource(c.grantTrigger).
-		Complete(c.grantsReconciler())
+		WatchesRawSource(c.grantTrigger)
+	handle := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.enqueueGrant(grantOf(e.Object))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.enqueueGrant(grantOf(e.ObjectNew))
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.grants.Vanished(e.Object)
+			c.enqueueGrant(grantOf(e.Object))
+		},
+	}
+	for _, named := range c.bindings {
+		controller = controller.WatchesRawSource(ctrlsource.Kind[client.Object](named, &rbacv1.RoleBinding{}, handle))
+	}
+	return controller.Complete(c.grantsReconciler())
 }
 
 func grantOf(binding client.Object) grants.Grant {
@@ -456,7 +462,7 @@ func grantOf(binding client.Object) grants.Grant {
 
 func (c *Credentials) grantsReconciler() *grants.Reconciler {
 	return &grants.Reconciler{
-		Reader: c.mgr.GetCache(),
+		Reader: c.bindings,
 		Grants: c.grants,
 		Copies: struct {
 			*target.Followers

@@ -142,9 +142,10 @@ type decision struct {
 	copy      target.Known
 	blocked   bool
 
-	// unobserved is true if an error left it unknown whether the copy may exist: it may
-	// expire, but no other token is written.
-	unobserved bool
+	// unconfirmed is true if nothing shows that the copy may exist, as after an error or
+	// while the hub does not serve what the rule reads: it may expire, but no other token is
+	// written.
+	unconfirmed bool
 
 	// reason and why say, for people, what prevents the copy; reason is empty if there is
 	// nothing to report.
@@ -163,9 +164,10 @@ func (d decision) needsCopy() bool {
 // one with an existing copy keeps it; otherwise a later account could take another's token
 // away. If no copy exists, it is unclear whose name it is, and none is created.
 func decideTarget(o observed, t observedTarget) decision {
+	unconfirmed := isUnconfirmed(t)
 	d := decision{
 		namespace: t.namespace, owner: t.profile.owner, copy: t.copy,
-		blocked: t.blocked || t.err != nil, unobserved: t.err != nil,
+		blocked: t.blocked || unconfirmed, unconfirmed: unconfirmed,
 	}
 	d.action, d.reason, d.why = judge(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
@@ -210,6 +212,15 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 	default:
 		return publish, "", ""
 	}
+}
+
+// isUnconfirmed reports whether nothing shows that a copy may exist in a namespace: the
+// rule's caches cannot be trusted, or have lacked the addon or the cluster among the decisions
+// of Placements, only not for long enough to withdraw the copy. While a set cannot be read or a
+// Placement is undecided, an existing copy is kept up to date.
+func isUnconfirmed(t observedTarget) bool {
+	isUnknown := t.selection.Answer == selection.Unknown
+	return t.err != nil || isUnknown && (t.selection.Untrusted || t.selection.ByPlacement || t.selection.ByAddon)
 }
 
 func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
@@ -414,7 +425,7 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 			if !p.restoring {
 				f.withdraw = append(f.withdraw, d.namespace)
 			}
-		case d.unobserved:
+		case d.unconfirmed:
 		case !d.copy.Holds(found.Digest, d.owner):
 			f.write = append(f.write, d)
 		}

@@ -275,6 +275,45 @@ func TestTokenDecidesLast(t *testing.T) {
 			found:  source.Finding{Problem: "bad"}, token: toRead,
 			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
 		},
+		"the rule's caches cannot be trusted: no other token is written": {
+			change: func(o *observed) {
+				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{Untrusted: true}, true
+			},
+			found: good, token: toRead, want: final{again: time.Minute},
+		},
+		"the rule's caches cannot be trusted: what expires goes": {
+			change: func(o *observed) {
+				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{Untrusted: true}, true
+			},
+			found: source.Finding{Problem: "bad"}, token: toRead,
+			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+		},
+		"the rule's caches cannot be trusted, and the token is known: it is not read": {
+			change: func(o *observed) {
+				o.finding, o.current = good, true
+				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{Untrusted: true}, true
+			},
+			found: good, token: postponed, want: final{again: time.Minute},
+		},
+		"absent from decisions, but not for long enough: no other token is written": {
+			change: func(o *observed) {
+				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{ByPlacement: true}, true
+			},
+			found: good, token: toRead, want: final{again: time.Minute},
+		},
+		"a set cannot be read, or a Placement is undecided: the copy is kept up to date": {
+			change: func(o *observed) {
+				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{}, true
+			},
+			found: good, token: toRead,
+			want: final{
+				write: []decision{{
+					namespace: "team", action: maintain, copy: target.Known{Present: true}, reason: "SelectionUnknown",
+					why: "the cluster ",
+				}},
+				again: time.Minute,
+			},
+		},
 		"the namespace may have no copy: the token is of no use": {
 			change: func(o *observed) { o.targets[0].selection.Answer = selection.No }, found: good, token: unused,
 		},

@@ -25,9 +25,10 @@
 // token was issued to this account. Any other Secret is left alone.
 //
 // A definite No withdraws the copy at once. An unknown state, such as an API server's error
-// or a Placement without a decision, creates nothing and deletes nothing. An account that
-// vanishes with its CRD, or returns without its status while objects are being restored, is
-// no reason to withdraw anything, either.
+// or a Placement without a decision, creates nothing and deletes nothing. While the hub does
+// not serve what the rule reads, or objects may still be restored, an existing copy gets no
+// rotated token, either. An account that vanishes with its CRD, or returns without its status
+// while objects are being restored, is no reason to withdraw anything.
 //
 // # Packages
 //
@@ -60,8 +61,9 @@
 // for a withdrawal and where another client was faster, each copy by itself (failures.go);
 // one that another client keeps changing is repaired ten times at once and then every ten
 // seconds (kube.Brake); a copy that is invalid or too large every ten minutes; one whose
-// name another Secret has, or whose token has expired, every 20 seconds; every token is
-// read again every four to six minutes.
+// name another Secret has, or whose token has expired, every 20 seconds; a token that cannot
+// be copied is read again after 20 seconds, then at doubling intervals, and every token
+// every four to six minutes.
 //
 // # RBAC
 //
@@ -71,8 +73,9 @@
 //	apiextensions.k8s.io                customresourcedefinitions  get, list, watch
 //	events.k8s.io                       events                   create
 //	rbac.authorization.k8s.io           clusterroles             bind                   (the two)
-//	rbac.authorization.k8s.io           rolebindings             list, watch, create
-//	rbac.authorization.k8s.io           rolebindings             get, patch, delete     (of the two names)
+//	rbac.authorization.k8s.io           rolebindings             create
+//	rbac.authorization.k8s.io           rolebindings             get, list, watch       (of the two names)
+//	rbac.authorization.k8s.io           rolebindings             patch, delete          (of the two names)
 //
 //	by RoleBinding:
 //	(core)                              secrets                  get                    (clusters' namespaces)

@@ -83,8 +83,9 @@ func managerRights() []client.Object {
 			rule("events.k8s.io", "events", "create"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "list", "watch"), "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"),
 			named(rule("rbac.authorization.k8s.io", "clusterroles", "bind"), sourceRole, targetRole),
-			rule("rbac.authorization.k8s.io", "rolebindings", "list", "watch", "create"),
-			named(rule("rbac.authorization.k8s.io", "rolebindings", "get", "patch", "delete"), sourceRole, targetRole),
+			rule("rbac.authorization.k8s.io", "rolebindings", "create"),
+			named(rule("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch", "patch", "delete"),
+				sourceRole, targetRole),
 		),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "test-manager"},
@@ -140,6 +141,8 @@ func (r *rule) SubscribeEarly(touched func(types.NamespacedName)) {
 	defer r.mu.Unlock()
 	r.touched = touched
 }
+
+func (r *rule) SubscribeDefinitions(func(context.Context)) {}
 
 // breakFor makes the rule fail for a namespace.
 func (r *rule) breakFor(namespace string) {
@@ -210,14 +213,16 @@ func (w *world) clear() {
 	w.Clear(&authv1beta1.ManagedServiceAccountList{})
 	w.Clear(&inventoryv1alpha1.ClusterProfileList{})
 	w.Clear(&corev1.SecretList{}, mine)
-	w.Clear(&rbacv1.RoleBindingList{}, mine)
+	for _, name := range []string{sourceRole, targetRole} {
+		w.Clear(&rbacv1.RoleBindingList{}, client.MatchingFields{"metadata.name": name})
+	}
 }
 
 // start runs the manager, in place of one that runs.
 func (w *world) start() {
 	w.T.Helper()
 	w.stop()
-	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), CacheOptions())
+	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), nil)
 	ctx, cancel := context.WithCancel(w.T.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {

@@ -1,6 +1,8 @@
 package credentials
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,6 +12,78 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
+
+// TestAccountsThatALaggingCacheLacks: the cache of a manager that has just started is older than
+// the API server, and has no account. Whether the copy stays depends on whether there is one.
+func TestAccountsThatALaggingCacheLacks(t *testing.T) {
+	for name, exists := range map[string]bool{"it exists": true, "it does not exist": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c, team := w.cluster(w.Name("c")), w.team()
+			left := leftover(c, team, w.publish(team, c))
+			w.MustCreate(left, &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+			})
+			// The accounts are listed, but what comes after that is held back.
+			ahead, caughtUp := make(chan struct{}), make(chan struct{})
+			asksHowFar := func(call apitest.Call) bool {
+				return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
+			}
+			w.wire.Fail(func(call apitest.Call) apitest.Fault {
+				switch {
+				case asksHowFar(call):
+					return apitest.Fault{Until: ahead}
+				case call.Resource != "managedserviceaccounts" || !call.IsWatch():
+					return apitest.Fault{}
+				case call.Query.Has("sendInitialEvents"):
+					return apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid"}
+				default:
+					return apitest.Fault{Until: caughtUp}
+				}
+			})
+			w.start()
+			count := func(what string, least int, matches func(apitest.Call) bool) {
+				t.Helper()
+				w.Eventually(what, func() string {
+					n := 0
+					for _, call := range w.wire.Calls() {
+						if matches(call) {
+							n++
+						}
+					}
+					if n < least {
+						return fmt.Sprintf("%d times", n)
+					}
+					return ""
+				})
+			}
+			count("the accounts are listed, and the manager asks how far the API server is", 1, asksHowFar)
+			account := w.Account(c, "reader", team)
+			token := w.Rotate(account)
+			if !exists {
+				w.MustDelete(account)
+			}
+			close(ahead)
+
+			if !exists {
+				w.lacks(team, c, "reader")
+				return
+			}
+			count("the account is read live, again and again", 3, func(call apitest.Call) bool {
+				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
+			})
+			if w.copied(team, c, "reader") == nil {
+				t.Error("the copy was withdrawn although its account exists")
+			}
+			close(caughtUp)
+			if now := w.holds(team, c, "reader", token); now.UID != left.UID {
+				t.Error("the copy was recreated")
+			}
+		})
+	}
+}
 
 func TestAccountsThatAreServedLate(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())

@@ -30,6 +30,7 @@ type observer struct {
 	copies        *target.Copies
 	operations    *operations
 	reader        client.Reader // ClusterProfiles
+	live          client.Reader // past every cache
 	rule          Rule
 	syncer        UpstreamSyncer
 	definitions   *kube.Definitions
@@ -95,8 +96,13 @@ func writeOf(o observed, namespace string, owner target.Owner) request {
 	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
+// lagRecheck is how soon to look again for an account that exists although the cache, which
+// was filled by an API server that lags, lacks it.
+const lagRecheck = time.Second
+
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost
-// its token: it may have vanished with its CRD, and may be about to be restored.
+// its token: it may have vanished with its CRD, and may be about to be restored, or the
+// cache may be older than this process.
 func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
@@ -112,6 +118,15 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 			return err
 		}
 		o.restoring = doubtful != ""
+	}
+	if !o.restoring && !r.unconfirmed && o.account == nil && r.definitions.Lags(source.AccountCRD) {
+		exists, err := source.Exists(ctx, r.live, o.key)
+		if err != nil {
+			return err
+		}
+		if o.restoring = exists; exists {
+			o.again = kube.Sooner(o.again, lagRecheck)
+		}
 	}
 	if o.restoring {
 		o.again = kube.Sooner(o.again, r.definitions.Left(source.AccountCRD))
@@ -211,7 +226,12 @@ func (r *observer) wantedNamespaces(
 	namespaces := said.Namespaces
 	if !said.Is && !r.requireTarget {
 		var err error
-		if namespaces, err = r.rule.Namespaces(ctx, account.Namespace); err != nil {
+		namespaces, err = r.rule.Namespaces(ctx, account.Namespace)
+		if errors.Is(err, selection.ErrProfilesUnserved) {
+			// The rule decides alone where a copy may stay.
+			namespaces, err = r.ledger.NamespacesOf(client.ObjectKeyFromObject(account)), nil
+		}
+		if err != nil {
 			return wanted{}, err
 		}
 	}

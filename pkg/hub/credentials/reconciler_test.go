@@ -412,7 +412,7 @@ func (v *still) unseen() {
 	v.EventuallyGone(namespace)
 	v.time.Set(time.Minute) // what was made is not awaited any more
 	v.Eventually("the cache has lost the RoleBinding", func() string {
-		if err := v.mgr.GetCache().Get(v.T.Context(), client.ObjectKeyFromObject(binding),
+		if err := v.creds.bindings.Get(v.T.Context(), client.ObjectKeyFromObject(binding),
 			binding); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("RoleBinding: %v", err)
 		}

@@ -1,11 +1,13 @@
 package credentials
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -40,34 +43,6 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 			w.start()
 			w.bound(team, binding.Name, false)
 		})
-	}
-}
-
-// Anybody who may write RoleBindings may label them like the manager's own.
-func TestLabelledRoleBindingsOfOthersAreLeftAlone(t *testing.T) {
-	w := newWorld(t)
-	team := w.team()
-	bind := func(name, role string) *rbacv1.RoleBinding {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: target.Labels()},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-		}
-		w.MustCreate(binding)
-		return binding
-	}
-	theirs := bind("theirs", targetRole)
-	bind(targetRole, targetRole)
-	w.start()
-	w.bound(team, targetRole, false) // so that all were looked at
-	w.settle()
-	for _, call := range w.wire.Writes("rolebindings") {
-		if !strings.HasSuffix(call.Path, "/"+targetRole) {
-			t.Errorf("%s %s", call.Method, call.Path)
-		}
-	}
-	if !w.Find(theirs) {
-		t.Error("another's RoleBinding was deleted")
 	}
 }
 
@@ -174,23 +149,33 @@ func TestRightsAreRestored(t *testing.T) {
 	s.copied()
 }
 
-// The right to edit RoleBindings must not allow keeping a copy.
-func TestRoleBindingNoLongerOursKeepsNoCopy(t *testing.T) {
-	s := newScene(t)
-	s.settled()
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}}
-	apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
-	s.Eventually("the manager loses sight of the RoleBinding", func() string {
-		err := s.mgr.GetCache().Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("the manager still takes it for its own: %v", err)
-		}
-		return ""
-	})
-	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
-	s.lacks(s.team, s.cluster, "reader")
-	s.says(s.cluster, "False", "TargetNotEntitled", "Account reader is not copied in "+s.team+": the cluster is out.")
-	s.MustDelete(binding)
+// The right to edit RoleBindings must not allow keeping a copy. Where no policy keeps their
+// labels, the manager does without.
+func TestARoleBindingWithoutLabelsKeepsNoCopy(t *testing.T) {
+	for name, away := range map[string]bool{"while the manager runs": false, "while it is away": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.settled()
+			if away {
+				s.stop()
+			}
+			for _, at := range []types.NamespacedName{{Namespace: s.team, Name: targetRole},
+				{Namespace: s.cluster, Name: sourceRole}} {
+				binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
+				apitest.Edit(s.world, binding, func(b *rbacv1.RoleBinding) { b.Labels = nil })
+			}
+			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is out"})
+			if away {
+				disabled := s.opts
+				disabled.Mode = ModeDisabled
+				if _, err := Add(t.Context(), s.mgr, disabled); err == nil || !strings.Contains(err.Error(), s.team) {
+					t.Errorf("disabled with a copy about: %v", err)
+				}
+				s.start()
+			}
+			s.withdrawn()
+		})
+	}
 }
 
 func TestAnothersRoleBindingIsReported(t *testing.T) {
@@ -202,11 +187,38 @@ func TestAnothersRoleBindingIsReported(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
 	w.MustCreate(theirs)
-	w.start()
 	w.account(c, "reader", team)
+	w.start()
 	w.mentions(c, "CopyFailed", "is not this addon's", "delete RoleBinding "+targetRole)
 	w.MustDelete(theirs)
 	w.synced(c)
+}
+
+// lagging is a cache that has nothing yet.
+type lagging struct{ client.Reader }
+
+func (lagging) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(rbacv1.Resource("rolebindings"), key.Name)
+}
+
+func TestAGrantThatTheCacheLacksIsRepaired(t *testing.T) {
+	w := newWorld(t)
+	grant := grants.Target(w.team())
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: grant.Namespace, Name: targetRole},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "elsewhere", Name: managerName}},
+	}
+	w.MustCreate(binding)
+	want := rbacv1.Subject{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}
+	made, err := grants.New(lagging{}, w, w, want, &apitest.Clock{}, "test").Ensure(t.Context(), grant)
+	if made || err != nil {
+		t.Errorf("made: %t, %v", made, err)
+	}
+	w.MustGet(binding)
+	if diff := cmp.Diff([]rbacv1.Subject{want}, binding.Subjects); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
 }
 
 func TestAMissingClusterRoleIsReported(t *testing.T) {

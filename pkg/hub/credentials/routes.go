@@ -92,13 +92,10 @@ func (c *Credentials) enqueueGrant(grant grants.Grant) { c.grantTrigger.Enqueue(
 // enqueueGrants enqueues every RoleBinding of a grant that exists.
 func (c *Credentials) enqueueGrants() {
 	bindings := &rbacv1.RoleBindingList{}
-	if err := c.mgr.GetCache().List(c.added, bindings, kube.Uncopied); err != nil {
-		return // the cache is being shut down
+	if err := c.bindings.List(c.added, bindings, kube.Uncopied); err != nil {
+		return // the caches are being shut down
 	}
 	for i := range bindings.Items {
-		// Others may be labelled like the manager's own.
-		if grants.IsName(bindings.Items[i].Name) {
-			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
-		}
+		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(&bindings.Items[i]))
 	}
 }

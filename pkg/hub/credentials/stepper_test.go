@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	for _, each := range change {
 		each(&s.opts)
 	}
-	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), CacheOptions())
+	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
 	apitest.Must(t, err)
@@ -49,23 +50,25 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []client.Object{&inventoryv1alpha1.ClusterProfile{}, &rbacv1.RoleBinding{}} {
-		if _, err := mgr.GetCache().GetInformer(ctx, watched, cache.BlockUntilSynced(false)); err != nil {
-			t.Fatal(err)
+	_, err = mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{}, cache.BlockUntilSynced(false))
+	apitest.Must(t, err)
+	caches := append(slices.Collect(maps.Values(creds.bindings)), mgr.GetCache())
+	cached := make(chan error, len(caches))
+	for _, one := range caches {
+		go func() { cached <- one.Start(ctx) }()
+		if !one.WaitForCacheSync(ctx) {
+			t.Fatal("a cache was not filled")
 		}
-	}
-	cached := make(chan error, 1)
-	go func() { cached <- mgr.GetCache().Start(ctx) }()
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache was not filled")
 	}
 	s.creds, s.mgr = creds, mgr
 	led := s.lead(ctx)
 	s.stop = func() {
 		cancel()
 		<-led
-		if err := <-cached; err != nil {
-			t.Errorf("cache: %v", err)
+		for range caches {
+			if err := <-cached; err != nil {
+				t.Errorf("cache: %v", err)
+			}
 		}
 		s.stop = func() {}
 	}
@@ -207,8 +210,8 @@ func (v *still) caughtUp() {
 		}
 		return ""
 	}
-	inCache := func(key types.NamespacedName, obj client.Object) string {
-		if err := v.mgr.GetCache().Get(v.T.Context(), key, obj); err != nil {
+	inCache := func(cached client.Reader, key types.NamespacedName, obj client.Object) string {
+		if err := cached.Get(v.T.Context(), key, obj); err != nil {
 			return ""
 		}
 		return obj.GetResourceVersion()
@@ -224,17 +227,15 @@ func (v *still) caughtUp() {
 		}
 		for _, at := range []types.NamespacedName{{Namespace: v.team, Name: targetRole},
 			{Namespace: v.cluster, Name: sourceRole}} {
-			binding := &rbacv1.RoleBinding{}
-			version := live(at, binding)
-			if binding.Labels["inventory.open-cluster-management.io/credential"] != "true" {
-				version = ""
-			}
-			if missing := behind("RoleBinding "+at.String(), inCache(at, &rbacv1.RoleBinding{}), version); missing != "" {
+			version := live(at, &rbacv1.RoleBinding{})
+			cached := inCache(v.creds.bindings, at, &rbacv1.RoleBinding{})
+			if missing := behind("RoleBinding "+at.String(), cached, version); missing != "" {
 				return missing
 			}
 		}
 		profile := types.NamespacedName{Namespace: v.team, Name: v.cluster}
-		if missing := behind("the profile", inCache(profile, &inventoryv1alpha1.ClusterProfile{}),
+		cached := inCache(v.mgr.GetCache(), profile, &inventoryv1alpha1.ClusterProfile{})
+		if missing := behind("the profile", cached,
 			live(profile, &inventoryv1alpha1.ClusterProfile{})); missing != "" {
 			return missing
 		}

@@ -35,8 +35,8 @@ func notChosen(referred map[string]selection.Group, choice selection.Choice) []s
 // now. left are those that the Placement has ceased to choose.
 //
 // A withdrawn cluster is removed, whatever the Placement says, because its profile will be
-// deleted. Otherwise, a choice that is unknown or incomplete changes nothing. A cluster
-// that is merely not admitted is not added, and stays if it is there.
+// deleted. Otherwise, a choice that is unknown changes nothing, and one that is incomplete adds
+// nothing. A cluster that is merely not admitted is not added, and stays if it is there.
 func desiredClusters(
 	referred map[string]selection.Group, choice selection.Choice, left []string, of standings,
 ) map[string]selection.Group {
@@ -46,11 +46,14 @@ func desiredClusters(
 			want[cluster] = group
 		}
 	}
-	if choice.Answer != selection.Yes || choice.Incomplete != "" {
+	if choice.Answer != selection.Yes {
 		return want
 	}
 	for _, cluster := range left {
 		delete(want, cluster)
+	}
+	if choice.Incomplete != "" {
+		return want
 	}
 	for cluster, group := range choice.Clusters {
 		_, stays := want[cluster]

@@ -41,8 +41,9 @@ func TestDesiredClusters(t *testing.T) {
 		"the choice is unknown":       {referred: in(second, "c"), admitted: "c", want: in(second, "c")},
 		"unknown, but withdrawn":      {referred: in(second, "c"), withdrawn: "c"},
 		"incomplete: nothing is added, and nothing goes": {
-			referred: in(first, "c"), choice: incomplete, left: []string{"c"}, admitted: "new", want: in(first, "c"),
+			referred: in(first, "c"), choice: incomplete, admitted: "new", want: in(first, "c"),
 		},
+		"incomplete, but left": {referred: in(first, "c"), choice: incomplete, left: []string{"c"}, admitted: "new"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func rights() []rbacv1.PolicyRule {
 		rule("cluster.open-cluster-management.io",
 			[]string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"},
 			"list", "watch"),
-		rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch"),
+		rule("addon.open-cluster-management.io", []string{"managedclusteraddons", "clustermanagementaddons"}, "list", "watch"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles/status"}, "patch"),
 		rule("multicluster.x-k8s.io", []string{"placementdecisions"}, "list", "watch", "create", "patch", "delete"),

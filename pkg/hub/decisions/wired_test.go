@@ -34,7 +34,7 @@ func TestWrites(t *testing.T) {
 			t.Cleanup(w.clearHub)
 			w.start()
 			all := some(clusters)
-			w.admit(append(all, "another", "more")...)
+			w.admit(append(all, "another", "a-new-one")...)
 			w.choose("p", all)
 			w.Eventually("all clusters are referred to", func() string {
 				if got := len(w.slices("p")); got != count {
@@ -46,9 +46,9 @@ func TestWrites(t *testing.T) {
 			w.wrote("birth", repeat(count, "POST")...)
 
 			w.wire.Reset()
-			w.choose("p", append(all, "more"))
+			w.choose("p", append([]string{"a-new-one"}, all...))
 			w.Eventually("one more", func() string {
-				if !strings.Contains(w.shown("p"), "more") {
+				if !strings.Contains(w.shown("p"), "a-new-one") {
 					return w.shown("p")
 				}
 				return ""
@@ -68,7 +68,7 @@ func TestWrites(t *testing.T) {
 
 			w.choose("p", all)
 			w.Eventually("one less", func() string {
-				if strings.Contains(w.shown("p"), "more") {
+				if strings.Contains(w.shown("p"), "a-new-one") {
 					return w.shown("p")
 				}
 				return ""
@@ -191,6 +191,17 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.shows("p", "")
 		w.wrote("emptied", "PATCH")
 		w.choose("p", []string{"a", "b"})
+		w.shows("p", "a b")
+	})
+	run("a Placement that is replaced keeps its slices", func(w *world) {
+		w.MustDelete(placement())
+		w.MustDelete(&clusterv1beta1.PlacementDecision{ // OCM deletes it with its Placement
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: decisionName("p", 1)},
+		})
+		w.follows()
+		w.choose("p", []string{"a", "b"})
+		w.follows()
+		w.wrote("replaced")
 		w.shows("p", "a b")
 	})
 	run("without the label there is none", func(w *world) {

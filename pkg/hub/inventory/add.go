@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -17,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -42,6 +46,14 @@ const (
 
 	// StartControllerName starts ControllerName once the hub serves the required APIs.
 	StartControllerName = "hub.inventory-start"
+
+	// InstallControllerName makes ControllerName look again at pairs that wait because the
+	// install strategy may create their cluster's addon again.
+	InstallControllerName = "hub.inventory-install"
+
+	// ProfilesControllerName makes ControllerName maintain the profiles once the hub serves
+	// them.
+	ProfilesControllerName = "hub.inventory-profiles"
 )
 
 const (
@@ -49,10 +61,18 @@ const (
 	// reconciliation of each pair.
 	everyDelay = 100 * time.Millisecond
 
+	// askAgainEvery is how often the pairs that wait for the install strategy are reconciled at
+	// most, while the slices of its Placements change one by one.
+	askAgainEvery = time.Second
+
 	// Failed events are retried after retryFirst, then at doubling intervals up to
 	// retryMost: a raised quota sends no event.
 	retryFirst = 20 * time.Millisecond
 	retryMost  = time.Minute
+
+	// establishTime is how old the CRD of ClusterProfiles must be for it to count as not
+	// served: a CRD is served a moment after its creation.
+	establishTime = 30 * time.Second
 )
 
 // Options configure the inventory.
@@ -187,12 +207,25 @@ type inventory struct {
 	// pair.
 	everyTrigger kube.Trigger
 
+	// installTrigger asks for askAgain, which was last done at askedAgain.
+	installTrigger kube.Trigger
+	askedAgain     time.Time
+
+	profileAPIError string // the last one, which was logged
+
 	counting bool // whether the metrics count rejected claims
+
+	// started is true once the pairs are reconciled, by the controller. Without profiles that
+	// serves only to tell others what an event concerns.
+	started      atomic.Bool
+	controller   controller.Controller
+	withProfiles bool
 }
 
 // Add registers the controllers and returns the source of the condition ProfilesSynced. The
-// controller that maintains the profiles starts when the hub serves ClusterProfiles and all
-// APIs from which they are computed, which may be long after the manager has started.
+// controller that maintains the profiles starts when the hub serves all APIs from which they
+// are computed, and writes once it serves ClusterProfiles, which may be long after the manager
+// has started.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
 	if opts.Rule == nil || opts.Guard == nil {
 		return nil, errors.New("inventory: a rule and a guard are required")
@@ -208,7 +241,8 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
 
-		everyTrigger: kube.Trigger{Delay: everyDelay},
+		everyTrigger:   kube.Trigger{Delay: everyDelay},
+		installTrigger: kube.Trigger{Delay: everyDelay},
 	}
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
@@ -226,21 +260,74 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	if err := i.addReport(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
+	if err := i.addInstall(); err != nil {
+		return nil, fmt.Errorf("adding %s: %w", InstallControllerName, err)
+	}
 	log.FromContext(ctx).V(1).Info("Added the inventory controllers", "labelAllow", opts.LabelAllow)
 	return i.status, nil
 }
 
-// addStart registers the controller that starts the pairs' controller.
+// addStart registers the controllers that start the pairs' controller.
 func (i *inventory) addStart() error {
 	start := &kube.LateStart{
-		Name: StartControllerName, CRDs: selection.CRDs(), Kinds: selection.Kinds(), Start: i.start,
+		Name: StartControllerName, CRDs: selection.SourceCRDs(), Kinds: selection.Kinds(),
+		Ready: i.knowsProfileAPI, Start: i.start,
 	}
-	return start.AddTo(i.mgr)
+	if err := start.AddTo(i.mgr); err != nil {
+		return err
+	}
+	profiles := &kube.LateStart{
+		Name: ProfilesControllerName, CRDs: []string{selection.ProfileCRD},
+		Kinds: []schema.GroupVersionKind{selection.ProfileKind}, Ready: i.started.Load, Start: i.startProfiles,
+	}
+	return profiles.AddTo(i.mgr)
+}
+
+// servesProfiles reports whether the hub serves ClusterProfiles now. known is false while it
+// may be about to.
+func (i *inventory) servesProfiles(ctx context.Context) (served, known bool, err error) {
+	key := types.NamespacedName{Name: selection.ProfileCRD}
+	crd, err := kube.Get(ctx, i.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
+	if err != nil || crd == nil || crd.DeletionTimestamp != nil {
+		return false, err == nil, err
+	}
+	_, err = i.mgr.GetRESTMapper().RESTMapping(selection.ProfileKind.GroupKind(), selection.ProfileKind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, i.opts.Clock.Since(crd.CreationTimestamp.Time) > establishTime, nil
+	}
+	return err == nil, err == nil, err
+}
+
+// knowsProfileAPI is called every second while it returns false, so it logs an error once.
+func (i *inventory) knowsProfileAPI() bool {
+	_, known, err := i.servesProfiles(i.ctx)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if err != nil && text != i.profileAPIError {
+		log.FromContext(i.ctx).Error(err, "Waiting until it is known whether the API server serves ClusterProfiles")
+	}
+	i.profileAPIError = text
+	return known && err == nil
+}
+
+// prepare prepares the rule, as far as the hub serves what it reads.
+func (i *inventory) prepare(ctx context.Context) (withProfiles bool, err error) {
+	if withProfiles, _, err = i.servesProfiles(ctx); err != nil {
+		return false, err
+	}
+	if withProfiles {
+		return true, i.opts.Rule.Prepare(ctx)
+	}
+	log.FromContext(ctx).Info("The hub does not serve ClusterProfiles, so only copies of tokens are withdrawn")
+	return false, i.opts.Rule.PrepareWithoutProfiles(ctx)
 }
 
 // start starts the pairs' controller.
 func (i *inventory) start(ctx context.Context) error {
-	if err := i.opts.Rule.Prepare(ctx); err != nil {
+	var err error
+	if i.withProfiles, err = i.prepare(ctx); err != nil {
 		return err
 	}
 	if !i.counting {
@@ -258,6 +345,25 @@ func (i *inventory) start(ctx context.Context) error {
 	// All conditions have waited for this. Those of clusters without pairs wait for nothing
 	// else.
 	i.pairs.outcomes.enqueueStatus("")
+	i.started.Store(true)
+	return nil
+}
+
+// startProfiles makes the pairs' controller follow ClusterProfiles, if it does not yet.
+func (i *inventory) startProfiles(ctx context.Context) error {
+	if i.withProfiles {
+		return nil
+	}
+	if err := i.opts.Rule.Prepare(ctx); err != nil {
+		return err
+	}
+	profiles := source.Kind(i.mgr.GetCache(), client.Object(&inventoryv1alpha1.ClusterProfile{}),
+		handler.EventHandler(&handler.EnqueueRequestForObject{}), kube.OnChange(versionChanged))
+	if err := i.controller.Watch(profiles); err != nil {
+		return fmt.Errorf("watching ClusterProfiles: %w", err)
+	}
+	i.withProfiles = true
+	i.enqueueEverything(ctx)
 	return nil
 }
 
@@ -265,8 +371,11 @@ func (i *inventory) start(ctx context.Context) error {
 func (i *inventory) addPairs() error {
 	b := builder.ControllerManagedBy(i.mgr).
 		Named(ControllerName).
-		WithOptions(i.queue().Controller()).
-		Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
+		WithOptions(i.queue().Controller())
+	if i.withProfiles {
+		b = b.Watches(
+			&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
+	}
 	b = i.routes.Watch(b, measured(contentChanged, i.opts.Metrics))
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
@@ -274,7 +383,9 @@ func (i *inventory) addPairs() error {
 	if i.opts.Access != nil {
 		b = b.WatchesRawSource(&i.accessTrigger)
 	}
-	return b.WatchesRawSource(&i.referenceTrigger).WatchesRawSource(&i.everyTrigger).Complete(i.pairs)
+	var err error
+	i.controller, err = b.WatchesRawSource(&i.referenceTrigger).WatchesRawSource(&i.everyTrigger).Build(i.pairs)
+	return err
 }
 
 // enqueueAll enqueues every pair.
@@ -324,12 +435,37 @@ func (i *inventory) followAccess(ctx context.Context) {
 
 // addReport registers the controller of the events.
 func (i *inventory) addReport() error {
-	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.pairs.outcomes)
+	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.opts.Rule, i.pairs.outcomes)
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
 		WithOptions(controller.Options{RateLimiter: retries()}).
 		WatchesRawSource(&i.pairs.outcomes.reportTrigger).
 		Complete(reporter)
+}
+
+// addInstall registers the controller of askAgain.
+func (i *inventory) addInstall() error {
+	i.opts.Rule.SubscribeInstall(func(namespace string) {
+		i.pairs.outcomes.reportTrigger.Enqueue(types.NamespacedName{Name: namespace})
+		i.installTrigger.Enqueue(types.NamespacedName{Name: InstallControllerName})
+	})
+	return builder.ControllerManagedBy(i.mgr).
+		Named(InstallControllerName).
+		WatchesRawSource(&i.installTrigger).
+		Complete(reconcile.Func(i.askAgain))
+}
+
+// askAgain enqueues the pairs that wait for the install strategy, in one go for many slices:
+// when an install Placement is emptied, there is a slice for every hundred clusters, and all of
+// these wait. It never runs concurrently, since there is a single request.
+func (i *inventory) askAgain(context.Context, reconcile.Request) (reconcile.Result, error) {
+	now := i.opts.Clock.Now()
+	if since := now.Sub(i.askedAgain); since >= 0 && since < askAgainEvery {
+		return reconcile.Result{RequeueAfter: askAgainEvery - since}, nil
+	}
+	i.askedAgain = now
+	i.opts.Rule.AskAgain(i.everyTrigger.Enqueue)
+	return reconcile.Result{}, nil
 }
 
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {

@@ -13,6 +13,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -103,7 +104,16 @@ func TestWhyAPairIsWithheldIsCounted(t *testing.T) {
 		prepare func(*stepper)
 		want    string
 	}{
-		"unbound":        {withdraw, "NotBound"},
+		"unbound": {withdraw, "NotBound"},
+		"not exclusive": {func(s *stepper) {
+			s.rule.ExclusiveSetsOnly = true
+			apitest.Edit(s, s.members, func(set *clusterv1beta2.ManagedClusterSet) {
+				set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+					SelectorType:  clusterv1beta2.LabelSelector,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: ocmtest.InSet(set.Name)},
+				}
+			})
+		}, "NotExclusive"},
 		"without addon":  {func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) }, "AddonMissing"},
 		"not accepted":   {func(s *stepper) { apitest.Edit(s, s.c, unaccept) }, "ClusterNotAccepted"},
 		"not chosen":     {func(s *stepper) { s.Placement(s.ns, "view", "another") }, "NotPlaced"},

@@ -49,6 +49,8 @@ func withheldFor(o observed, s selection.Result) string {
 		return metrics.WithheldAddonMissing
 	case o.Addon.DeletionTimestamp != nil:
 		return metrics.WithheldAddonRemoving
+	case s.BySetType:
+		return metrics.WithheldNotExclusive
 	case s.ByPlacement:
 		return metrics.WithheldNotPlaced
 	case slices.Contains(s.Rests, restsOnPlacements):

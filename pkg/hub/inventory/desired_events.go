@@ -10,11 +10,75 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// reasonWithheld is the reason of the events that say which profiles are missing.
-const reasonWithheld = "ProfilesWithheld"
+const (
+	// reasonWithheld is the reason of the events that say which profiles are missing.
+	reasonWithheld = "ProfilesWithheld"
+
+	// reasonAtRisk is the reason of the events on Placements of the install strategy from which
+	// OCM may remove the addon of clusters that they have chosen all along.
+	reasonAtRisk = "AddonInstallationAtRisk"
+
+	// reasonInconclusive is the reason of the events that name clusters whose profiles were
+	// removed although a Placement may still choose them.
+	reasonInconclusive = "DecisionsInconclusive"
+)
+
+// sliceNotices returns what the administrators of Placements must know about their slices.
+func sliceNotices(
+	risks []selection.PlacementRisk, inconclusive map[string]map[string]inconclusiveRemoval,
+) []notices.Notice {
+	list := make([]notices.Notice, 0, len(risks)+len(inconclusive))
+	add := func(placement, reason, text string) {
+		list = append(list, notices.Notice{
+			Subject: notices.Subject{Kind: notices.Placement, Name: placement}, Reason: reason,
+			Type: corev1.EventTypeWarning, Text: kube.Shorten(text, kube.MaxEventNoteBytes),
+		})
+	}
+	for _, risk := range risks {
+		why := "has more than 100 clusters"
+		if risk.Grouped {
+			why = "has decision groups"
+		}
+		add(risk.Name, reasonAtRisk, fmt.Sprintf("This Placement installs the addon %s and %s. "+
+			"Open Cluster Management writes its decisions slice by slice and deletes the addon of clusters that are in no "+
+			"slice meanwhile (open-cluster-management-io/ocm issue 1346); their profiles are kept for two minutes. "+
+			"Before you change decisionStrategy, set the install strategy to Manual", contract.AddonName, why))
+	}
+	for _, placement := range slices.Sorted(maps.Keys(inconclusive)) {
+		add(placement, reasonInconclusive, inconclusiveText(inconclusive[placement]))
+	}
+	return list
+}
+
+// inconclusiveText says which clusters' profiles were removed although a Placement may still
+// choose them: because it did not decide for them, or did not install the addon.
+func inconclusiveText(clusters map[string]inconclusiveRemoval) string {
+	var unnamed, uninstalled []string
+	for _, cluster := range slices.Sorted(maps.Keys(clusters)) {
+		if clusters[cluster].byAddon {
+			uninstalled = append(uninstalled, cluster)
+		} else {
+			unnamed = append(unnamed, cluster)
+		}
+	}
+	var texts []string
+	if len(unnamed) > 0 {
+		texts = append(texts, fmt.Sprintf("Profiles were removed of clusters that have been in no slice of this Placement's "+
+			"decisions for two minutes: %s. If it still chooses them, its decisions are incomplete.",
+			kube.ListNames(unnamed, maxNames)))
+	}
+	if len(uninstalled) > 0 {
+		texts = append(texts, fmt.Sprintf("Profiles were removed of clusters that have lacked the addon %s for two minutes, "+
+			"though this Placement, which installs it, names them or may be about to: %s. "+
+			"If it still chooses them, Open Cluster Management has not installed the addon again.",
+			contract.AddonName, kube.ListNames(uninstalled, maxNames)))
+	}
+	return strings.Join(texts, " ")
+}
 
 // desiredNotices returns, for the objects of one namespace, which clusters' profiles are
 // missing, not ours, or without an access provider, and why.

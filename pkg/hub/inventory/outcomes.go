@@ -26,7 +26,22 @@ type outcomes struct {
 	// namespaces, by cluster, and clusters, by namespace, hold the keys of pairs.
 	namespaces kube.SetIndex[string, string]
 	clusters   kube.SetIndex[string, string]
+
+	// inconclusive holds, by Placement and cluster, the latest removals of profiles although
+	// the Placement may still choose the cluster.
+	inconclusive map[types.NamespacedName]map[string]inconclusiveRemoval
 }
+
+// inconclusiveRemoval is the removal of a profile after the longest wait for a Placement.
+type inconclusiveRemoval struct {
+	at time.Time
+
+	// byAddon is true if the cluster lacked the addon, not the Placement's decision.
+	byAddon bool
+}
+
+// inconclusiveFor is for how long such a removal is reported.
+const inconclusiveFor = 10 * time.Minute
 
 // reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
@@ -37,6 +52,7 @@ func newOutcomes() *outcomes {
 		pairs:         map[types.NamespacedName]outcome{},
 		namespaces:    kube.SetIndex[string, string]{},
 		clusters:      kube.SetIndex[string, string]{},
+		inconclusive:  map[types.NamespacedName]map[string]inconclusiveRemoval{},
 	}
 }
 
@@ -71,6 +87,41 @@ func (o *outcomes) forget(pair types.NamespacedName) {
 		o.metrics.MovePair(pair.Namespace, countedAs(before, true), metrics.Pair{})
 		o.enqueueReports(pair)
 	}
+}
+
+// removedInconclusively records that a cluster's profile was removed although these Placements
+// may still choose it.
+func (o *outcomes) removedInconclusively(
+	cluster string, placements []types.NamespacedName, removal inconclusiveRemoval,
+) {
+	for _, placement := range placements {
+		o.mu.Lock()
+		if o.inconclusive[placement] == nil {
+			o.inconclusive[placement] = map[string]inconclusiveRemoval{}
+		}
+		o.inconclusive[placement][cluster] = removal
+		o.mu.Unlock()
+		o.reportTrigger.Enqueue(types.NamespacedName{Name: placement.Namespace})
+	}
+}
+
+// inconclusiveIn returns, by Placement of a namespace and by cluster, the recent removals of
+// profiles although the Placement may still choose the cluster.
+func (o *outcomes) inconclusiveIn(namespace string, now time.Time) map[string]map[string]inconclusiveRemoval {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	recent := map[string]map[string]inconclusiveRemoval{}
+	for placement, clusters := range o.inconclusive {
+		maps.DeleteFunc(clusters, func(_ string, removal inconclusiveRemoval) bool {
+			return now.Sub(removal.at) > inconclusiveFor
+		})
+		if len(clusters) == 0 {
+			delete(o.inconclusive, placement)
+		} else if placement.Namespace == namespace {
+			recent[placement.Name] = maps.Clone(clusters)
+		}
+	}
+	return recent
 }
 
 func (o *outcomes) enqueueReports(pair types.NamespacedName) {

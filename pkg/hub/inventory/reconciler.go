@@ -77,40 +77,51 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 
 // Reconcile makes the pair's profile match the rule and the cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	pair := req.NamespacedName
+	result, again, err := r.reconcile(ctx, req.NamespacedName)
+	if err == nil {
+		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+	}
+	return result, err
+}
+
+// reconcile also returns when time alone changes the rule's answer.
+func (r *Reconciler) reconcile(
+	ctx context.Context, pair types.NamespacedName,
+) (result reconcile.Result, again time.Duration, err error) {
 	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, 0, err
 	}
 	o := observed{Observation: observation, pair: pair}
 	o.referenced = r.isReferenced(ctx, o)
 	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
 		r.holdReferences(pair)
-		return reconcile.Result{}, nil
+		result, err = r.trackOnly(ctx, pair, observation, selected)
+		return result, 0, err
 	}
 	next := nextStep(o, selected.Answer)
 	acting := next == create || next == remove || next == release
 	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
-		return reconcile.Result{RequeueAfter: wait}, err
+		return reconcile.Result{RequeueAfter: wait}, 0, err
 	}
 	r.rule.Track(pair, selected.Answer, o.Profile)
 	// The verdict is requested after observing: a change that somebody made because the
 	// guard forbids writing must not be answered under an older verdict that allows it.
 	verdict, err := r.guard.Verdict(ctx)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, 0, err
 	}
 	if !verdict.Allowed {
 		r.outcomes.forget(pair)
 		r.holdReferences(pair)
 		if !verdict.Access || nextStep(o, selected.Answer) != update || selected.Answer != selection.Yes {
-			return reconcile.Result{}, nil
+			return reconcile.Result{}, 0, nil
 		}
 	}
 	if wait := r.expectations.Wait(pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}, 0, nil
 	}
 	// While an API is not served, the information about access to clusters is unreliable as
 	// well.
@@ -118,17 +129,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
 	if !verdict.Allowed {
-		return r.finish(ctx, pair, r.applyAccess(ctx, &o))
+		result, err = r.finish(ctx, pair, r.applyAccess(ctx, &o))
+		return result, selected.Again, err
 	}
 	if wait := r.releaseFirst(ctx, o, selected.Answer); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}, 0, nil
 	}
 	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody else was first, or the response to our own request was lost. The
 		// profile's event will show which.
-		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleAfter}, 0, nil
 	}
 	if err == nil && o.Cluster != nil {
 		r.metrics.ProfileServed(pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile)
@@ -138,9 +150,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if kube.IsPermanent(err) && next != remove {
 		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
-		return reconcile.Result{RequeueAfter: permanentEvery}, nil
+		return reconcile.Result{RequeueAfter: permanentEvery}, selected.Again, nil
 	}
-	return r.finish(ctx, pair, err)
+	if err == nil && next == remove {
+		r.outcomes.removedInconclusively(pair.Name, selected.Inconclusive,
+			inconclusiveRemoval{at: r.clock.Now(), byAddon: selected.ByAddon})
+	}
+	result, err = r.finish(ctx, pair, err)
+	return result, selected.Again, err
+}
+
+// trackOnly tells others about a pair whose profile cannot be written, now or when the
+// Placements that it awaits have decided: copies are withdrawn without ClusterProfiles, too.
+func (r *Reconciler) trackOnly(
+	ctx context.Context, pair types.NamespacedName, observation selection.Observation, selected selection.Result,
+) (reconcile.Result, error) {
+	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, false)
+	if wait > 0 || err != nil {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	r.rule.Track(pair, selected.Answer, observation.Profile)
+	return reconcile.Result{}, nil
 }
 
 // finish ends a reconciliation. A profile that another client keeps changing is reconciled
@@ -329,6 +359,8 @@ func (r *Reconciler) record(
 			why: fmt.Sprintf("has a ClusterProfile that another client keeps changing, so it is repaired at most every %s; "+
 				"find out which one, for instance from its metadata.managedFields", kube.RepairEvery),
 		})
+	case err == nil && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
+		// The absence of something is about to count, or not.
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:

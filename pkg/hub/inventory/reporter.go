@@ -9,21 +9,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // eventAction is what the controller did or refrained from.
 const eventAction = "Publish"
 
 // Reporter creates the events that say which profiles of a namespace are withheld, or
-// lack an access provider, and why. The request's name is the namespace.
+// lack an access provider, and why, and what slices of Placements do to clusters. The
+// request's name is the namespace.
 type Reporter struct {
+	rule     *selection.Rule
 	outcomes *outcomes
 	events   *notices.Reporter
+	clock    clock.PassiveClock
 }
 
-func newReporter(reader client.Reader, writer client.Client, clock clock.PassiveClock, outcomes *outcomes) *Reporter {
+func newReporter(
+	reader client.Reader, writer client.Client, clock clock.PassiveClock, rule *selection.Rule, outcomes *outcomes,
+) *Reporter {
 	return &Reporter{
-		outcomes: outcomes, events: notices.NewReporter(reader, writer, clock, ControllerName, eventAction),
+		rule: rule, outcomes: outcomes, clock: clock,
+		events: notices.NewReporter(reader, writer, clock, ControllerName, eventAction),
 	}
 }
 
@@ -31,6 +38,12 @@ func newReporter(reader client.Reader, writer client.Client, clock clock.Passive
 // date.
 func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	scope := types.NamespacedName{Namespace: req.Name}
-	again, err := r.events.Report(ctx, scope, desiredNotices(r.outcomes.in(req.Name)))
+	risks, err := r.rule.InstallRisks(ctx, req.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	current := append(desiredNotices(r.outcomes.in(req.Name)),
+		sliceNotices(risks, r.outcomes.inconclusiveIn(req.Name, r.clock.Now()))...)
+	again, err := r.events.Report(ctx, scope, current)
 	return reconcile.Result{RequeueAfter: again}, err
 }

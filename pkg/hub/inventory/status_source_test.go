@@ -151,7 +151,7 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 
 func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
-	reporter := newReporter(s.cache, s.r.writer, s.time, s.r.outcomes)
+	reporter := newReporter(s.cache, s.r.writer, s.time, s.rule, s.r.outcomes)
 	step := func(want ...string) reconcile.Result {
 		t.Helper()
 		s.wire.Reset()

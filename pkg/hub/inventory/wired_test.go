@@ -47,7 +47,7 @@ func rights() []rbacv1.PolicyRule {
 			[]string{"managedclusters", "managedclustersets", "managedclustersetbindings", "placements", "placementdecisions"},
 			"list", "watch"),
 		named("cluster-inventory",
-			rule("addon.open-cluster-management.io", []string{"managedclusteraddons"}, "list", "watch")),
+			rule("addon.open-cluster-management.io", []string{"managedclusteraddons", "clustermanagementaddons"}, "list", "watch")),
 		named("cluster-inventory",
 			rule("addon.open-cluster-management.io", []string{"managedclusteraddons/status"}, "patch")),
 		rule("multicluster.x-k8s.io", []string{"clusterprofiles"}, "list", "watch", "create", "patch", "delete"),

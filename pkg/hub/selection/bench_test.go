@@ -68,7 +68,7 @@ func BenchmarkAbsentPair(b *testing.B) {
 				if err != nil || !result.ByPlacement {
 					b.Fatalf("observed %+v, %v", result, err)
 				}
-				if _, result, wait, err := rule.settleAbsence(b.Context(), pair, o, result); err != nil ||
+				if _, result, wait, err := rule.settleAbsence(b.Context(), pair, o, result, longestMove); err != nil ||
 					wait != 0 || result.Answer != No {
 					b.Fatalf("settled %+v, %s, %v", result, wait, err)
 				}

@@ -4,9 +4,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
@@ -24,6 +26,10 @@ import (
 // configured.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
+		&addonv1beta1.ClusterManagementAddOn{}: {
+			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
+			Transform: cache.TransformStripManagedFields(),
+		},
 		&clusterv1beta2.ManagedClusterSet{}:        {Transform: trimSet},
 		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: trimBinding},
 		&clusterv1beta1.Placement{}:                {Transform: trimPlacement},
@@ -64,7 +70,13 @@ func trimPlacement(in any) (any, error) {
 	if placement, ok := in.(*clusterv1beta1.Placement); ok {
 		placement.ObjectMeta = kube.TrimMeta(placement.ObjectMeta)
 		placement.Labels = kube.OnlyLabels(placement.Labels, contract.LabelPublish)
+		groups := placement.Spec.DecisionStrategy.GroupStrategy
 		placement.Spec = clusterv1beta1.PlacementSpec{}
+		kept := &placement.Spec.DecisionStrategy.GroupStrategy
+		kept.ClustersPerDecisionGroup = groups.ClustersPerDecisionGroup // the API server bounds its length
+		if len(groups.DecisionGroups) > 0 {
+			kept.DecisionGroups = []clusterv1beta1.DecisionGroup{{}} // that there are any
+		}
 		placement.Status.DecisionGroups = nil
 	}
 	return in, nil

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
@@ -18,6 +17,7 @@ type changeTracker struct {
 	subscribers []func(types.NamespacedName)
 	early       []func(types.NamespacedName) // told of events
 	definitions []func(context.Context)      // told of CRDs
+	install     []func(namespace string)     // told of the install strategy's Placements
 	pairs       map[types.NamespacedName]trackedState
 }
 
@@ -55,6 +55,21 @@ func (t *changeTracker) subscribeDefinitions(changed func(context.Context)) {
 	t.definitions = append(t.definitions, changed)
 }
 
+func (t *changeTracker) subscribeInstall(changed func(string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.install = append(t.install, changed)
+}
+
+func (t *changeTracker) announceInstall(namespace string) {
+	t.mu.Lock()
+	subscribers := t.install
+	t.mu.Unlock()
+	for _, changed := range subscribers {
+		changed(namespace)
+	}
+}
+
 // announceDefinitions tells subscribers that the standing of a CRD has changed.
 func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	t.mu.Lock()
@@ -65,15 +80,24 @@ func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	}
 }
 
-// announce tells early subscribers about the pairs that an event concerns.
-func (t *changeTracker) announce(pairs []reconcile.Request) {
+// announce tells early subscribers about a pair that an event concerns.
+func (t *changeTracker) announce(pair types.NamespacedName) {
 	t.mu.Lock()
 	early := t.early
 	t.mu.Unlock()
 	for _, touched := range early {
-		for _, pair := range pairs {
-			touched(pair.NamespacedName)
-		}
+		touched(pair)
+	}
+}
+
+// doubt records that a subscriber was told that a pair's answer is unknown, so that it hears
+// of the next one.
+func (t *changeTracker) doubt(pair types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state, known := t.pairs[pair]; known {
+		state.answer = Unknown
+		t.pairs[pair] = state
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // none of the objects that it rests on were deleted with their CRD.
 func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (Choice, error) {
 	if !r.Ready() {
-		return Choice{Result: Result{Why: "has not been evaluated yet", Again: notReady}}, nil
+		return Choice{Result: notReady}, nil
 	}
 	o, err := r.observeChoice(ctx, placement)
 	if err != nil {
@@ -33,8 +33,24 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (Choi
 	if choice.Answer != No {
 		return choice, nil
 	}
-	choice.Result, err = r.confirmed(ctx, choice.Result)
-	return choice, err
+	if o.placement == nil || o.placement.DeletionTimestamp != nil {
+		if left := r.settling.missing(placement.Namespace, []string{placement.Name}, r.clock.Now()); left > 0 {
+			choice.Result = choice.vanished(left, placement.Name)
+			return choice, nil
+		}
+	}
+	if choice.Result, err = r.confirmed(ctx, choice.Result); err != nil || choice.Answer != No {
+		return choice, err
+	}
+	if o.placement == nil && r.definitions.Lags(placementCRD) {
+		live, err := r.live.placement(ctx, placement, r.live.recent(time.Time{}))
+		if err != nil || live != nil {
+			choice.Result = Result{Why: whyLags, Again: lagRecheck}
+			return choice, err
+		}
+	}
+	r.settling.deleted(placement.Namespace, r.clock.Now())
+	return choice, nil
 }
 
 func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (choiceObservation, error) {
@@ -75,17 +91,30 @@ func (r *Rule) Leaving(
 	now := r.clock.Now()
 	observed := []observedPlacement{choice.observed}
 	r.settling.see(observed, now)
-	if choice.Incomplete != "" {
-		return nil, 0, nil // an event of the Placement or its decisions will trigger another call
-	}
 	for _, crd := range leavingCRDs {
 		if slices.Contains(choice.restoring, crd) {
 			return nil, r.definitions.Left(leavingCRDs...), nil
 		}
 	}
-	waits := r.settling.leaving(placement, observed, clusters, now)
+	// Of an undecided one, an event of the Placement or its decisions will trigger another call.
+	var decided, undecided []string
 	for _, cluster := range clusters {
-		if wait := waits[cluster]; wait > 0 {
+		if undecidedAbout(choice.observed, cluster) == "" {
+			decided = append(decided, cluster)
+		} else {
+			undecided = append(undecided, cluster)
+		}
+	}
+	clusters = decided
+	waits := r.settling.leaving(placement, observed, decided, undecided, now)
+	for _, cluster := range clusters {
+		wait := waits[cluster]
+		if wait == 0 {
+			if wait, err = r.leftMoving(ctx, placement, choice.observed, cluster, now); err != nil {
+				return nil, 0, err
+			}
+		}
+		if wait > 0 {
 			again = kube.Sooner(again, wait)
 		} else {
 			left = append(left, cluster)
@@ -99,6 +128,28 @@ func (r *Rule) Leaving(
 		return nil, 0, err // an event of the CRD will trigger another call
 	}
 	return left, again, nil
+}
+
+// leftMoving returns how long a cluster may still turn up in another slice.
+func (r *Rule) leftMoving(
+	ctx context.Context, placement types.NamespacedName, observed observedPlacement, cluster string, now time.Time,
+) (time.Duration, error) {
+	since, ok := r.settling.leftSince(placement, cluster)
+	if !ok {
+		return settleTime, nil // it has returned meanwhile
+	}
+	left := timeLeft(since, longestMove, now)
+	switch {
+	case left == 0:
+		return 0, nil
+	case observed.mayMove(cluster):
+		return left, nil
+	}
+	choosing, err := r.mayChoose(ctx, []observedPlacement{observed}, cluster, since)
+	if choosing == "" || err != nil {
+		return 0, err
+	}
+	return left, nil
 }
 
 // Publishing returns the publishing Placements of a namespace, or of all namespaces if it
@@ -159,8 +210,9 @@ func (r *Rule) WatchChoices(b *builder.Builder, changed Changed) *builder.Builde
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), tells(c.namespace), when(kube.OnChange(kube.Never)))
 }
 
-// SubscribeDefinitions has changed called when every Choice must be evaluated again because
-// of a CRD that the rule depends on. changed must return at once.
+// SubscribeDefinitions has changed called when every Choice and every pair must be evaluated
+// again: the rule is prepared now, or a CRD that it depends on has changed. changed must
+// return at once.
 func (r *Rule) SubscribeDefinitions(changed func(context.Context)) {
 	r.changes.subscribeDefinitions(changed)
 }

@@ -68,7 +68,7 @@ func TestDecideChoice(t *testing.T) {
 			change: func(o *choiceObservation) { o.placement.Labels = nil }, answer: No,
 		},
 		"nothing is bound": {
-			change: func(o *choiceObservation) { o.bindings = nil }, answer: No, rests: []string{bindingCRD, setCRD},
+			change: func(o *choiceObservation) { o.bindings = nil }, answer: No, rests: []string{bindingCRD},
 		},
 		"the binding is unbound": {
 			change: func(o *choiceObservation) {
@@ -80,13 +80,24 @@ func TestDecideChoice(t *testing.T) {
 			change: func(o *choiceObservation) {
 				o.bindings[0].binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			},
-			answer: No, rests: []string{bindingCRD, setCRD},
+			answer: No, rests: []string{bindingCRD},
 		},
 		"the binding has not been judged": {
 			change: func(o *choiceObservation) { o.bindings[0].binding.Status.Conditions = nil }, answer: Unknown,
 		},
 		"bindings may come back": {
-			change: func(o *choiceObservation) { o.bindings, o.restoring = nil, []string{setCRD} }, answer: Unknown,
+			change: func(o *choiceObservation) { o.bindings, o.restoring = nil, []string{bindingCRD} }, answer: Unknown,
+		},
+		"nothing is bound, and only sets may come back": {
+			change: func(o *choiceObservation) { o.bindings, o.restoring = nil, []string{setCRD} },
+			answer: No, rests: []string{bindingCRD},
+		},
+		"the binding is unbound, and its set may come back": {
+			change: func(o *choiceObservation) {
+				o.restoring = []string{setCRD}
+				o.bindings[0].binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
+			},
+			answer: Unknown,
 		},
 		"an API is not served": {
 			change: func(o *choiceObservation) { o.Unserved = []string{clusterCRD} }, answer: Unknown,
@@ -187,9 +198,12 @@ func TestAPlacementThatVanishesWithItsCRD(t *testing.T) {
 		}
 	}
 	choose(Yes)
+	s.leaves("", "", 0) // whoever asks for a choice asks this, too
 	if err := s.cache.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	choose(Unknown) // it may be about to be recreated
+	s.later(10 * time.Second)
 	*s.live.missingCRD = placementCRD
 	choose(Unknown)
 	*s.live.missingCRD = ""

@@ -21,6 +21,8 @@ import (
 // Observation is the state of one pair of namespace and cluster according to the caches.
 // Its objects are the caches' own and must not be changed.
 type Observation struct {
+	name string // of the cluster
+
 	// Unserved names the CRDs the rule rests on that the hub does not serve: the content of
 	// their caches means nothing.
 	Unserved []string
@@ -38,12 +40,18 @@ type Observation struct {
 	Cluster   *clusterv1.ManagedCluster
 	Addon     *addonv1beta1.ManagedClusterAddOn
 
+	// exclusiveSetsOnly is true if the administrator publishes only through exclusive sets.
+	exclusiveSetsOnly bool
+
 	bindings   []observedBinding   // of the namespace, by name
 	placements []observedPlacement // of the namespace, labelled for publishing, by name
 
-	// lostPlacements is true if there are no such Placements any more, and it is not
-	// certain yet that somebody deleted them.
-	lostPlacements bool
+	// lost names Placements that published and vanished, while it is not certain that
+	// somebody deleted them.
+	lost []string
+
+	// assumesAddon leaves out of account that the addon is absent.
+	assumesAddon bool
 }
 
 // InInventory reports whether the cluster is in the inventory, whatever the
@@ -75,44 +83,67 @@ type observedPlacement struct {
 // namespace with a bound and publishing set binding that selects it, if the
 // namespace's publishing Placements agree.
 func decide(o Observation) Result {
+	r := decideAll(o)
+	if r.Answer == Unknown && r.Untrusted && isUnbound(o) {
+		return Result{Bindings: r.Bindings, Member: r.Member}.deny(o, whyNotBound, bindingCRD)
+	}
+	return r
+}
+
+// isUnbound reports whether no binding of the namespace publishes anything, whatever its set
+// is. Then no other kind matters, served or not.
+func isUnbound(o Observation) bool {
+	return !slices.Contains(o.Unserved, bindingCRD) && !slices.ContainsFunc(o.bindings, observedBinding.mayPublish)
+}
+
+func decideAll(o Observation) Result {
 	var r Result
 	r.Bindings, r.Member = interestedBindings(o)
 	if len(o.Unserved) > 0 {
-		r.Why = "the hub does not serve " + strings.Join(o.Unserved, ", ")
+		r.Why, r.Untrusted = "the hub does not serve "+strings.Join(o.Unserved, ", "), true
 		return r
 	}
 	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
-	if inInventory == No {
+	if accepted, _ := clusterAnswer(o.Cluster); accepted == Yes && inInventory == No {
+		r.ByAddon = true
+	}
+	if inInventory == No && (!r.ByAddon || !o.assumesAddon) {
 		if crd := goingCRD(o.Cluster, o.Addon); crd != "" {
 			r.Answer, r.Why, r.Rests, r.Going = No, whyNot, []string{crd}, true
 			return r
 		}
-		return r.deny(o, whyNot, clusterCRD, addonCRD)
+		return r.deny(o, whyNot, absentCRDs(o.Cluster)...)
 	}
 	// OCM unbinds a binding whose set is missing.
-	bound, whyUnbound := bindingsAnswer(o.bindings, o.Cluster)
+	bound, why, bySetType := bindingsAnswer(o)
 	if bound == No {
-		return r.deny(o, whyUnbound, bindingCRD, setCRD, clusterCRD)
+		r.ByAddon, r.BySetType = false, bySetType
+		return r.deny(o, why, unboundCRDs(o.bindings, setCRD, clusterCRD)...)
 	}
 	// OCM decides among the existing clusters of the bound sets.
+	r.ByAddon = false
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
-		r.ByPlacement = len(o.placements) > 0
+		r.ByPlacement = len(o.placements) > 0 || len(o.lost) > 0
+		if len(o.placements) == 0 {
+			return r.deny(o, whyUnplaced, placementCRD)
+		}
 		return r.deny(o, whyUnplaced, placementCRD, decisionCRD, bindingCRD, setCRD, clusterCRD)
 	}
 	switch {
 	case bound == Unknown:
-		r.Why = whyUnbound
+		r.Why = why
 	case placed == Unknown:
 		r.Why, r.Undecided = whyUnplaced, undecided
 	case len(o.placements) == 0 && slices.Contains(o.restoring, placementCRD):
 		r.Why = whyDoubtful(placementCRD)
 	default:
 		r.Answer = Yes
-		if o.lostPlacements {
+		if len(o.placements) == 0 && len(o.lost) > 0 {
 			r.Rests = []string{placementCRD}
 		}
 	}
+	r.Untrusted = r.Answer == Unknown && o.Restoring()
 	return r
 }
 
@@ -130,7 +161,7 @@ func (r Result) deny(o Observation, why string, crds ...string) Result {
 
 // doubt makes the answer Unknown because of a CRD.
 func (r Result) doubt(crd string) Result {
-	return Result{Why: whyDoubtful(crd), Bindings: r.Bindings, Member: r.Member}
+	return Result{Why: whyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
 }
 
 func whyDoubtful(crd string) string {
@@ -146,6 +177,16 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 		return accepted, why
 	}
 	return addonAnswer(addon)
+}
+
+// absentCRDs names the CRDs on which it rests that a cluster is not in the inventory. The
+// addon does not matter if the cluster itself says No. OCM removes addons of clusters that
+// vanish, so a missing addon rests on both.
+func absentCRDs(cluster *clusterv1.ManagedCluster) []string {
+	if accepted, _ := clusterAnswer(cluster); accepted == No {
+		return []string{clusterCRD}
+	}
+	return []string{clusterCRD, addonCRD}
 }
 
 func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
@@ -185,19 +226,53 @@ func goingCRD(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClus
 	}
 }
 
-// bindingsAnswer is the union over the namespace's bindings.
-func bindingsAnswer(bindings []observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
-	union, why := No, "is in no ManagedClusterSet that is bound and published here"
-	for _, b := range bindings {
-		one, whyOne := bindingAnswer(b, cluster)
+const whyNotBound = "is in no ManagedClusterSet that is bound and published here"
+
+// bindingsAnswer is the union over the namespace's bindings. bySetType is true if the answer
+// is only No because a set is not exclusive.
+func bindingsAnswer(o Observation) (union Answer, why string, bySetType bool) {
+	union, why = No, whyNotBound
+	for _, b := range o.bindings {
+		one, whyOne := bindingAnswer(b, o.Cluster)
 		switch {
+		case one == No:
+		case o.isWithheld(b):
+			if union == No {
+				why, bySetType = whyNotExclusive(b.set.Name), true
+			}
 		case one == Yes:
-			return Yes, ""
-		case one == Unknown && union == No:
-			union, why = Unknown, whyOne
+			return Yes, "", false
+		case union == No:
+			union, why, bySetType = Unknown, whyOne, false
 		}
 	}
-	return union, why
+	return union, why, bySetType
+}
+
+// isWithheld reports whether a bound set publishes nothing because of its type. One that does
+// not exist may be exclusive.
+func (o Observation) isWithheld(b observedBinding) bool {
+	return o.exclusiveSetsOnly && b.set != nil && !isExclusive(b.set)
+}
+
+func whyNotExclusive(set string) string {
+	const format = "is withheld: ManagedClusterSet %q is not exclusive, " +
+		"and the manager publishes only through exclusive ones"
+	return fmt.Sprintf(format, set)
+}
+
+// unboundCRDs names the CRDs on which it rests that no binding publishes the cluster. The
+// others matter only where a binding may publish something.
+func unboundCRDs(bindings []observedBinding, others ...string) []string {
+	if slices.ContainsFunc(bindings, observedBinding.mayPublish) {
+		return append([]string{bindingCRD}, others...)
+	}
+	return []string{bindingCRD}
+}
+
+// mayPublish is false if the binding publishes nothing, whatever its set is.
+func (b observedBinding) mayPublish() bool {
+	return b.binding.Labels[contract.LabelPublish] != "false" && b.binding.DeletionTimestamp == nil
 }
 
 func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
@@ -290,7 +365,7 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 		if p.decides {
 			return Yes, "", nil
 		}
-		if reason := undecidedReason(p); reason != "" {
+		if reason := undecidedAbout(p, o.name); reason != "" {
 			undecided = append(undecided, p.placement.Name)
 			if len(reasons) < maxReasons {
 				reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
@@ -306,20 +381,44 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
 }
 
-// undecidedReason returns why the absence of a cluster from a Placement's decisions means
-// nothing yet, or "" if it means that the cluster is not chosen.
+// undecidedAbout returns why the absence of a cluster from a Placement's decisions means
+// nothing yet, or "" if it means that the cluster is not chosen, or moves. OCM writes each
+// slice as a whole. So a slice that has names on both sides of the cluster's shows that the
+// cluster was not chosen, even if another slice was not written, and the sum is wrong. If
+// slices list clusters that are no longer selected, none has to be missing.
+func undecidedAbout(p observedPlacement, cluster string) string {
+	reason := unscheduledReason(p)
+	if reason == "" && !p.spans(cluster) && p.surplus() < 0 {
+		reason = undecidedReason(p)
+	}
+	return reason
+}
+
+// undecidedReason returns why a Placement's decisions do not say what it chooses, or "".
 func undecidedReason(p observedPlacement) string {
-	conditions, selected := p.placement.Status.Conditions, p.placement.Status.NumberOfSelectedClusters
+	reason := unscheduledReason(p)
+	if reason == "" && p.surplus() != 0 {
+		const format = "selects %d clusters, but its decisions list another number"
+		reason = fmt.Sprintf(format, p.placement.Status.NumberOfSelectedClusters)
+	}
+	return reason
+}
+
+func unscheduledReason(p observedPlacement) string {
+	conditions := p.placement.Status.Conditions
 	switch {
 	case meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied) == nil:
 		return "has not been scheduled"
 	case meta.IsStatusConditionTrue(conditions, clusterv1beta1.PlacementConditionMisconfigured):
 		return "is misconfigured"
-	case p.tally.decisions != int(selected):
-		return fmt.Sprintf("selects %d clusters, but its decisions list another number", selected)
 	default:
 		return ""
 	}
+}
+
+// surplus returns how many clusters more a Placement's decisions list than it selects.
+func (p observedPlacement) surplus() int {
+	return p.tally.decisions - int(p.placement.Status.NumberOfSelectedClusters)
 }
 
 func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {

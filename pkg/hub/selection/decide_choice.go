@@ -57,7 +57,7 @@ func decideChoice(o choiceObservation) Choice {
 		return c
 	}
 	c.Clusters = chosenClusters(o.decisions)
-	sum := tally{decisions: len(c.Clusters), slices: len(o.decisions)}
+	sum := tally{decisions: len(c.Clusters), slices: len(o.decisions), layout: layoutOf(o.decisions)}
 	for i := range o.decisions {
 		sum.newest = later(sum.newest, o.decisions[i].ResourceVersion)
 	}
@@ -87,7 +87,7 @@ func choiceAnswer(o choiceObservation) Result {
 	}
 	switch bound, why := anyBound(o.bindings); bound {
 	case No:
-		return r.deny(o.Observation, why, bindingCRD, setCRD)
+		return r.deny(o.Observation, why, unboundCRDs(o.bindings, setCRD)...)
 	case Unknown:
 		return Result{Why: why}
 	default:
@@ -100,7 +100,7 @@ func choiceAnswer(o choiceObservation) Result {
 func anyBound(bindings []observedBinding) (Answer, string) {
 	answer, why := No, "no ManagedClusterSet is bound and published in the Namespace"
 	for _, b := range bindings {
-		if b.binding.Labels[contract.LabelPublish] == "false" || b.binding.DeletionTimestamp != nil {
+		if !b.mayPublish() {
 			continue
 		}
 		bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)

@@ -22,6 +22,9 @@ type Facts struct {
 	Bindings   []Binding   // of the namespace
 	Placements []Placement // of the namespace, those that publish
 
+	// ExclusiveSetsOnly is true if the manager publishes only through exclusive sets.
+	ExclusiveSetsOnly bool
+
 	Hidden Hidden
 }
 
@@ -54,22 +57,30 @@ func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []cluster
 		if !publishes(placement) {
 			continue
 		}
-		p := Placement{placement: placement, clusters: map[string]struct{}{}}
 		var own []clusterv1beta1.PlacementDecision
 		for i := range slicesOfAll {
-			if slicesOfAll[i].Namespace != placement.Namespace || placementOf(&slicesOfAll[i]) != placement.Name {
-				continue
-			}
-			own = append(own, slicesOfAll[i])
-			for _, cluster := range decidedClusters(&slicesOfAll[i]) {
-				p.clusters[cluster] = struct{}{}
+			if slicesOfAll[i].Namespace == placement.Namespace && placementOf(&slicesOfAll[i]) == placement.Name {
+				own = append(own, slicesOfAll[i])
 			}
 		}
-		p.tally = tallyOf(own)
-		publishing = append(publishing, p)
+		publishing = append(publishing, newPlacement(placement, own))
 	}
 	slices.SortFunc(publishing, func(a, b Placement) int { return cmp.Compare(a.placement.Name, b.placement.Name) })
 	return publishing
+}
+
+func newPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.PlacementDecision) Placement {
+	p := Placement{placement: placement, clusters: map[string]struct{}{}, tally: tallyOf(own)}
+	for i := range own {
+		for _, cluster := range decidedClusters(&own[i]) {
+			p.clusters[cluster] = struct{}{}
+		}
+	}
+	return p
+}
+
+func (p Placement) observed(cluster string) observedPlacement {
+	return observedPlacement{placement: p.placement, decides: p.decidesFor(cluster), tally: p.tally}
 }
 
 // Name returns the Placement's name.
@@ -118,6 +129,9 @@ type Step struct {
 	// none.
 	Binding *Binding
 
+	// withheld is true if the set would select the cluster, or may, but is not exclusive.
+	withheld bool
+
 	// Unused is true if the step has no condition: no Placement restricts the namespace.
 	Unused bool
 }
@@ -158,16 +172,15 @@ func (f Facts) steps(o Observation) []Step {
 // look cannot tell.
 func (f Facts) observation(cluster string) Observation {
 	o := Observation{
-		ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
+		name: cluster, ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
+		exclusiveSetsOnly: f.ExclusiveSetsOnly,
 	}
 	for _, b := range f.Bindings {
 		o.bindings = append(o.bindings, observedBinding{binding: b.Binding, set: b.Set})
 	}
 	slices.SortFunc(o.bindings, func(a, b observedBinding) int { return cmp.Compare(a.binding.Name, b.binding.Name) })
 	for _, p := range f.Placements {
-		o.placements = append(o.placements, observedPlacement{
-			placement: p.placement, decides: p.decidesFor(cluster), tally: p.tally,
-		})
+		o.placements = append(o.placements, p.observed(cluster))
 	}
 	return o
 }
@@ -203,7 +216,7 @@ func (f Facts) bindingSteps(o Observation) []Step {
 	}
 	var best []Step
 	for i := range o.bindings {
-		steps := f.stepsOfBinding(o.bindings[i], o.Cluster)
+		steps := f.stepsOfBinding(o, o.bindings[i])
 		if best == nil || closeness(steps) > closeness(best) {
 			best = steps
 		}
@@ -215,7 +228,7 @@ func (f Facts) bindingSteps(o Observation) []Step {
 	return best
 }
 
-func (f Facts) stepsOfBinding(b observedBinding, cluster *clusterv1.ManagedCluster) []Step {
+func (f Facts) stepsOfBinding(o Observation, b observedBinding) []Step {
 	about := &Binding{Binding: b.binding, Set: b.set}
 	bound := Step{Name: StepBinding, Binding: about}
 	bound.Answer, bound.Why = boundAnswer(b.binding)
@@ -227,8 +240,11 @@ func (f Facts) stepsOfBinding(b observedBinding, cluster *clusterv1.ManagedClust
 		selects = hiddenStep(StepSet, "ManagedClusters")
 	default:
 		selects = Step{Name: StepSet}
-		if selects.Answer, selects.Why = setAnswer(b, cluster); selects.Answer == No {
+		switch selects.Answer, selects.Why = setAnswer(b, o.Cluster); {
+		case selects.Answer == No:
 			selects.Why = "is not selected by ManagedClusterSet " + quoted(b.set.Name)
+		case o.isWithheld(b):
+			selects.Answer, selects.Why, selects.withheld = No, whyNotExclusive(b.set.Name), true
 		}
 	}
 	selects.Binding = about
@@ -244,7 +260,7 @@ func closeness(steps []Step) int {
 		return 4
 	case bound != No && selects != No:
 		return 3
-	case selects == Yes:
+	case selects == Yes, bound != No && steps[1].withheld:
 		return 2
 	case bound == Yes:
 		return 1

@@ -12,7 +12,10 @@ import (
 
 // factsOf are the facts that an observation of cluster "c" rests on.
 func factsOf(o Observation) Facts {
-	f := Facts{Profile: o.Profile, Namespace: o.Namespace, Cluster: o.Cluster, Addon: o.Addon}
+	f := Facts{
+		Profile: o.Profile, Namespace: o.Namespace, Cluster: o.Cluster, Addon: o.Addon,
+		ExclusiveSetsOnly: o.exclusiveSetsOnly,
+	}
 	for _, b := range o.bindings {
 		f.Bindings = append(f.Bindings, Binding{Binding: b.binding, Set: b.set})
 	}
@@ -65,6 +68,18 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 		"a set is bound that does not have the cluster": {
 			o:      situation(withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
 			answer: No, why: "is in no ManagedClusterSet that is bound and published here", steps: "yyyn-", binding: "s",
+		},
+		"a set that may not publish is bound, and one that does not have the cluster": {
+			o: situation(exclusiveOnly, func(o *Observation) {
+				o.bindings = []observedBinding{bound("a", exclusiveSet("a")), bound("global", labelSet("global", all))}
+			}),
+			answer: No, why: notExclusive("global"), steps: "yyyn-", binding: "global",
+		},
+		"a set that may not publish is bound, and one that may": {
+			o: situation(exclusiveOnly, func(o *Observation) {
+				o.bindings = append([]observedBinding{bound("global", labelSet("global", all))}, o.bindings...)
+			}),
+			answer: Yes, steps: "yyyy-", binding: "s",
 		},
 		"no binding": {
 			o:      situation(func(o *Observation) { o.bindings = nil }),

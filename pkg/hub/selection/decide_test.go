@@ -97,6 +97,15 @@ func requiring(o *Observation) {
 	o.Namespace.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
 }
 
+func exclusiveOnly(o *Observation) { o.exclusiveSetsOnly = true }
+
+// all is the selector of the set "global".
+var all = &metav1.LabelSelector{}
+
+func notExclusive(set string) string {
+	return `is withheld: ManagedClusterSet "` + set + `" is not exclusive, and the manager publishes only through exclusive ones`
+}
+
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	unscheduled := func(p *observedPlacement) { p.placement.Status.Conditions = nil }
@@ -134,16 +143,16 @@ func TestDecide(t *testing.T) {
 		},
 		"no addon: withheld": {
 			o:    situation(func(o *Observation) { o.Addon = nil }),
-			want: Result{Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s, Member: true},
+			want: Result{ByAddon: true, Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s, Member: true},
 		},
 		"addon being deleted: withheld": {
 			o: situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
-			want: Result{Answer: No, Why: "is having the addon cluster-inventory removed",
+			want: Result{ByAddon: true, Answer: No, Why: "is having the addon cluster-inventory removed",
 				Bindings: s, Member: true, Going: true},
 		},
 		"no addon and an unknown set: still a positive no": {
 			o:    situation(func(o *Observation) { o.Addon = nil; o.bindings[0].set = nil }),
-			want: Result{Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s},
+			want: Result{ByAddon: true, Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s},
 		},
 
 		// 2: bindings
@@ -248,6 +257,61 @@ func TestDecide(t *testing.T) {
 				Bindings: []string{"gone"}},
 		},
 
+		// Only exclusive sets publish.
+		"exclusive sets only, and the set is exclusive: published": {
+			o: situation(exclusiveOnly), want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"exclusive sets only, and the set's type is the default: published": {
+			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
+				b.set.Spec.ClusterSelector.SelectorType = ""
+			})),
+			want: Result{Answer: Yes, Bindings: s, Member: true},
+		},
+		"exclusive sets only, and labels select the cluster: withheld, and somebody asks": {
+			o:    situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = labelSet("global", all) })),
+			want: Result{Answer: No, Why: notExclusive("global"), Bindings: s, Member: true, BySetType: true},
+		},
+		"exclusive sets only, and the selector by labels is invalid: withheld": {
+			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
+				b.set = labelSet("s", invalidSelector)
+			})),
+			want: Result{Answer: No, Why: notExclusive("s"), Bindings: s, BySetType: true},
+		},
+		"exclusive sets only, and the selector by labels does not match: as without a set": {
+			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
+				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}})
+			})),
+			want: Result{Answer: No, Why: unbound},
+		},
+		"exclusive sets only, and the binding to a set by labels has not been judged: withheld": {
+			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
+				b.set, b.binding.Status.Conditions = labelSet("s", all), nil
+			})),
+			want: Result{Answer: No, Why: notExclusive("s"), Bindings: s, Member: true, BySetType: true},
+		},
+		"exclusive sets only, and the set is not there: unknown": {
+			o:    situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = nil })),
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`, Bindings: s},
+		},
+		"exclusive sets only, one by labels and an exclusive one: published": {
+			o: situation(exclusiveOnly, func(o *Observation) {
+				o.bindings = append([]observedBinding{bound("global", labelSet("global", all))}, o.bindings...)
+			}),
+			want: Result{Answer: Yes, Bindings: []string{"global", "s"}, Member: true},
+		},
+		"exclusive sets only, one by labels and one that is not there: unknown": {
+			o: situation(exclusiveOnly, func(o *Observation) {
+				o.bindings = []observedBinding{bound("global", labelSet("global", all)), bound("gone", nil)}
+			}),
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`,
+				Bindings: []string{"global", "gone"}, Member: true},
+		},
+		"exclusive sets only, and bindings may come back: unknown": {
+			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = labelSet("global", all) }),
+				func(o *Observation) { o.restoring = []string{bindingCRD} }),
+			want: Result{Answer: Unknown, Why: whyDoubtful(bindingCRD), Bindings: s, Member: true, Untrusted: true},
+		},
+
 		// 3: Placements
 		"a Placement decides for it: published": {
 			o: situation(placed(chooser("p", true, 3))), want: Result{Answer: Yes, Bindings: s, Member: true},
@@ -313,7 +377,36 @@ func TestDecide(t *testing.T) {
 		// What the rule rests on
 		"an API is not served: unknown, whatever the caches say": {
 			o:    situation(func(o *Observation) { o.Unserved = []string{"a", "b"}; o.Cluster = nil }),
-			want: Result{Answer: Unknown, Why: "the hub does not serve a, b"},
+			want: Result{Answer: Unknown, Why: "the hub does not serve a, b", Untrusted: true},
+		},
+		"an API is not served and a set cannot be read: unknown, and not to be trusted": {
+			o:    situation(func(o *Observation) { o.Unserved = []string{"a"}; o.bindings[0].set = nil }),
+			want: Result{Answer: Unknown, Why: "the hub does not serve a", Bindings: s, Untrusted: true},
+		},
+		"an API is not served, but no binding publishes: withheld at once": {
+			o:    situation(func(o *Observation) { o.Unserved = []string{placementCRD}; o.bindings = nil }),
+			want: Result{Answer: No, Why: "is in no ManagedClusterSet that is bound and published here"},
+		},
+		"the addon may be restored, but no binding publishes: withheld at once": {
+			o: situation(func(o *Observation) {
+				o.restoring, o.Addon, o.bindings = []string{addonCRD}, nil, nil
+			}),
+			want: Result{Answer: No, Why: "is in no ManagedClusterSet that is bound and published here"},
+		},
+		"bindings are not served: unknown": {
+			o:    situation(func(o *Observation) { o.Unserved = []string{bindingCRD}; o.bindings = nil }),
+			want: Result{Answer: Unknown, Why: "the hub does not serve " + bindingCRD, Untrusted: true},
+		},
+		"the set is missing while others are restored: unknown, and not to be trusted": {
+			o: situation(func(o *Observation) { o.restoring = []string{setCRD}; o.bindings[0].set = nil }),
+			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`,
+				Bindings: s, Untrusted: true},
+		},
+		"a Placement has not decided while others are restored: unknown, and not to be trusted": {
+			o: situation(placed(chooser("p", false, 0, unscheduled)),
+				func(o *Observation) { o.restoring = []string{placementCRD} }),
+			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" has not been scheduled`,
+				Bindings: s, Member: true, Undecided: []string{"p"}, Untrusted: true},
 		},
 	}
 	for name, test := range tests {
@@ -321,7 +414,7 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(test.want, decide(test.o), cmpopts.IgnoreFields(Result{}, "Rests")); diff != "" {
 				t.Errorf("selection (-want +got):\n%s", diff)
 			}
-			if len(test.o.Unserved) > 0 || len(test.o.restoring) > 0 || test.o.lostPlacements {
+			if len(test.o.Unserved) > 0 || len(test.o.restoring) > 0 || len(test.o.lost) > 0 {
 				return // known only to those who keep a cache
 			}
 			got, steps := Judge("c", factsOf(test.o))
@@ -344,7 +437,10 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 		decisions  = "placementdecisions.cluster.open-cluster-management.io"
 		addons     = "managedclusteraddons.addon.open-cluster-management.io"
 	)
-	lost := func(o *Observation) { o.lostPlacements = true }
+	lost := func(o *Observation) { o.lost = []string{"gone"} }
+	off := withBinding(func(b *observedBinding) {
+		b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
+	})
 	tests := map[string]struct {
 		change func(*Observation)
 		want   Answer
@@ -352,15 +448,37 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 	}{
 		"published": {change: func(*Observation) {}, want: Yes},
 		"no ManagedCluster": {change: func(o *Observation) { o.Cluster = nil },
-			want: No, rests: []string{clusters, addons}},
+			want: No, rests: []string{clusters}},
+		"a ManagedCluster that is not accepted": {change: func(o *Observation) { o.Cluster.Spec.HubAcceptsClient = false },
+			want: No, rests: []string{clusters}},
 		"no addon": {change: func(o *Observation) { o.Addon = nil },
 			want: No, rests: []string{clusters, addons}},
-		"no binding": {change: func(o *Observation) { o.bindings = nil },
-			want: No, rests: []string{bindings, sets, clusters}},
+		"no binding": {change: func(o *Observation) { o.bindings = nil }, want: No, rests: []string{bindings}},
+		"no binding but one that does not publish": {change: off, want: No, rests: []string{bindings}},
+		"no binding but one that is being deleted": {
+			change: withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = ptr.To(metav1.Now()) }),
+			want:   No, rests: []string{bindings},
+		},
+		"no binding but of another set": {
+			change: withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") }),
+			want:   No, rests: []string{bindings, sets, clusters},
+		},
+		"no binding but one that is not bound": {
+			change: withBinding(func(b *observedBinding) {
+				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
+			}),
+			want: No, rests: []string{bindings, sets, clusters},
+		},
+		"no binding but of another set and one that does not publish": {
+			change: func(o *Observation) {
+				off(o)
+				o.bindings = append(o.bindings, bound("other", exclusiveSet("other")))
+			},
+			want: No, rests: []string{bindings, sets, clusters},
+		},
 		"not chosen by a Placement": {change: placed(chooser("p", false, 3)), want: No,
 			rests: []string{placements, decisions, bindings, sets, clusters}},
-		"a Placement is required": {change: requiring, want: No,
-			rests: []string{placements, decisions, bindings, sets, clusters}},
+		"a Placement is required":     {change: requiring, want: No, rests: []string{placements}},
 		"the last Placement has gone": {change: lost, want: Yes, rests: []string{placements}},
 	}
 	for name, test := range tests {
@@ -386,6 +504,9 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 				got := decide(restoring)
 				if got.Answer != want {
 					t.Errorf("with %s recreated: answer %d, want %d", crd, got.Answer, want)
+				}
+				if got.Untrusted != (got.Answer == Unknown) {
+					t.Errorf("with %s recreated: answer %d, untrusted is %t", crd, got.Answer, got.Untrusted)
 				}
 				if got.Answer == Unknown && !strings.Contains(got.Why, crd) {
 					t.Errorf("the reason does not name %s: %s", crd, got.Why)

@@ -9,7 +9,8 @@
 //  1. the cluster is in the inventory: it has the addon's ManagedClusterAddOn,
 //     not being deleted, and its ManagedCluster is accepted and not being deleted;
 //  2. the namespace has a bound ManagedClusterSetBinding, not labelled to keep from
-//     publishing, whose set selects the cluster;
+//     publishing, whose set selects the cluster; the administrator may restrict this to
+//     exclusive sets (Rule.ExclusiveSetsOnly);
 //  3. if the namespace has Placements labelled for publishing, one of them decides
 //     for the cluster. A namespace may require one.
 //
@@ -29,8 +30,10 @@
 // until no object of any kind has been added for a minute, at most for half an hour
 // (kube.Definitions). Since the cache of CRDs may lag, Settle and Selected read CRDs live:
 // those that a No rests on, before anything is taken away, and that of Placements, before a
-// profile is created because the last one of a namespace is gone. After a start, CRDs count
-// as recreated if a profile of ours is older than its cluster.
+// profile is created because the last one of a namespace is gone. A No rests only on the
+// kinds that can change it: without any binding in the namespace, sets and clusters do not
+// matter, and ClusterProfiles never do. After a start, CRDs count as recreated if a profile
+// of ours is older than its cluster.
 //
 // # Parts
 //
@@ -50,6 +53,7 @@
 //	                                    managedclustersetbindings, placements,
 //	                                    placementdecisions         list, watch
 //	addon.open-cluster-management.io    managedclusteraddons       list, watch  (of the one name)
+//	addon.open-cluster-management.io    clustermanagementaddons    list, watch  (of the one name)
 //	multicluster.x-k8s.io               clusterprofiles            list, watch
 //	(core)                              namespaces                 list, watch
 //	apiextensions.k8s.io                customresourcedefinitions  get, list, watch

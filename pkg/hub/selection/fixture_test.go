@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -24,15 +26,22 @@ type fakeCache struct {
 	client.Client
 	missingCRD *string
 	anewCRD    *string // has another UID than at first
+	version    *string // that the informers have reached; empty if that cannot be compared
 }
 
 func newFakeCache(objs ...client.Object) fakeCache {
 	b := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{})
+	for _, kind := range []client.Object{ // API servers select by name
+		&clusterv1.ManagedCluster{}, &clusterv1beta2.ManagedClusterSet{}, &clusterv1beta1.Placement{},
+		&addonv1beta1.ManagedClusterAddOn{}, &addonv1beta1.ClusterManagementAddOn{},
+	} {
+		b = b.WithIndex(kind, metav1.ObjectNameField, func(obj client.Object) []string { return []string{obj.GetName()} })
+	}
 	for _, index := range indexes {
 		b = b.WithIndex(index.object, index.name, index.extract)
 	}
-	return fakeCache{Client: b.Build(), missingCRD: new(string), anewCRD: new(string)}
+	return fakeCache{Client: b.Build(), missingCRD: new(string), anewCRD: new(string), version: new(string)}
 }
 
 func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -49,13 +58,29 @@ func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
+func (c fakeCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
+		list.SetResourceVersion("7") // of CRDs
+		return nil
+	}
+	return c.Client.List(ctx, list, opts...)
+}
+
 func (fakeCache) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
 	return nil
 }
 
-func (fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return apitest.SyncedInformer{}, nil
+func (c fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return informerAt{version: c.version}, nil
 }
+
+// informerAt is an informer that has reached a resource version.
+type informerAt struct {
+	apitest.SyncedInformer
+	version *string
+}
+
+func (i informerAt) LastSyncResourceVersion() string { return *i.version }
 
 func claim(name, value string) clusterv1.ManagedClusterClaim {
 	return clusterv1.ManagedClusterClaim{Name: name, Value: value}

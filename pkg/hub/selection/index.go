@@ -42,7 +42,7 @@ const (
 	published       = "true"
 )
 
-// indexes are all of the above.
+// indexes are all of the above. The last one needs ClusterProfiles, which may be served late.
 var indexes = []struct {
 	object  client.Object
 	name    string

@@ -3,11 +3,13 @@ package selection
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -47,15 +49,22 @@ var sources = []struct {
 }
 
 // CRDs names the CRDs of everything the rule reads.
-func CRDs() []string {
-	names := []string{ProfileCRD}
+func CRDs() []string { return append([]string{ProfileCRD}, SourceCRDs()...) }
+
+// SourceCRDs names the CRDs of everything the rule reads except ClusterProfiles.
+func SourceCRDs() []string {
+	names := make([]string, 0, len(sources))
 	for _, source := range sources {
 		names = append(names, source.crd)
 	}
 	return names
 }
 
-// Kinds returns the kinds that must be served before the rule can be prepared.
+// ProfileKind is the kind without which Rule.Prepare fails.
+var ProfileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+
+// Kinds returns the kinds that must be served before the rule can be prepared without
+// ClusterProfiles.
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
@@ -63,19 +72,20 @@ func Kinds() []schema.GroupVersionKind {
 		schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind("ManagedClusterSetBinding"),
 		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"),
 		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("PlacementDecision"),
-		inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"),
 	}
 }
 
 // observe reads everything about a pair that the rule needs. It reads caches only.
 func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observation, error) {
-	var o Observation
+	o := Observation{name: pair.Name}
 	var err error
 	reader := r.cache
+	o.exclusiveSetsOnly = r.ExclusiveSetsOnly
 	if err := r.observeDefinitions(ctx, &o); err != nil {
 		return o, err
 	}
-	if o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{}); err != nil {
+	o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{})
+	if err != nil && !isUncached(err) {
 		return o, err
 	}
 	namespace := types.NamespacedName{Name: pair.Namespace}
@@ -94,8 +104,14 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 		return o, err
 	}
 	o.placements, err = r.observePlacements(ctx, pair, r.remembered)
-	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
+	o.lost = r.settling.lost(pair.Namespace, o.placements)
 	return o, err
+}
+
+// isUncached reports whether a kind was not read because the hub has not served it yet.
+func isUncached(err error) bool {
+	uncached := new(cache.ErrResourceNotCached)
+	return errors.As(err, &uncached)
 }
 
 // observeDefinitions reads how far the caches can be trusted.

@@ -1,6 +1,10 @@
 package selection
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Answer is the rule's answer for one pair of namespace and cluster. Only No may
 // take anything away.
@@ -22,9 +26,14 @@ type Result struct {
 	// Why completes, for No and Unknown, a sentence that begins with the cluster.
 	Why string
 
-	// Again is set by Rule.Selected if time alone will change the answer: when to ask
-	// again.
+	// Again is set by Rule.Selected and Rule.Settle if time alone will change the answer: when
+	// to ask again.
 	Again time.Duration
+
+	// Untrusted is true if the answer is Unknown because the caches do not show what exists:
+	// the rule is not prepared, the hub does not serve a kind, or missing objects may come
+	// back. Then no one may be given anything, not even a rotated token.
+	Untrusted bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
 	// Before anything is done because of it, Rule.Settle makes sure that these were not
@@ -48,4 +57,15 @@ type Result struct {
 	// ByPlacement is true if only the cluster's absence from the decisions of Placements
 	// speaks against a profile. Such a No must last before it counts: see Rule.Settle.
 	ByPlacement bool
+
+	// BySetType is true if the answer is No because the only sets that may select the cluster
+	// are not exclusive.
+	BySetType bool
+
+	// ByAddon is the same as ByPlacement for the absence of the addon.
+	ByAddon bool
+
+	// Inconclusive names the Placements whose slices could not tell a move of the cluster from
+	// its removal for as long as anybody waits, so that the No counts now.
+	Inconclusive []types.NamespacedName
 }

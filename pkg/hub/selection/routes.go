@@ -39,6 +39,7 @@ type Remembered interface {
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
 	reader     client.Reader
+	rule       *Rule
 	settling   *settling
 	changes    *changeTracker
 	tallies    *tallies
@@ -48,7 +49,7 @@ type Routes struct {
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered Remembered) Routes {
 	return Routes{
-		reader: r.cache, settling: r.settling, changes: r.changes, tallies: r.tallies, remembered: remembered,
+		reader: r.cache, rule: r, settling: r.settling, changes: r.changes, tallies: r.tallies, remembered: remembered,
 	}
 }
 
@@ -68,7 +69,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		Watches(&clusterv1beta2.ManagedClusterSet{}, r.route(r.pairsForSet), when(kube.OnChange(setChanged))).
 		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, r.route(r.pairsForBinding), when(kube.OnChange(bindingChanged))).
 		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
-		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsAwaiting), when(ofPublishing(placementStatusChanged))).
+		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsAwaiting), when(kube.OnChange(placementStatusChanged))).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.route(r.pairsForNamespace), when(namespaceMatters))
 }
@@ -76,7 +77,9 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 func (r Routes) route(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		found := find(ctx, obj)
-		r.changes.announce(found)
+		for _, request := range found {
+			r.changes.announce(request.NamespacedName)
+		}
 		return found
 	})
 }
@@ -202,11 +205,21 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 // its decisions.
 func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
-	var err error
-	if r.settling.takeAwaited(client.ObjectKeyFromObject(obj)) {
-		err = r.addNamespace(ctx, found, obj.GetNamespace())
+	key := client.ObjectKeyFromObject(obj)
+	err := r.announceInstall(ctx, key)
+	if err == nil && r.settling.takeAwaited(key) {
+		err = r.addNamespace(ctx, found, key.Namespace)
 	}
 	return found.requests(ctx, err)
+}
+
+// announceInstall tells subscribers about a Placement, if it is one of the install strategy's.
+func (r Routes) announceInstall(ctx context.Context, placement types.NamespacedName) error {
+	installs, err := r.rule.isInstall(ctx, placement)
+	if err == nil && installs {
+		r.changes.announceInstall(placement.Namespace)
+	}
+	return err
 }
 
 // pairsForDecision maps a slice of a publishing Placement's decisions to the pairs of its
@@ -219,17 +232,22 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 	key := placementKey(decision)
 	r.tallies.drop(key)
 	found := pairs{}
+	if err := r.announceInstall(ctx, key); err != nil {
+		return found.requests(ctx, err)
+	}
 	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil || !publishes(placement) {
 		return found.requests(ctx, err)
 	}
+	decided := pairs{}
 	for _, cluster := range decidedClusters(decision) {
-		found.add(decision.Namespace, cluster)
+		decided.add(decision.Namespace, cluster)
 	}
 	// The clusters in this slice, now or until now, have not been absent before. The
 	// reconciliation of the pair may come too late to see a short return.
-	for pair := range found {
+	for pair := range decided {
 		r.settling.present(pair)
+		found[pair] = struct{}{}
 	}
 	if r.settling.takeAwaited(key) {
 		err = r.addNamespace(ctx, found, decision.Namespace)
@@ -358,6 +376,9 @@ func (r Routes) addPresent(ctx context.Context, found pairs, namespace string) e
 func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.ListOption) error {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	err := r.reader.List(ctx, profiles, append(which, kube.Uncopied)...)
+	if isUncached(err) {
+		return nil
+	}
 	for i := range profiles.Items {
 		found.add(profiles.Items[i].Namespace, profiles.Items[i].Name)
 	}

@@ -2,7 +2,9 @@ package selection
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +21,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// notReady is how soon to ask again while the rule has not been prepared.
-const notReady = time.Second
+// notReady is the result until the rule is prepared, which subscribers are told.
+var notReady = Result{Why: "has not been evaluated yet", Untrusted: true}
 
 // Cache is the part of the manager's cache that the rule needs. It must hold what
 // CacheOptions specifies.
@@ -33,6 +35,10 @@ type Cache interface {
 // Rule applies the rule to the content of a cache. One serves all users. It is safe for
 // concurrent use.
 type Rule struct {
+	// ExclusiveSetsOnly withholds what is only in sets of other types, whose clusters may
+	// choose them by their labels. It must be set before Prepare.
+	ExclusiveSetsOnly bool
+
 	cache       Cache
 	clock       clock.PassiveClock
 	definitions *kube.Definitions
@@ -40,27 +46,54 @@ type Rule struct {
 	settling    *settling
 	tallies     *tallies
 	changes     *changeTracker
+	live        *liveReads
 
-	indexed int // number of indexes that Prepare has added
-	ready   atomic.Bool
+	indexed        int         // number of indexes that Prepare has added
+	followsInstall bool        // Prepare has added the handler of the install strategy
+	prepared       atomic.Bool // but for ClusterProfiles
+	ready          atomic.Bool
 }
 
 // New returns a rule that answers Unknown until it is prepared. live reads the metadata of
-// CRDs past every cache.
+// CRDs, and Placements with their decisions, past every cache.
 func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
 	growth := &kube.Growth{}
 	return &Rule{
 		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, growth, clock), growth: growth,
-		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(),
+		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(), live: newLiveReads(live, clock),
 	}
 }
 
 // Prepare makes the cache hold and index everything that the rule reads. The hub must serve
-// it: see CRDs and Kinds. After an error it may be called again; it must not be called
-// concurrently.
+// it: see CRDs and Kinds. Then it tells the subscribers of SubscribeDefinitions. After an
+// error it may be called again; it must not be called concurrently.
 func (r *Rule) Prepare(ctx context.Context) error {
-	for ; r.indexed < len(indexes); r.indexed++ {
-		index := indexes[r.indexed]
+	if err := r.prepare(ctx, true); err != nil {
+		return err
+	}
+	r.ready.Store(true)
+	r.changes.announceDefinitions(ctx)
+	return nil
+}
+
+// PrepareWithoutProfiles is Prepare for a hub that does not serve ClusterProfiles. Then the
+// rule says No where that is so, and otherwise Unknown. Once they are served, Prepare must be
+// called, too.
+func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error {
+	if err := r.prepare(ctx, false); err != nil {
+		return err
+	}
+	r.changes.announceDefinitions(ctx)
+	return nil
+}
+
+func (r *Rule) prepare(ctx context.Context, profiles bool) error {
+	needed := indexes
+	if !profiles {
+		needed = needed[:len(needed)-1]
+	}
+	for ; r.indexed < len(needed); r.indexed++ {
+		index := needed[r.indexed]
 		if err := r.cache.IndexField(ctx, index.object, index.name, index.extract); err != nil {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
@@ -74,20 +107,69 @@ func (r *Rule) Prepare(ctx context.Context) error {
 			return fmt.Errorf("caching %T: %w", obj, err)
 		}
 	}
-	if err := r.followDefinitions(ctx); err != nil {
-		return err
+	definitions, err := r.cache.GetInformer(ctx, &addonv1beta1.ClusterManagementAddOn{})
+	if err != nil {
+		return fmt.Errorf("caching ClusterManagementAddOns: %w", err)
 	}
-	r.ready.Store(true)
+	if !r.followsInstall {
+		if _, err := definitions.AddEventHandler(r.onInstallStrategy()); err != nil {
+			return fmt.Errorf("following the install strategy: %w", err)
+		}
+		r.followsInstall = true
+	}
+	if profiles {
+		if err := r.followProfiles(ctx); err != nil {
+			return err
+		}
+	}
+	if !r.prepared.Load() {
+		if err := r.followDefinitions(ctx, profiles); err != nil {
+			return err
+		}
+		namespaces, err := r.namespacesWithProfiles(ctx, profiles)
+		if err != nil {
+			return err
+		}
+		publishing, err := r.Publishing(ctx, "")
+		if err != nil {
+			return err
+		}
+		r.settling.start(r.clock.Now(), publishing, namespaces)
+	}
+	r.prepared.Store(true)
 	return nil
 }
 
-// followDefinitions records from which CRDs the caches were filled.
-func (r *Rule) followDefinitions(ctx context.Context) error {
+// namespacesWithProfiles returns the namespaces that have ClusterProfiles; none while these
+// are not served.
+func (r *Rule) namespacesWithProfiles(ctx context.Context, served bool) (map[string]struct{}, error) {
+	if !served {
+		return nil, nil
+	}
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	if err := r.cache.List(ctx, profiles, kube.Uncopied); err != nil {
+		return nil, fmt.Errorf("listing ClusterProfiles: %w", err)
+	}
+	namespaces := map[string]struct{}{}
+	for i := range profiles.Items {
+		namespaces[profiles.Items[i].Namespace] = struct{}{}
+	}
+	return namespaces, nil
+}
+
+// followProfiles records from which CRD the cache of ClusterProfiles was filled.
+func (r *Rule) followProfiles(ctx context.Context) error {
 	informer, err := r.cache.GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {
 		return fmt.Errorf("caching ClusterProfiles: %w", err)
 	}
-	followed := []kube.Source{{CRD: ProfileCRD, Informer: informer, OwnWork: true}}
+	return r.definitions.Follow(ctx, r.cache, false, kube.Source{CRD: ProfileCRD, Informer: informer, OwnWork: true})
+}
+
+// followDefinitions records from which CRDs the other caches were filled. While profiles
+// exist that cannot be read, nothing shows that no restore is under way.
+func (r *Rule) followDefinitions(ctx context.Context, profiles bool) error {
+	var followed []kube.Source
 	for _, source := range sources {
 		informer, err := r.cache.GetInformer(ctx, source.object)
 		if err != nil {
@@ -95,11 +177,21 @@ func (r *Rule) followDefinitions(ctx context.Context) error {
 		}
 		followed = append(followed, kube.Source{CRD: source.crd, Informer: informer})
 	}
-	restored, err := r.observeRestored(ctx)
+	observeRestored := r.observeRestored
+	if !profiles {
+		observeRestored = r.observeProfileCRD
+	}
+	restored, err := observeRestored(ctx)
 	if err != nil {
 		return err
 	}
 	return r.definitions.Follow(ctx, r.cache, restored, followed...)
+}
+
+// observeProfileCRD reports whether there may be profiles.
+func (r *Rule) observeProfileCRD(ctx context.Context) (bool, error) {
+	crd, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: ProfileCRD}, kube.Partial(kube.CRDKind))
+	return crd != nil, err
 }
 
 // observeRestored reports whether a profile of ours was created before its cluster: then it
@@ -149,7 +241,10 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 		return Observation{}, Result{}, err
 	}
 	result := decide(o)
-	if result.Answer == Yes || result.Answer == No && !result.ByPlacement {
+	if o.InInventory() {
+		r.settling.returned(pair)
+	}
+	if result.Answer == Yes || result.Answer == No && !result.ByPlacement && !result.ByAddon {
 		r.settling.present(pair)
 	}
 	return o, result, nil
@@ -159,8 +254,10 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 // all. The caller must wait if the cluster has only just disappeared from the decisions of
 // the namespace's Placements, or these are being written. acting says that the caller would
 // create something because of a Yes or take something away because of a No. Then the result
-// may change: Settle decides an absence from decisions anew, and the result becomes Unknown
-// if missing objects may have been deleted with their CRD, which Settle reads live.
+// may change: Settle decides an absence from decisions, and that of the addon, anew. The
+// result becomes Unknown if slices cannot tell a cluster that moves from one that was
+// removed, if a Placement has only just vanished, and if missing objects may have been
+// deleted with their CRD, which Settle reads live. If Again is set then, no event may come.
 //
 // Once Settle has returned 0 for an Unknown that rests on Placements, the routes enqueue
 // the pair again when one of these changes. Only a controller that watches the routes may
@@ -169,16 +266,19 @@ func (r *Rule) Settle(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
 ) (Result, time.Duration, error) {
 	r.tallies.follow()
-	if acting && result.ByPlacement {
+	if acting {
 		var wait time.Duration
 		var err error
-		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result); wait > 0 || err != nil {
+		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result, longestMove); wait > 0 || err != nil {
 			return result, wait, err
+		}
+		if result, err = r.settleWidening(ctx, pair, o, result); err != nil {
+			return result, 0, err
 		}
 	}
 	left := r.settling.see(o.placements, r.clock.Now())
 	if acting && result.Answer != Unknown {
-		result, err := r.confirm(ctx, pair, result)
+		result, err := r.confirm(ctx, pair, o, result)
 		return result, 0, err
 	}
 	switch {
@@ -195,39 +295,18 @@ func (r *Rule) Settle(
 	return result, r.settling.see(again, r.clock.Now()), err
 }
 
-// settleAbsence returns how long to wait before something is taken away because a cluster
-// is absent from the decisions of Placements. When the time has come, it decides anew from
-// the present cache.
-func (r *Rule) settleAbsence(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
-) (Observation, Result, time.Duration, error) {
-	now := r.clock.Now()
-	r.settling.see(o.placements, now)
-	if wait := r.settling.absence(pair, o.placements, now); wait > 0 {
-		return o, result, wait, nil
-	}
-	var err error
-	if o.placements, err = r.observePlacements(ctx, pair, r.upToDate); err != nil {
-		return o, result, 0, err
-	}
-	o.lostPlacements = len(o.placements) == 0 && r.settling.isNarrowed(pair.Namespace)
-	r.settling.see(o.placements, now)
-	if result = decide(o); !result.ByPlacement {
-		if result.Answer == Yes {
-			r.settling.present(pair)
-		}
-		return o, result, 0, nil
-	}
-	return o, result, r.settling.absence(pair, o.placements, now), nil
-}
-
 // confirm makes sure that the objects a result rests on were not deleted with their CRD. If
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
-// pair.
-func (r *Rule) confirm(ctx context.Context, pair types.NamespacedName, result Result) (Result, error) {
+// pair. While the cache may be older than this process, they are also read live.
+func (r *Rule) confirm(
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
+) (Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
-	if err == nil && len(result.Rests) > 0 && confirmed.Answer == Yes {
-		r.settling.widen(pair.Namespace)
+	if err == nil && confirmed.Answer == No && !result.Going && r.definitions.Lags(result.Rests...) {
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed)
+	}
+	if err == nil && slices.Contains(result.Rests, placementCRD) && confirmed.Answer != Unknown {
+		r.settling.deleted(pair.Namespace, r.clock.Now())
 	}
 	return confirmed, err
 }
@@ -271,42 +350,68 @@ func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
 
 // Selected applies the rule to a pair as the caches are. withdrawing says that a No would
 // take something away: then the answer is Unknown while Settle would delay or doubt the
-// withdrawal.
+// withdrawal. While the hub does not serve ClusterProfiles, the answer is never Yes; a No
+// does not depend on them.
 func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (Result, error) {
-	if !r.Ready() {
-		return Result{Why: "has not been evaluated yet", Again: notReady}, nil
+	if !r.prepared.Load() {
+		return notReady, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
+	if err == nil && result.Answer == Unknown && len(result.Undecided) > 0 {
+		// Whoever reads this must hear of the decision, though it may be the one that was
+		// tracked last.
+		r.changes.doubt(pair)
+		for _, placement := range result.Undecided {
+			r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
+		}
+		// An event between the observation and await found nobody waiting, so observe again.
+		o, result, err = r.Observe(ctx, pair)
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	if !o.ProfileAPI {
-		return Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD}, nil
-	}
-	if withdrawing && result.ByPlacement {
+	if withdrawing {
 		var wait time.Duration
-		if _, result, wait, err = r.settleAbsence(ctx, pair, o, result); wait > 0 || err != nil {
+		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result, longestMoveOfCopies); wait > 0 || err != nil {
 			result.Answer, result.Again = Unknown, wait
 			return result, err
 		}
 	}
+	if result, err = r.settleWidening(ctx, pair, o, result); err != nil {
+		return result, err
+	}
 	switch {
+	case !o.ProfileAPI && result.Answer != No:
+		return Result{
+			Why: "cannot be selected: the hub does not serve " + ProfileCRD, Untrusted: true, Again: result.Again,
+		}, nil
 	case !withdrawing, result.Answer == Yes:
 		return result, nil
 	case result.Answer == Unknown:
-		result.Again = r.definitions.Left(CRDs()...)
+		result.Again = kube.Sooner(result.Again, r.definitions.Left(CRDs()...))
 		return result, nil
 	}
-	if result, err = r.confirm(ctx, pair, result); result.Answer != No {
+	if result, err = r.confirm(ctx, pair, o, result); result.Answer != No {
 		// A pair without a profile may cause no event.
-		result.Again = kube.RestoreTime
+		result.Again = kube.Sooner(result.Again, kube.RestoreTime)
 	}
 	return result, err
 }
 
+// ErrProfilesUnserved means that it is not known which ClusterProfiles exist, since the hub
+// does not serve them.
+var ErrProfilesUnserved = errors.New("the hub does not serve " + ProfileCRD)
+
 // Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
-// whoever made it. It fails until the rule is prepared.
+// whoever made it, or ErrProfilesUnserved.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
+	standing, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
+	if err != nil {
+		return nil, err
+	}
+	if standing == kube.Unserved {
+		return nil, ErrProfilesUnserved
+	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByName: cluster}, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles of cluster %s: %w", cluster, err)

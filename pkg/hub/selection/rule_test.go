@@ -11,11 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,6 +55,7 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 	if err := s.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	s.settling.start(time.Time{}, nil, nil) // long ago
 	return s
 }
 
@@ -82,6 +85,14 @@ func (s *scene) settles(withdrawing bool, want time.Duration) {
 	}
 }
 
+// unbind deletes the only binding.
+func (s *scene) unbind() {
+	s.t.Helper()
+	if err := s.cache.Delete(s.t.Context(), aBinding("ns", "s")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s *scene) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }
 
 func (s *scene) update(obj client.Object) {
@@ -97,7 +108,14 @@ func TestSelected(t *testing.T) {
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
 		s.Rule = New(s.cache, s.cache, s.time)
-		s.selected(Result{Why: "has not been evaluated yet", Again: time.Second})
+		// Nobody need ask again: subscribers are told.
+		s.selected(Result{Why: "has not been evaluated yet", Untrusted: true})
+		told := 0
+		s.SubscribeDefinitions(func(context.Context) { told++ })
+		if err := s.Prepare(t.Context()); err != nil || told != 1 {
+			t.Errorf("prepare = %v, told %d times, want once", err, told)
+		}
+		s.selected(Result{Answer: Yes})
 	})
 
 	for _, crd := range CRDs() {
@@ -108,9 +126,42 @@ func TestSelected(t *testing.T) {
 			if crd == "clusterprofiles.multicluster.x-k8s.io" {
 				why = "cannot be selected: " + why
 			}
-			s.selected(Result{Why: why})
+			s.selected(Result{Why: why, Untrusted: true})
 		})
 	}
+
+	const profiles = "clusterprofiles.multicluster.x-k8s.io"
+	unserved := Result{Why: "cannot be selected: the hub does not serve " + profiles, Untrusted: true}
+	t.Run("a No does not need profiles", func(t *testing.T) {
+		const unbound = "is in no ManagedClusterSet that is bound and published here"
+		s := newScene(t)
+		*s.cache.missingCRD = profiles
+		s.unbind()
+		s.selected(Result{Answer: No, Why: unbound})
+		*s.live.anewCRD = bindingCRD
+		s.selected(Result{Why: whyDoubtful(bindingCRD), Untrusted: true, Again: time.Minute})
+	})
+	t.Run("without profiles, an unreadable set is no reason to trust anything", func(t *testing.T) {
+		s := newScene(t)
+		if err := s.cache.Delete(t.Context(), exclusiveSet("s")); err != nil {
+			t.Fatal(err)
+		}
+		s.selected(Result{Why: `cannot be selected: ManagedClusterSet "s" does not exist`})
+		*s.cache.missingCRD = profiles
+		s.selected(unserved)
+	})
+	t.Run("without profiles, an absence from decisions must last as well", func(t *testing.T) {
+		const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", "another")
+		s := newScene(t, p, decision)
+		*s.cache.missingCRD = profiles
+		s.selected(Result{Why: why, Again: time.Second})
+		s.later(time.Second)
+		s.selected(Result{Answer: No, Why: why})
+		decision.Status.Decisions[0].ClusterName = "c"
+		s.update(decision)
+		s.selected(unserved)
+	})
 
 	const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
 	t.Run("an absence from decisions must last", func(t *testing.T) {
@@ -224,12 +275,12 @@ func TestSettle(t *testing.T) {
 		s.settlesAs(No)
 	})
 	t.Run("an absence that counts is decided anew, though the routes lag behind", func(t *testing.T) {
-		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "c")
-		s := newScene(t, p, left, slice("p-2", "p", others...))
+		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "another", "c")
+		s := newScene(t, p, left)
 		s.tallies.watch()
 		s.settlesAs(Yes)
 		s.settlesAs(Yes) // with what is remembered
-		left.Status.Decisions = nil
+		left.Status.Decisions = left.Status.Decisions[:1]
 		s.update(left) // in the cache, which no route has told of
 		s.settles(true, time.Second)
 		s.later(time.Second)
@@ -332,12 +383,6 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 		bindings   = "managedclustersetbindings.cluster.open-cluster-management.io"
 		placements = "placements.cluster.open-cluster-management.io"
 	)
-	unbind := func(s *scene) {
-		s.t.Helper()
-		if err := s.cache.Delete(s.t.Context(), aBinding("ns", "s")); err != nil {
-			s.t.Fatal(err)
-		}
-	}
 	for name, set := range map[string]func(s *scene, crd string){
 		"gone":          func(s *scene, crd string) { *s.live.missingCRD = crd },
 		"recreated":     func(s *scene, crd string) { *s.live.anewCRD = crd },
@@ -347,7 +392,7 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 	} {
 		t.Run("a binding has vanished, its CRD is "+name, func(t *testing.T) {
 			s := newScene(t)
-			unbind(s)
+			s.unbind()
 			s.settlesAs(No)
 			set(s, bindings)
 			s.settlesAs(Unknown)
@@ -359,7 +404,7 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 	}
 	t.Run("another CRD does not matter", func(t *testing.T) {
 		s := newScene(t)
-		unbind(s)
+		s.unbind()
 		*s.live.anewCRD = placements
 		s.settlesAs(No)
 	})
@@ -374,22 +419,104 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 		*s.live.missingCRD = placements
 		s.settlesAs(Unknown)
 		*s.live.missingCRD = ""
+		s.settlesAs(Unknown) // it may be about to be recreated
+		s.later(10 * time.Second)
+		*s.live.missingCRD = placements
+		s.settlesAs(Unknown)
+		*s.live.missingCRD = ""
 		s.settlesAs(Yes)
 		*s.live.missingCRD = placements
 		s.settlesAs(Yes) // it is known to have been deleted
 	})
 	t.Run("a minute after the caches have caught up, what is missing counts", func(t *testing.T) {
 		s := newScene(t)
-		unbind(s)
+		s.unbind()
 		*s.live.anewCRD, *s.cache.anewCRD = bindings, bindings
 		s.settlesAs(Unknown)
 		if _, changed, err := s.definitions.Refresh(t.Context(), s.cache, bindings); err != nil || !changed {
 			t.Errorf("refresh: changed is %t, %v", changed, err)
 		}
-		s.selected(Result{Why: whyDoubtful(bindings), Again: time.Minute})
+		s.selected(Result{Why: whyDoubtful(bindings), Untrusted: true, Again: time.Minute})
 		s.later(time.Minute)
 		s.settlesAs(No)
 	})
+}
+
+// uncachedProfiles is a cache on a hub that has never served ClusterProfiles.
+type uncachedProfiles struct {
+	fakeCache
+	served *bool
+}
+
+func (c uncachedProfiles) isUncached(obj any) bool {
+	switch obj.(type) {
+	case *inventoryv1alpha1.ClusterProfile, *inventoryv1alpha1.ClusterProfileList:
+		return !*c.served
+	default:
+		return false
+	}
+}
+
+func (c uncachedProfiles) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
+	if c.isUncached(obj) {
+		return &cache.ErrResourceNotCached{}
+	}
+	return c.fakeCache.Get(ctx, key, obj, opts...)
+}
+
+func (c uncachedProfiles) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.isUncached(list) {
+		return &cache.ErrResourceNotCached{}
+	}
+	return c.fakeCache.List(ctx, list, opts...)
+}
+
+func (c uncachedProfiles) IndexField(
+	ctx context.Context, obj client.Object, name string, extract client.IndexerFunc,
+) error {
+	if c.isUncached(obj) {
+		return &meta.NoKindMatchError{}
+	}
+	return c.fakeCache.IndexField(ctx, obj, name, extract)
+}
+
+// TestPrepareWithoutProfiles: until the hub serves ClusterProfiles, a No counts, and nothing
+// else is known.
+func TestPrepareWithoutProfiles(t *testing.T) {
+	const unbound = "is in no ManagedClusterSet that is bound and published here"
+	s := newScene(t)
+	served := false
+	cached := uncachedProfiles{fakeCache: s.cache, served: &served}
+	s.Rule = New(cached, s.live, s.time)
+	told := 0
+	s.SubscribeDefinitions(func(context.Context) { told++ })
+	if err := s.Prepare(t.Context()); err == nil {
+		t.Fatal("prepared without ClusterProfiles")
+	}
+	if err := s.PrepareWithoutProfiles(t.Context()); err != nil || s.Ready() || told != 1 {
+		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
+	}
+	s.selected(Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD, Untrusted: true})
+	if _, err := s.Namespaces(t.Context(), "c"); !errors.Is(err, ErrProfilesUnserved) {
+		t.Errorf("namespaces: %v", err)
+	}
+	bound := aBinding("ns", "s")
+	if diff := cmp.Diff([]string{"ns/c"}, found(s.Routes(memory{}).pairsForBinding(t.Context(), bound))); diff != "" {
+		t.Errorf("the binding leads to (-want +got):\n%s", diff)
+	}
+	s.unbind()
+	s.selected(Result{Answer: No, Why: unbound})
+
+	served = true
+	if err := s.Prepare(t.Context()); err != nil || !s.Ready() || told != 2 {
+		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
+	}
+	if err := s.cache.Create(t.Context(), aBinding("ns", "s")); err != nil {
+		t.Fatal(err)
+	}
+	s.selected(Result{Answer: Yes})
 }
 
 func TestNamespaces(t *testing.T) {
@@ -486,5 +613,44 @@ func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
 	routes.route(routes.pairsForBinding).Delete(t.Context(), unbound, queue)
 	if diff := cmp.Diff([]string{"ns/c"}, told); diff != "" || queue.Len() != 1 {
 		t.Errorf("told of (-want +got):\n%s%d queued", diff, queue.Len())
+	}
+}
+
+// A subscriber that asked while a Placement was undecided hears of its decision, also if it is
+// the same as the one before: nobody else may have seen the Placement undecided.
+func TestWhoReadAnUndecidedPlacementHearsOfTheDecision(t *testing.T) {
+	p := chooser("p", true, 1).placement
+	s := newScene(t, p, slice("p-1", "p", "c"))
+	var told []types.NamespacedName
+	s.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
+	routes := s.Routes(memory{})
+	track := func() {
+		t.Helper()
+		o, result, err := s.Observe(t.Context(), s.pair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Track(s.pair, result.Answer, o.Profile)
+	}
+	track()
+	told = nil
+	decision := slice("p-1", "p", "another")
+	s.update(decision) // OCM is writing: the Placement's status will follow
+	p.Status.NumberOfSelectedClusters = 2
+	s.update(p)
+	s.copies(Unknown)
+	decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c"})
+	s.update(decision)
+	if diff := cmp.Diff([]string{"ns/c"}, found(routes.pairsAwaiting(t.Context(), p))); diff != "" {
+		t.Errorf("the Placement leads to (-want +got):\n%s", diff)
+	}
+	track()
+	if diff := cmp.Diff([]types.NamespacedName{s.pair}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	told = nil
+	track()
+	if len(told) > 0 {
+		t.Errorf("told again: %v", told)
 	}
 }

@@ -1,7 +1,9 @@
 package selection
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,30 +26,50 @@ const settleTime = time.Second
 // time must not keep unwanted clusters for ever.
 const longestAbsence = 10 * time.Second
 
+// longestMove is how long an absence from decisions is disregarded because the slices cannot
+// tell a cluster that moves from one that was removed. OCM repeats a failed write after ten
+// minutes at the latest, but a cluster that was removed on purpose must not stay that long.
+const longestMove = 2 * time.Minute
+
+// longestMoveOfCopies is the same for copies of tokens.
+const longestMoveOfCopies = kube.AbsenceCounts
+
 // maxNarrowed is for how many Placements of a namespace it is remembered by name that they
 // narrow what is published there. Any one that exists is added when a pair is next decided.
 const maxNarrowed = 1000
 
 // absenceKept is how long an absence is remembered after its last use: callers that fail to
-// take something away ask again sooner.
-const absenceKept = time.Minute
+// take something away ask again sooner, and nobody waits longer at a time.
+const absenceKept = longestMove + time.Minute
+
+// sweepEvery is how often what nobody uses any more is looked for.
+const sweepEvery = time.Minute
 
 // settling remembers for how long the decisions of each publishing Placement have been the
 // same, and since when pairs have been absent from complete decisions.
 type settling struct {
-	mu   sync.Mutex
+	mu      sync.Mutex
+	started time.Time // when the rule was prepared
+	// inherited are the namespaces that had profiles then. It is nil once starting returns 0.
+	inherited map[string]struct{}
+
 	seen map[types.NamespacedName]sighting // by Placement
 
-	// narrowed holds, by namespace, the Placements that were seen publishing and not seen to
-	// cease, though they may have vanished with their CRD. At most maxNarrowed of each
-	// namespace: a tenant may create and delete them for ever.
-	narrowed kube.SetIndex[string, string]
+	// narrowed holds, by namespace and name, the Placements that were seen publishing and not
+	// seen to cease, though they may have vanished, alone or with their CRD. At most
+	// maxNarrowed of each namespace: a tenant may create and delete them for ever.
+	narrowed map[string]map[string]narrowing
 
 	// absent holds pairs that are absent and from which a caller would take something away.
 	// Entries are removed when the pair is present again, or when nobody has asked for
 	// absenceKept; swept is when that was last checked.
 	absent map[types.NamespacedName]absence
 	swept  time.Time
+
+	// installing holds pairs whose addon is absent though the install strategy may be about to
+	// create it again. It is apart from absent, because a tenant's own Placement may end only an
+	// absence from its decisions.
+	installing map[types.NamespacedName]absence
 
 	// left holds, by Placement and cluster, since when clusters have been absent from the
 	// decisions of one Placement, whatever others decide: those from which a caller would
@@ -58,6 +80,14 @@ type settling struct {
 type absence struct {
 	since time.Time // when the pair was first seen absent
 	asked time.Time // when a caller last asked
+}
+
+// narrowing is what is known about a Placement that publishes, or did.
+type narrowing struct {
+	missing time.Time // when it was first seen missing; zero while it exists
+
+	// counted is true once it is certain that somebody deleted it.
+	counted bool
 }
 
 type sighting struct {
@@ -78,16 +108,18 @@ type placementState struct {
 func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
-		narrowed: kube.SetIndex[string, string]{},
+		narrowed: map[string]map[string]narrowing{},
 		absent:   map[types.NamespacedName]absence{},
-		left:     map[types.NamespacedName]map[string]time.Time{},
+
+		installing: map[types.NamespacedName]absence{},
+		left:       map[types.NamespacedName]map[string]time.Time{},
 	}
 }
 
 func stateOf(p observedPlacement) placementState {
 	return placementState{
 		uid:       p.placement.UID,
-		tally:     p.tally,
+		tally:     p.tally.withoutLayout(),
 		selected:  p.placement.Status.NumberOfSelectedClusters,
 		undecided: undecidedReason(p),
 	}
@@ -101,9 +133,7 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	var left time.Duration
 	for _, p := range placements {
 		key := client.ObjectKeyFromObject(p.placement)
-		if len(s.narrowed[key.Namespace]) < maxNarrowed {
-			s.narrowed.Insert(key.Namespace, key.Name)
-		}
+		s.narrow(key, narrowing{})
 		last, ok := s.seen[key]
 		if state := stateOf(p); !ok || last.state != state {
 			if ok && last.state.tally != state.tally {
@@ -116,6 +146,105 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 	}
 	s.sweep(now)
 	return left
+}
+
+// narrow records the state of a Placement that publishes, or did. It requires the lock.
+func (s *settling) narrow(key types.NamespacedName, state narrowing) {
+	names := s.narrowed[key.Namespace]
+	if _, known := names[key.Name]; !known && len(names) >= maxNarrowed {
+		return
+	}
+	if names == nil {
+		names = map[string]narrowing{}
+		s.narrowed[key.Namespace] = names
+	}
+	names[key.Name] = state
+}
+
+// lost returns, sorted, the Placements of a namespace that were seen publishing, are not
+// among the present ones, which are sorted, and have not been missing for long enough to count as deleted.
+func (s *settling) lost(namespace string, present []observedPlacement) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name, state := range s.narrowed[namespace] {
+		_, exists := slices.BinarySearchFunc(present, name, func(p observedPlacement, name string) int {
+			return cmp.Compare(p.placement.Name, name)
+		})
+		if !state.counted && !exists {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// start records when the rule was prepared, and which Placements published and which
+// namespaces had profiles then.
+func (s *settling) start(now time.Time, publishing []types.NamespacedName, namespaces map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started, s.inherited = now, namespaces
+	for _, placement := range publishing {
+		s.narrow(placement, narrowing{})
+	}
+}
+
+// starting returns for how long a Placement may be missing that vanished before the rule was
+// prepared.
+func (s *settling) starting(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return timeLeft(s.started, kube.AbsenceCounts, now)
+}
+
+// startingIn is starting for a namespace that had profiles then; 0 for others.
+func (s *settling) startingIn(namespace string, now time.Time) time.Duration {
+	s.mu.Lock()
+	_, inherited := s.inherited[namespace]
+	s.mu.Unlock()
+	if !inherited {
+		return 0
+	}
+	return s.starting(now)
+}
+
+// missing records that Placements of a namespace do not exist, and returns the time until
+// that counts. A Placement is often replaced by deleting and recreating it. One that was not
+// seen publishing may have been missing since the start.
+func (s *settling) missing(namespace string, names []string, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left time.Duration
+	for _, name := range names {
+		state, known := s.narrowed[namespace][name]
+		switch {
+		case !known:
+			left = max(left, timeLeft(s.started, kube.AbsenceCounts, now))
+			continue
+		case state.counted:
+			continue
+		}
+		if state.missing.IsZero() || state.missing.After(now) {
+			state.missing = now
+			s.narrow(types.NamespacedName{Namespace: namespace, Name: name}, state)
+		}
+		left = max(left, timeLeft(state.missing, kube.AbsenceCounts, now))
+	}
+	return left
+}
+
+// deleted records that those Placements of a namespace that have been missing for long
+// enough were deleted, not lost with their CRD.
+func (s *settling) deleted(namespace string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, state := range s.narrowed[namespace] {
+		if !state.missing.IsZero() && timeLeft(state.missing, kube.AbsenceCounts, now) == 0 {
+			state.counted = true
+			s.narrowed[namespace][name] = state
+		}
+	}
 }
 
 // timeLeft returns the time until something has lasted long enough. A clock that is set
@@ -132,13 +261,64 @@ func (s *settling) absence(
 ) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry, ok := s.absent[pair]
+	entry := seenAbsent(s.absent, pair, now)
+	return s.absenceLeft(entry.since, placements, now)
+}
+
+func seenAbsent(all map[types.NamespacedName]absence, key types.NamespacedName, now time.Time) absence {
+	entry, ok := all[key]
 	if !ok || entry.since.After(now) { // the latter if the clock was set back
 		entry.since = now
 	}
 	entry.asked = now
-	s.absent[pair] = entry
-	return s.absenceLeft(entry.since, placements, now)
+	all[key] = entry
+	return entry
+}
+
+// mayReturn records that the addon of a pair's cluster is absent though the install strategy
+// may be about to create it again, and returns since when.
+func (s *settling) mayReturn(pair types.NamespacedName, now time.Time) (since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(now)
+	return seenAbsent(s.installing, pair, now).since
+}
+
+// returned ends the absence of the addon of a pair's cluster.
+func (s *settling) returned(pair types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.installing, pair)
+}
+
+// allInstalling returns the pairs whose addon the install strategy may create again.
+func (s *settling) allInstalling() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []types.NamespacedName
+	for pair := range s.installing {
+		if pair.Namespace != "" { // otherwise it is the addon itself that waits
+			all = append(all, pair)
+		}
+	}
+	return all
+}
+
+// absentSince returns since when a pair has been absent; ok is false if it is not.
+func (s *settling) absentSince(pair types.NamespacedName) (since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, ok := s.absent[pair]
+	return entry.since, ok
+}
+
+// leftSince returns since when a cluster has been absent from the decisions of a Placement;
+// ok is false if it is not.
+func (s *settling) leftSince(placement types.NamespacedName, cluster string) (since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, ok = s.left[placement][cluster]
+	return since, ok
 }
 
 // absenceLeft returns the time until an absence counts. It requires the lock.
@@ -152,10 +332,10 @@ func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, 
 }
 
 // leaving is absence for all clusters from which a caller would take something away because
-// they are absent from the complete decisions of one Placement. Other clusters are no
-// longer absent.
+// they are absent from the decisions of one Placement. The absence of undecided ones goes on,
+// if it has begun. Other clusters are no longer absent.
 func (s *settling) leaving(
-	placement types.NamespacedName, observed []observedPlacement, clusters []string, now time.Time,
+	placement types.NamespacedName, observed []observedPlacement, clusters, undecided []string, now time.Time,
 ) map[string]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,6 +349,11 @@ func (s *settling) leaving(
 		}
 		current[cluster] = since
 		waits[cluster] = s.absenceLeft(since, observed, now)
+	}
+	for _, cluster := range undecided {
+		if since, ok := before[cluster]; ok {
+			current[cluster] = since
+		}
 	}
 	if len(current) > 0 {
 		s.left[placement] = current
@@ -190,13 +375,24 @@ func (s *settling) chosen(placement types.NamespacedName, clusters []string) {
 // sweep forgets the absences of pairs that nobody asks about any more, because they were
 // decided and nothing is left to take away. It requires the lock.
 func (s *settling) sweep(now time.Time) {
-	if timeLeft(s.swept, absenceKept, now) > 0 {
+	if timeLeft(s.swept, sweepEvery, now) > 0 {
 		return
 	}
 	s.swept = now
-	maps.DeleteFunc(s.absent, func(_ types.NamespacedName, entry absence) bool {
-		return timeLeft(entry.asked, absenceKept, now) == 0
-	})
+	if timeLeft(s.started, kube.AbsenceCounts, now) == 0 {
+		s.inherited = nil
+	}
+	unused := func(_ types.NamespacedName, entry absence) bool { return timeLeft(entry.asked, absenceKept, now) == 0 }
+	maps.DeleteFunc(s.absent, unused)
+	maps.DeleteFunc(s.installing, unused)
+	for namespace, names := range s.narrowed {
+		maps.DeleteFunc(names, func(_ string, state narrowing) bool {
+			return state.counted && timeLeft(state.missing, absenceKept, now) == 0
+		})
+		if len(names) == 0 {
+			delete(s.narrowed, namespace)
+		}
+	}
 }
 
 // present ends the absence of a pair.
@@ -242,19 +438,10 @@ func (s *settling) unpublished(placement types.NamespacedName) {
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
 	delete(s.left, placement)
-	s.narrowed.Delete(placement.Namespace, placement.Name)
+	delete(s.narrowed[placement.Namespace], placement.Name)
 }
 
-// isNarrowed reports whether Placements of a namespace were seen publishing and not
-// seen to cease.
-func (s *settling) isNarrowed(namespace string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.narrowed[namespace]) > 0
-}
-
-// widen records that no Placement of a namespace publishes: all were deleted on
-// purpose, or with the namespace.
+// widen forgets the Placements of a namespace that is gone.
 func (s *settling) widen(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,11 +69,12 @@ func TestNarrowingPlacementsAreBounded(t *testing.T) {
 	for n := range maxNarrowed {
 		s.unpublished(at(n))
 	}
-	if s.isNarrowed("ns") {
+	if s.lost("ns", nil) != nil {
 		t.Error("Placements that ceased to publish count")
 	}
 	s.see([]observedPlacement{chooser("last", false, 1)}, time.Unix(200, 0))
-	if s.vanished(types.NamespacedName{Namespace: "ns", Name: "last"}); !s.isNarrowed("ns") {
+	s.vanished(types.NamespacedName{Namespace: "ns", Name: "last"})
+	if !slices.Equal(s.lost("ns", nil), []string{"last"}) {
 		t.Error("a Placement that vanished does not count")
 	}
 }
@@ -153,13 +155,13 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		}
 	}
 	check(0, 1000)
-	if left := s.absence(pair(0), nil, start.Add(30*time.Second)); left != 0 {
-		t.Errorf("left = %s after half a minute", left)
+	if left := s.absence(pair(0), nil, start.Add(90*time.Second)); left != 0 {
+		t.Errorf("left = %s after a while", left)
 	}
-	check(time.Minute-1, 1000)
-	check(time.Minute, 1) // somebody asks for it again and again
-	if left := s.absence(pair(0), nil, start.Add(time.Minute)); left != 0 {
-		t.Errorf("left = %s after a minute", left)
+	check(3*time.Minute-1, 1000)
+	check(4*time.Minute, 1) // somebody asks for it again and again
+	if left := s.absence(pair(0), nil, start.Add(4*time.Minute)); left != 0 {
+		t.Errorf("left = %s after four minutes", left)
 	}
-	check(3*time.Minute, 0)
+	check(8*time.Minute, 0)
 }

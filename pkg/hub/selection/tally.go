@@ -17,6 +17,9 @@ type tally struct {
 	// slices and newest (a resource version) distinguish states of the slices.
 	slices int
 	newest string
+
+	// layout is nil if there is none to look at.
+	layout *layout
 }
 
 func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
@@ -31,6 +34,13 @@ func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
 		t.newest = later(t.newest, decisions[i].ResourceVersion)
 	}
 	t.decisions = len(clusters)
+	t.layout = layoutOf(decisions)
+	return t
+}
+
+// withoutLayout returns what distinguishes it from other tallies.
+func (t tally) withoutLayout() tally {
+	t.layout = nil
 	return t
 }
 

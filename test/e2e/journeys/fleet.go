@@ -2,9 +2,11 @@ package journeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +21,13 @@ const (
 	Lost     = "cluster3"
 )
 
-const startTimeout = 30 * time.Minute
+const (
+	startTimeout = 30 * time.Minute
+
+	// roomRecheck is how soon to try again whether the kernel lets this user watch enough
+	// files for another fleet.
+	roomRecheck = 5 * time.Second
+)
 
 var (
 	// Fleet is the fleet of this process's stories, from the first use of Installed,
@@ -32,8 +40,18 @@ var (
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		var err error
-		Fleet, err = fleet.Up(ctx, options, os.Stderr)
-		return err
+		for {
+			Fleet, err = fleet.Up(ctx, options, os.Stderr)
+			if !errors.Is(err, syscall.EMFILE) {
+				return err
+			}
+			// Others' fleets watch as many files as the kernel allows, until their stories end.
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(roomRecheck):
+			}
+		}
 	})
 
 	// access says whether the stories of this process need access to spokes.

@@ -38,24 +38,25 @@ func (g Grant) Key() types.NamespacedName {
 // IsTarget reports whether the grant is for copies.
 func (g Grant) IsTarget() bool { return g.role == contract.TokenTargetRole }
 
-// isGrant reports whether a RoleBinding has one of the two names and grants that role.
-// Anybody may choose labels, but only who may bind the role can grant it under its name: a
-// ValidatingAdmissionPolicy of the chart demands that.
+// isGrant reports whether a RoleBinding with one of the two names grants that role. Only
+// users who may bind the role can create one: a ValidatingAdmissionPolicy of the chart
+// demands that.
 func isGrant(binding *rbacv1.RoleBinding) bool {
-	return IsName(binding.Name) && binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == binding.Name
+	return binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == binding.Name
 }
 
 // isTargetGrant reports whether a RoleBinding grants a manager the right to maintain
 // copies, whatever that manager's namespace.
 func isTargetGrant(binding *rbacv1.RoleBinding) bool {
-	return isGrant(binding) && binding.Name == contract.TokenTargetRole &&
+	return isGrant(binding) &&
 		slices.ContainsFunc(binding.Subjects, func(subject rbacv1.Subject) bool {
 			return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == contract.ManagerServiceAccount
 		})
 }
 
-// Labels are on every RoleBinding of the manager, and select them.
-func Labels() map[string]string {
+// labels are on every RoleBinding of the manager, for its users. The manager itself goes by
+// the names.
+func labels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
@@ -67,7 +68,7 @@ const maxNameBytes = 253
 
 func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.role, Labels: Labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.role, Labels: labels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.role},
 		Subjects:   []rbacv1.Subject{subject},
 	}
@@ -76,23 +77,9 @@ func desiredBinding(g Grant, subject rbacv1.Subject) *rbacv1.RoleBinding {
 // compare reports whether a RoleBinding differs from the desired one in a way that a patch
 // of its subjects repairs. It fails with ErrNotOurs if no patch can.
 func compare(current, desired *rbacv1.RoleBinding) (differs bool, err error) {
-	switch {
-	case !isLabelled(current):
-		return false, fmt.Errorf("%w: it is not labelled %s=%s and %s=true; delete RoleBinding %s",
-			ErrNotOurs, contract.LabelManagedBy, contract.ManagedBy, contract.LabelCredential, desired.Name)
-	case current.RoleRef != desired.RoleRef:
+	if current.RoleRef != desired.RoleRef {
 		return false, fmt.Errorf("%w: it refers to %s %q, which cannot be changed; delete RoleBinding %s",
 			ErrNotOurs, current.RoleRef.Kind, kube.Shorten(current.RoleRef.Name, maxNameBytes), desired.Name)
-	default:
-		return !apiequality.Semantic.DeepEqual(current.Subjects, desired.Subjects), nil
 	}
-}
-
-func isLabelled(binding *rbacv1.RoleBinding) bool {
-	for key, value := range Labels() {
-		if binding.Labels[key] != value {
-			return false
-		}
-	}
-	return true
+	return !apiequality.Semantic.DeepEqual(current.Subjects, desired.Subjects), nil
 }

@@ -11,6 +11,6 @@
 // is gone. The RoleBindings in target namespaces record where copies are: a manager that
 // starts checks each of them.
 //
-// RBAC: rolebindings list, watch, create; get, patch, delete of the two names; clusterroles
+// RBAC: rolebindings create; get, list, watch, patch, delete of the two names; clusterroles
 // bind of the two names.
 package grants

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	manager = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "inventory", Name: "manager"}
+	subject = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "inventory", Name: "manager"}
 	reader  = types.NamespacedName{Namespace: "c1", Name: "reader"}
 	writer  = types.NamespacedName{Namespace: "c1", Name: "writer"}
 )
@@ -28,18 +28,18 @@ func TestCompare(t *testing.T) {
 		"with a label of others": {change: func(b *rbacv1.RoleBinding) { b.Labels["theirs"] = "x" }},
 		"with no subject":        {change: func(b *rbacv1.RoleBinding) { b.Subjects = nil }, differs: true},
 		"with another subject":   {change: func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" }, differs: true},
-		"with a subject too many": {change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, manager) },
+		"with a subject too many": {change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, subject) },
 			differs: true},
-		"without our labels": {change: func(b *rbacv1.RoleBinding) { b.Labels = nil }, refused: "it is not labelled"},
+		"without labels": {change: func(b *rbacv1.RoleBinding) { b.Labels = nil }},
 		"to another role": {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" },
 			refused: `it refers to ClusterRole "view"`},
 		"to a Role": {change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" },
 			refused: "it refers to Role"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := desiredBinding(Target("team"), manager)
+			have := desiredBinding(Target("team"), subject)
 			test.change(have)
-			differs, err := compare(have, desiredBinding(Target("team"), manager))
+			differs, err := compare(have, desiredBinding(Target("team"), subject))
 			if differs != test.differs || (err != nil) != (test.refused != "") {
 				t.Fatalf("got %t, %v", differs, err)
 			}
@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestClaimsAreReleasedByTheLastAccount(t *testing.T) {
-	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
+	g := New(nil, nil, nil, subject, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
 	if released := g.Claim(reader, []Grant{Source("c1"), Target("team")}, nil); len(released) > 0 {
 		t.Errorf("a first claim released %v", released)
 	}
@@ -77,7 +77,7 @@ func TestClaimsAreReleasedByTheLastAccount(t *testing.T) {
 
 func TestANewGrantSettles(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(100, 0))
-	g := New(nil, nil, nil, manager, clock, "test")
+	g := New(nil, nil, nil, subject, clock, "test")
 	if wait := g.Settling(Target("team")); wait != 0 {
 		t.Errorf("a grant that was not made settles in %s", wait)
 	}
@@ -93,7 +93,7 @@ func TestANewGrantSettles(t *testing.T) {
 }
 
 func TestKeptGrantIsNeitherCreatedNorReleased(t *testing.T) {
-	g := New(nil, nil, nil, manager, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
+	g := New(nil, nil, nil, subject, testingclock.NewFakePassiveClock(time.Unix(100, 0)), "test")
 	source := []Grant{Source("c1")}
 	g.Claim(reader, source, nil)
 	if released := g.Claim(reader, nil, source); len(released) > 0 {

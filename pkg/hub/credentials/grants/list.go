@@ -23,8 +23,8 @@ func Namespaces(ctx context.Context, reader client.Reader, pageSize int64) ([]st
 	return namespaces(ctx, reader, size, isGrant, contract.TokenSourceRole, contract.TokenTargetRole)
 }
 
-// namespaces lists RoleBindings by name and label. Both are anybody's to choose, and so is
-// the size of what bears them.
+// namespaces lists RoleBindings by name. Users who may change RoleBindings of their namespace
+// choose how large these are.
 func namespaces(
 	ctx context.Context, reader client.Reader, pageSize int64, wanted func(*rbacv1.RoleBinding) bool, names ...string,
 ) ([]string, error) {
@@ -39,7 +39,7 @@ func namespaces(
 	}
 	newPage := func() *rbacv1.RoleBindingList { return &rbacv1.RoleBindingList{} }
 	for _, name := range names {
-		err := kube.EachPage(ctx, reader, pageSize, newPage, collect, client.MatchingLabels(Labels()),
+		err := kube.EachPage(ctx, reader, pageSize, newPage, collect,
 			client.MatchingFields{metav1.ObjectNameField: name})
 		if err != nil {
 			return nil, err

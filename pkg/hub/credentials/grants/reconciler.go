@@ -64,7 +64,7 @@ func (r *Reconciler) keep(ctx context.Context, grant Grant) error {
 	switch {
 	case r.Grants.isClaimed(grant, need):
 		return r.ensure(ctx, grant)
-	case current == nil || !isLabelled(current):
+	case current == nil:
 		if grant.IsTarget() {
 			r.Copies.Unfollow(grant.Namespace)
 		}

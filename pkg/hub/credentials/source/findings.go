@@ -16,7 +16,9 @@ const (
 	CheckEvery = 4 * time.Minute
 
 	// problemEvery is the same for a Secret with nothing to copy, and for a token that has
-	// expired according to the account's status: somebody may be fixing it, or a clock.
+	// expired according to the account's status: somebody may be fixing it, or a clock. While
+	// a Secret has the same problem, the interval doubles at each check, up to CheckEvery:
+	// thousands of unusable Secrets must not cost hundreds of requests a second.
 	problemEvery = 20 * time.Second
 
 	// secondLook is when a new token is read once more: times in an account's status have a
@@ -40,9 +42,10 @@ type Finding struct {
 	Problem string    // why it cannot be copied, or ""
 	Next    time.Time // when to read again; zero means only when the account changes
 
-	reference Reference // by which it was read
-	at        time.Time // when it was recorded
-	missing   bool      // the Secret was missing at the last read
+	reference Reference     // by which it was read
+	at        time.Time     // when it was recorded
+	every     time.Duration // until the next check, without the random delay
+	missing   bool          // the Secret was missing at the last read
 }
 
 // At returns the finding as of a later time: a token may have expired.
@@ -80,20 +83,33 @@ func (s *findings) current(account types.NamespacedName, ref Reference, now time
 func (s *findings) record(account types.NamespacedName, f Finding, now time.Time) Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	every := s.every
-	if f.Problem != "" {
-		every = min(every, problemEvery)
-	}
-	f.at, f.Next = now, now.Add(every+rand.N(every/2)) //nolint:gosec // when to look is no secret
 	before, known := s.found[account]
-	switch first := !known || before.reference != f.reference; {
+	first := !known || before.reference != f.reference
+	f.every = s.interval(f, before, first, now)
+	f.at, f.Next = now, now.Add(f.every+rand.N(f.every/2)) //nolint:gosec // when to look is no secret
+	switch {
 	case first && now.Sub(f.reference.refreshed).Abs() < justNow:
-		f.Next = now.Add(min(secondLook, every))
+		f.Next = now.Add(min(secondLook, f.every))
 	case !first && now.Before(before.Next) && before.Next.Before(f.Next):
 		f.Next = before.Next // reading for another reason does not postpone the check
 	}
 	s.found[account] = f
 	return f
+}
+
+// interval returns how long after a finding to check again, without the random delay. first
+// says that it is the first one for its reference.
+func (s *findings) interval(f, before Finding, first bool, now time.Time) time.Duration {
+	switch {
+	case f.Problem == "":
+		return s.every
+	case first || before.Problem != f.Problem:
+		return min(s.every, problemEvery)
+	case now.Before(before.Next): // read for another reason
+		return before.every
+	default:
+		return min(s.every, 2*before.every)
+	}
 }
 
 // recordMissing records that the Secret is missing. The previous finding for the same

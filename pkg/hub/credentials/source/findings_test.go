@@ -77,6 +77,69 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	}
 }
 
+func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
+	s := newFindings(CheckEvery)
+	unusable := found("a")
+	unusable.Digest, unusable.Problem = Digest{}, "its Secret holds no token"
+	unusable.reference.refreshed = midnight.Add(-time.Hour)
+	now := midnight
+	wait := func(f Finding, want time.Duration) {
+		t.Helper()
+		if wait := s.record(anAccount, f, now).Next.Sub(now); wait < want || wait > want+want/2 {
+			t.Errorf("it is checked after %s, want %s and at most half as much again", wait, want)
+		}
+	}
+	fail := func(want time.Duration) {
+		t.Helper()
+		now = now.Add(10 * time.Minute) // the check was due meanwhile
+		wait(unusable, want)
+	}
+	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second} {
+		fail(want)
+	}
+	next := s.found[anAccount].Next
+	now = now.Add(time.Second)
+	if again := s.record(anAccount, unusable, now); again.Next.After(next) {
+		t.Errorf("a read in between put the check off from %s to %s", next, again.Next)
+	}
+	fail(CheckEvery)
+	fail(CheckEvery)
+
+	// Somebody is working on it.
+	unusable.Problem = "its Secret holds no ca.crt"
+	fail(20 * time.Second)
+	fail(40 * time.Second)
+	unusable.reference.refreshed = unusable.reference.refreshed.Add(time.Minute)
+	if _, ok := s.current(anAccount, unusable.reference, now); ok {
+		t.Error("the account reports another token, which is not read at once")
+	}
+	fail(20 * time.Second)
+
+	// It is fixed, and later broken again in the same way.
+	now = now.Add(10 * time.Minute)
+	usable := unusable
+	usable.Problem = ""
+	wait(usable, CheckEvery)
+	fail(20 * time.Second)
+}
+
+func TestLastingAbsenceIsCheckedEverMoreSeldom(t *testing.T) {
+	s := newFindings(CheckEvery)
+	gone := found("a")
+	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"
+	now := midnight.Add(time.Hour)
+	if got := s.recordMissing(anAccount, gone, now); got.Problem != "" {
+		t.Errorf("at first: %+v", got)
+	}
+	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, CheckEvery} {
+		now = now.Add(10 * time.Minute)
+		got := s.recordMissing(anAccount, gone, now)
+		if wait := got.Next.Sub(now); got.Problem != gone.Problem || wait < want || wait > want+want/2 {
+			t.Errorf("%+v is checked after %s, want %s and at most half as much again", got, wait, want)
+		}
+	}
+}
+
 func TestFindingFromALaterClockIsRepeated(t *testing.T) {
 	s := newFindings(CheckEvery)
 	expired := found("a")

@@ -112,6 +112,8 @@ func (s *copyState) known(now time.Time) knowledge {
 		return unread // never seen, so perhaps deleted while unwatched
 	case s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, s.own.resourceVersion):
 		return unread
+	case s.seen != nil && s.seen.ResourceVersion != s.own.resourceVersion && !recent:
+		return unread // never seen, so perhaps lost because the hub was restored from a backup
 	default:
 		return trusted
 	}
@@ -199,6 +201,9 @@ func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.states[secret]
+	if s != nil && s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, meta.ResourceVersion) {
+		s.own = version{} // the hub was restored from a backup, which may not have what was written
+	}
 	expected := s != nil && s.account == account && s.expects(meta)
 	if expected && s.seen != nil && isHeld(s.seen) && !isHeld(meta) {
 		expected = false // it counted as present until now

@@ -37,6 +37,9 @@ func TestQuickStartWorksAsWritten(t *testing.T) {
 		if t.Failed() {
 			_, err := reader.Type(context.Background(), "kubectl delete --ignore-not-found -f docs/quickstart/accounts.yaml -f docs/quickstart/team.yaml", "")
 			t.Logf("the team is removed: %v", err)
+			_, err = reader.Type(context.Background(), "helm uninstall cluster-inventory --ignore-not-found "+
+				"-n open-cluster-management-cluster-inventory --timeout 15m", "")
+			t.Logf("the addon is removed: %v", err)
 		}
 	})
 	page, err := os.ReadFile(filepath.Join(journeys.Fleet.Root, "docs", "quickstart.md"))

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
@@ -218,6 +222,67 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	if now := journeys.HasProfile(t, ns, journeys.Cluster1); now.ResourceVersion != untouched.ResourceVersion {
 		t.Error("the profile of the other cluster was written")
 	}
+}
+
+// Up to v0.10, cluster-proxy impersonates users of the hub, and lets them choose groups. The
+// consumers' guide says how to switch that off; consumers do not need it.
+func TestConsumersNeedNoImpersonation(t *testing.T) {
+	journeys.WithAccess(t)
+	journeys.Installed(t)
+	journeys.Enabled(t, journeys.Cluster1)
+	ns := journeys.Sandbox(t, "impersonation", journeys.Cluster1)
+	account(t, journeys.Cluster1, "impersonation", ns)
+	way := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
+	leadsIn(t, way, journeys.Cluster1, "impersonation")
+
+	stranger := journeys.Create(t, journeys.Hub(t), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "stranger"},
+	})
+	request := &authenticationv1.TokenRequest{}
+	apitest.Must(t, journeys.Hub(t).SubResource("token").Create(t.Context(), stranger, request))
+	knows := func(ctx context.Context) error {
+		user, err := whoAmI(ctx, way, request.Status.Token)
+		if want := "cluster:hub:system:serviceaccount:" + ns + ":stranger"; err == nil && user != want {
+			err = fmt.Errorf("it knows the caller as %s", user)
+		}
+		return err
+	}
+	apitest.Within(t, journeys.Eventually, "any token of the hub leads to the cluster", knows)
+
+	config := journeys.Create(t, journeys.Hub(t), &addonv1beta1.AddOnDeploymentConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-without-impersonation"},
+		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
+			CustomizedVariables: []addonv1beta1.CustomizedVariable{{Name: "enableImpersonation", Value: "false"}},
+		},
+	})
+	const path = "/spec/installStrategy/placements/0/configs"
+	off := fmt.Sprintf(`[{"op":"add","path":%q,"value":[{"group":"addon.open-cluster-management.io",`+
+		`"resource":"addondeploymentconfigs","namespace":%q,"name":%q}]}]`, path, config.Namespace, config.Name)
+	guide, err := os.ReadFile("../../../../docs/consumers.md")
+	apitest.Must(t, err)
+	if !strings.Contains(string(guide), "kubectl patch clustermanagementaddon cluster-proxy --type json -p '"+off+"'") {
+		t.Error("the guide does not say how to switch impersonation off")
+	}
+	c := journeys.Hub(t)
+	patch := func(ctx context.Context, patch string) error {
+		proxy := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-proxy"}}
+		return c.Patch(ctx, proxy, client.RawPatch(types.JSONPatchType, []byte(patch)))
+	}
+	apitest.Must(t, patch(t.Context(), off))
+	t.Cleanup(func() {
+		if err := patch(context.Background(), fmt.Sprintf(`[{"op":"remove","path":%q}]`, path)); err != nil {
+			t.Error(err)
+		}
+		apitest.Within(t, journeys.Eventually, "any token of the hub leads to the cluster again", knows)
+	})
+	apitest.Within(t, journeys.Eventually, "a token of the hub leads nowhere", func(ctx context.Context) error {
+		user, err := whoAmI(ctx, way, request.Status.Token)
+		if apierrors.IsUnauthorized(err) {
+			return nil
+		}
+		return fmt.Errorf("it knows the caller as %s: %w", user, err)
+	})
+	leadsIn(t, way, journeys.Cluster1, "impersonation")
 }
 
 // finalized puts a finalizer on an object; the returned function removes it, at the end of

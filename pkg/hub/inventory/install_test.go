@@ -1,0 +1,297 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// kept is how long a profile must stay whose cluster lost its addon for a moment.
+const kept = time.Second
+
+// installedBy returns the addon's definition, whose install strategy is a Placement.
+func installedBy(namespace, placement string) *addonv1beta1.ClusterManagementAddOn {
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	definition.Spec.InstallStrategy = addonv1beta1.InstallStrategy{
+		Type: "Placements",
+		Placements: []addonv1beta1.PlacementStrategy{{
+			PlacementRef: addonv1beta1.PlacementRef{Namespace: namespace, Name: placement},
+		}},
+	}
+	return definition
+}
+
+func TestWhatAnEventSaysAboutSlices(t *testing.T) {
+	const (
+		atRisk       = "AddonInstallationAtRisk"
+		inconclusive = "DecisionsInconclusive"
+		risk         = "This Placement installs the addon cluster-inventory and %s. " +
+			"Open Cluster Management writes its decisions slice by slice and deletes the addon of clusters that are in no " +
+			"slice meanwhile (open-cluster-management-io/ocm issue 1346); their profiles are kept for two minutes. " +
+			"Before you change decisionStrategy, set the install strategy to Manual"
+		unnamed = "Profiles were removed of clusters that have been in no slice of this Placement's decisions for " +
+			"two minutes: %s. If it still chooses them, its decisions are incomplete."
+		uninstalled = "Profiles were removed of clusters that have lacked the addon cluster-inventory for two minutes, " +
+			"though this Placement, which installs it, names them or may be about to: %s. " +
+			"If it still chooses them, Open Cluster Management has not installed the addon again."
+	)
+	on := func(placement, reason, text string) notices.Notice {
+		return notices.Notice{
+			Subject: notices.Subject{Kind: notices.Placement, Name: placement}, Reason: reason, Type: "Warning", Text: text,
+		}
+	}
+	many := map[string]inconclusiveRemoval{}
+	for i := range 3000 {
+		many[fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)] = inconclusiveRemoval{byAddon: i%2 == 0}
+	}
+	for name, test := range map[string]struct {
+		risks   []selection.PlacementRisk
+		removed map[string]map[string]inconclusiveRemoval
+		want    []notices.Notice
+	}{
+		"nothing": {want: []notices.Notice{}},
+		"more than one slice, and groups": {
+			risks: []selection.PlacementRisk{{Name: "large"}, {Name: "canary", Grouped: true}},
+			want: []notices.Notice{
+				on("large", atRisk, fmt.Sprintf(risk, "has more than 100 clusters")),
+				on("canary", atRisk, fmt.Sprintf(risk, "has decision groups")),
+			},
+		},
+		"in no slice": {
+			removed: map[string]map[string]inconclusiveRemoval{"p": {"c2": {}, "c1": {}}},
+			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(unnamed, "c1, c2"))},
+		},
+		"without the addon, though a slice may name them": {
+			removed: map[string]map[string]inconclusiveRemoval{"p": {"c1": {byAddon: true}}},
+			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(uninstalled, "c1"))},
+		},
+		"both, of two Placements": {
+			removed: map[string]map[string]inconclusiveRemoval{
+				"q": {"c3": {}}, "p": {"c1": {byAddon: true}, "c2": {}},
+			},
+			want: []notices.Notice{
+				on("p", inconclusive, fmt.Sprintf(unnamed, "c2")+" "+fmt.Sprintf(uninstalled, "c1")),
+				on("q", inconclusive, fmt.Sprintf(unnamed, "c3")),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, sliceNotices(test.risks, test.removed)); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("of many clusters", func(t *testing.T) {
+		for _, notice := range sliceNotices(nil, map[string]map[string]inconclusiveRemoval{"p": many}) {
+			if len(notice.Text) > kube.MaxEventNoteBytes || !strings.Contains(notice.Text, "lacked the addon") {
+				t.Errorf("%d bytes: %s", len(notice.Text), notice.Text)
+			}
+		}
+	})
+}
+
+// TestEventsAboutTheInstallPlacement: its administrators learn which clusters' profiles were
+// removed although it names them, and that it has groups.
+func TestEventsAboutTheInstallPlacement(t *testing.T) {
+	s := newStepper(t, mapHub)
+	install := s.Namespace("install", nil)
+	placement, _ := s.Placement(install, "chosen", s.c.Name)
+	definition := installedBy(install, placement.Name)
+	s.CleanUp(definition)
+	s.MustCreate(definition)
+	reporter := newReporter(s.cache, s.r.writer, s.time, s.rule, s.r.outcomes)
+	reports := func(want ...string) {
+		t.Helper()
+		s.wire.Reset()
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Name: install}}
+		if _, err := reporter.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("writes (-want +got):\n%s", diff)
+		}
+	}
+	s.mustStep(post, patchStatus)
+	reports()
+
+	s.MustDelete(ocmtest.Addon(s.c.Name))
+	s.mustStep()
+	reports()
+	s.later(2 * time.Minute)
+	s.mustStep(del)
+	reports("POST events")
+	apitest.Edit(s, placement, func(p *clusterv1beta1.Placement) {
+		p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(1)
+	})
+	reports("POST events")
+	reports()
+
+	list := &eventsv1.EventList{}
+	s.MustList(list, client.InNamespace(install))
+	got := map[string]string{}
+	for _, event := range list.Items {
+		got[event.Reason] = strings.Join([]string{event.Type, event.Regarding.Kind, event.Regarding.Name, event.Note}, " ")
+	}
+	for reason, text := range map[string]string{
+		"DecisionsInconclusive":   "have lacked the addon cluster-inventory for two minutes",
+		"AddonInstallationAtRisk": "installs the addon cluster-inventory and has decision groups",
+	} {
+		if !strings.HasPrefix(got[reason], "Warning Placement chosen ") || !strings.Contains(got[reason], text) {
+			t.Errorf("%s: %q, want a text with %q", reason, got[reason], text)
+		}
+	}
+	if !strings.Contains(got["DecisionsInconclusive"], s.c.Name) || len(got) != 2 {
+		t.Errorf("events: %v", got)
+	}
+}
+
+// TestWaitingPairsAreAskedOnceForManySlices: an install Placement that is emptied has a slice
+// for every hundred of the clusters that wait.
+func TestWaitingPairsAreAskedOnceForManySlices(t *testing.T) {
+	s := newStepper(t, mapHub)
+	install := s.Namespace("install", nil)
+	placement, _ := s.Placement(install, "chosen", s.c.Name)
+	definition := installedBy(install, placement.Name)
+	s.CleanUp(definition)
+	s.MustCreate(definition)
+	s.mustStep(post, patchStatus)
+	s.MustDelete(ocmtest.Addon(s.c.Name))
+	s.mustStep()
+
+	told := 0
+	s.rule.SubscribeEarly(func(types.NamespacedName) { told++ })
+	i := &inventory{opts: Options{Rule: s.rule, Clock: s.time}}
+	asks := func(want reconcile.Result) {
+		t.Helper()
+		got, err := i.askAgain(t.Context(), reconcile.Request{})
+		if err != nil || got != want {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	asks(reconcile.Result{})
+	for range 100 {
+		s.later(5 * time.Millisecond)
+		asks(reconcile.Result{RequeueAfter: s.left(i)})
+	}
+	if told != 1 {
+		t.Errorf("within a second: told %d times", told)
+	}
+	s.later(500 * time.Millisecond)
+	asks(reconcile.Result{})
+	if told != 2 {
+		t.Errorf("after a second: told %d times", told)
+	}
+	s.later(-time.Hour) // the clock is set back
+	asks(reconcile.Result{})
+}
+
+// left is the rest of the second since the pairs were asked again.
+func (s *stepper) left(i *inventory) time.Duration {
+	return time.Second - s.time.Now().Sub(i.askedAgain)
+}
+
+// TestPairsHearOfTheInstallStrategy: pairs that wait because the addon may be created again are
+// decided when it is certain that it is not, long before the wait ends.
+func TestPairsHearOfTheInstallStrategy(t *testing.T) {
+	w := newWorld(t, wiredHub.Config(t))
+	t.Cleanup(func() { clearHub(w) })
+	team, install := w.Namespace("team", nil), w.Namespace("install", nil)
+	set := w.ExclusiveSet("set")
+	w.Bind(team, set.Name)
+	user := asManager(t, wiredHub, w)
+	type strategy struct {
+		definition *addonv1beta1.ClusterManagementAddOn
+		placement  *clusterv1beta1.Placement
+		decision   *clusterv1beta1.PlacementDecision
+	}
+	for name, test := range map[string]struct {
+		cluster string
+		change  func(strategy)
+	}{
+		"it no longer names the cluster": {"c", func(s strategy) {
+			// One full slice, which is read live, and reaches over the name.
+			clusters := make([]string, 100)
+			for i := range clusters {
+				clusters[i] = fmt.Sprintf("a%02d", i)
+			}
+			clusters[99] = "z"
+			w.Decide(s.placement, s.decision, clusters...)
+		}},
+		"it becomes Manual": {"d", func(s strategy) {
+			w.MustMerge(s.definition, `{"spec":{"installStrategy":{"type":"Manual","placements":null}}}`)
+		}},
+		"its definition is deleted after the addons": {"e", func(s strategy) {
+			foreground := client.PropagationPolicy(metav1.DeletePropagationForeground)
+			apitest.Must(t, w.Delete(t.Context(), s.definition, foreground))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			cluster := w.Cluster(test.cluster, ocmtest.InSet(set.Name))
+			placement, decision := w.Placement(install, "chosen-"+test.cluster, cluster.Name)
+			definition := installedBy(install, placement.Name)
+			w.CleanUp(definition)
+			w.MustCreate(definition)
+			startManager(t, user, Options{Guard: &switchGuard{}})
+			w.exists(team, cluster.Name, true)
+			w.MustDelete(ocmtest.Addon(cluster.Name))
+			w.Stays(kept, "the profile is kept", func() string {
+				if w.Profile(team, cluster.Name) == nil {
+					return "it is gone"
+				}
+				return ""
+			})
+			test.change(strategy{definition, placement, decision})
+			w.exists(team, cluster.Name, false)
+		})
+	}
+}
+
+// TestAnUnknownProfileAPIIsLoggedOnce: the start waits until it is known whether the hub serves
+// ClusterProfiles, and asks every second.
+func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
+	failing := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil) // its cache is not started
+	working := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil)
+	apitest.RunCache(t, working.GetCache(), kube.Partial(kube.CRDKind))
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	i := &inventory{ctx: log.IntoContext(t.Context(), logger), opts: Options{Clock: clock.RealClock{}}}
+	for _, step := range []struct {
+		mgr   manager.Manager
+		known bool
+		lines int
+	}{{failing, false, 1}, {working, true, 0}, {failing, false, 1}} {
+		i.mgr, lines = step.mgr, nil
+		for range 3 {
+			if i.knowsProfileAPI() != step.known {
+				t.Errorf("known is %t", !step.known)
+			}
+		}
+		if len(lines) != step.lines || step.lines > 0 && !strings.Contains(lines[0], "error") {
+			t.Errorf("logged %q, want %d lines", lines, step.lines)
+		}
+	}
+}

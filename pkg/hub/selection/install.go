@@ -1,0 +1,245 @@
+package selection
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// installation says whether the install strategy may create the addon of a cluster again.
+type installation struct {
+	mayReturn bool
+
+	// named is true if a slice names the cluster.
+	named bool
+
+	// longest is how long to wait for that.
+	longest time.Duration
+
+	// placements are those that name the cluster, or whose slices cannot tell whether they
+	// choose it.
+	placements []types.NamespacedName
+}
+
+// definitionKey is the name of the ClusterManagementAddOn.
+var definitionKey = types.NamespacedName{Name: contract.AddonName}
+
+// installPlacements returns the Placements with which the install strategy chooses clusters,
+// according to the cache.
+func (r *Rule) installPlacements(ctx context.Context) ([]types.NamespacedName, error) {
+	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
+	return placementsOf(definition), err
+}
+
+// installation decides from the cache and, if that denies that the addon may return although
+// the slices are of a kind that hides clusters, from live reads that did not begin before the
+// addon was seen absent. wait is how long to wait for the next of these: clusters lose the
+// addon many at a time, and one read a second serves all of them. Once the absence has lasted
+// for longest, nothing is read.
+func (r *Rule) installation(
+	ctx context.Context, cluster string, since, now time.Time, longest time.Duration,
+) (standing installation, wait time.Duration, err error) {
+	keys, err := r.installPlacements(ctx)
+	if err != nil {
+		return installation{}, 0, err
+	}
+	cached := make([]*observedPlacement, len(keys))
+	hides := false
+	for i, key := range keys {
+		if cached[i], err = r.observePlacement(ctx, key, cluster); err != nil {
+			return installation{}, 0, err
+		}
+		hides = hides || cached[i] != nil && cached[i].mayHide()
+	}
+	standing = decideInstallation(cluster, keys, cached)
+	if standing.mayReturn || !hides || timeLeft(since, longest, now) == 0 {
+		return standing, 0, nil
+	}
+	return r.liveInstallation(ctx, cluster, since)
+}
+
+// liveInstallation reads the install strategy, too: its cache and those of addons and slices
+// follow watches of their own, of which any may lag.
+func (r *Rule) liveInstallation(
+	ctx context.Context, cluster string, since time.Time,
+) (standing installation, wait time.Duration, err error) {
+	since = r.live.recent(since)
+	definitions := &addonv1beta1.ClusterManagementAddOnList{}
+	if wait := r.live.tooSoon(objectRead(definitions, definitionKey), since); wait > 0 {
+		return installation{}, wait, nil
+	}
+	definition, err := liveObject[addonv1beta1.ClusterManagementAddOn](ctx, r.live, definitionKey, definitions, since)
+	if err != nil {
+		return installation{}, 0, err
+	}
+	keys := placementsOf(definition)
+	live := make([]*observedPlacement, len(keys))
+	for i, key := range keys {
+		if wait := r.live.tooSoon(placementRead(key), since); wait > 0 {
+			return installation{}, wait, nil
+		}
+		p, err := r.live.placement(ctx, key, since)
+		if err != nil {
+			return installation{}, 0, err
+		}
+		if p != nil {
+			now := p.observed(cluster)
+			live[i] = &now
+		}
+	}
+	return decideInstallation(cluster, keys, live), 0, nil
+}
+
+// observePlacement reads a Placement from the cache, and whether it decides for a cluster;
+// nil if it does not exist.
+func (r *Rule) observePlacement(
+	ctx context.Context, key types.NamespacedName, cluster string,
+) (*observedPlacement, error) {
+	placement, err := kube.Get(ctx, r.cache, key, &clusterv1beta1.Placement{})
+	if err != nil || placement == nil {
+		return nil, err
+	}
+	deciding, err := r.deciding(ctx, types.NamespacedName{Namespace: key.Namespace, Name: cluster})
+	if err != nil {
+		return nil, err
+	}
+	sum, err := r.upToDate(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	_, decides := deciding[key.Name]
+	return &observedPlacement{placement: placement, decides: decides, tally: sum}, nil
+}
+
+// isInstall reports whether the install strategy refers to a Placement.
+func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, error) {
+	keys, err := r.installPlacements(ctx)
+	for _, one := range keys {
+		if one == key {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Reinstalls says whether OCM is about to create an addon again that is being deleted: Yes if
+// a slice of the install strategy's Placements names its cluster. Strategy and slices are read
+// live after the deletion was seen, which followed OCM's own look at them. While that is
+// Unknown, ask again; it is not for longer than two minutes after the deletion, or after it was
+// first seen if nothing can be read.
+func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (Answer, error) {
+	now := r.clock.Now()
+	seen := r.settling.mayReturn(types.NamespacedName{Name: addon.Namespace + "/" + string(addon.UID)}, now)
+	unread := timeLeft(seen, longestMove, now)
+	if !r.prepared.Load() {
+		return unknownFor(unread), nil
+	}
+	standing, wait, err := r.liveInstallation(ctx, addon.Namespace, seen)
+	if (wait > 0 || err != nil) && unread > 0 {
+		return Unknown, err
+	}
+	deleted := seen // a manager that restarts does not wait anew
+	if at := addon.DeletionTimestamp; at != nil && at.Time.Before(seen) {
+		deleted = at.Time
+	}
+	switch {
+	case standing.named:
+		return Yes, nil
+	case standing.mayReturn:
+		return unknownFor(timeLeft(deleted, standing.longest, now)), nil
+	default:
+		return No, nil
+	}
+}
+
+// unknownFor is Unknown while time is left, then No.
+func unknownFor(left time.Duration) Answer {
+	if left > 0 {
+		return Unknown
+	}
+	return No
+}
+
+// PlacementRisk is a Placement of the install strategy from which OCM may remove the addon of
+// clusters that it has chosen all along.
+type PlacementRisk struct {
+	Name    string
+	Grouped bool
+}
+
+// InstallRisks returns the Placements of a namespace with which the install strategy chooses
+// clusters, and whose decisions take more than one slice.
+func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementRisk, error) {
+	if !r.prepared.Load() {
+		return nil, nil
+	}
+	keys, err := r.installPlacements(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var risks []PlacementRisk
+	for _, key := range keys {
+		if key.Namespace != namespace {
+			continue
+		}
+		p, err := r.observePlacement(ctx, key, "")
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && (isGrouped(p.placement) || p.tally.slices > 1) {
+			risks = append(risks, PlacementRisk{key.Name, isGrouped(p.placement)})
+		}
+	}
+	return risks, nil
+}
+
+// AskAgain has enqueue called with every pair that waits because the install strategy may
+// create its cluster's addon again, and tells the subscribers of SubscribeEarly about it. That
+// is a lot of work while many clusters lose the addon: do it once for several changes.
+func (r *Rule) AskAgain(enqueue func(pair types.NamespacedName)) {
+	for _, pair := range r.settling.allInstalling() {
+		r.changes.announce(pair)
+		enqueue(pair)
+	}
+}
+
+// SubscribeInstall has changed called with the namespace of a Placement of the install
+// strategy when that or the Placement's decisions change, so that AskAgain is due. changed must
+// return at once.
+func (r *Rule) SubscribeInstall(changed func(namespace string)) {
+	r.changes.subscribeInstall(changed)
+}
+
+// onInstallStrategy tells subscribers about the Placements of a changed install strategy.
+func (r *Rule) onInstallStrategy() toolscache.ResourceEventHandler {
+	announce := func(obj any) {
+		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = missed.Obj
+		}
+		if definition, ok := obj.(*addonv1beta1.ClusterManagementAddOn); ok {
+			for _, p := range definition.Spec.InstallStrategy.Placements {
+				r.changes.announceInstall(p.Namespace)
+			}
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: announce,
+		UpdateFunc: func(before, after any) {
+			old, wasDefinition := before.(*addonv1beta1.ClusterManagementAddOn)
+			now, isDefinition := after.(*addonv1beta1.ClusterManagementAddOn)
+			if wasDefinition && isDefinition && old.Generation != now.Generation {
+				announce(old)
+				announce(now)
+			}
+		},
+		DeleteFunc: announce,
+	}
+}

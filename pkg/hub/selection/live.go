@@ -1,0 +1,315 @@
+package selection
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+)
+
+const (
+	// liveTimeout bounds a live read.
+	liveTimeout = 10 * time.Second
+
+	// liveKept is how long a live read serves those for whom it is recent enough.
+	liveKept = time.Minute
+)
+
+// liveReads reads what is decisive past every cache. One read serves everybody who asks for
+// the same and for whom it is recent enough: hundreds of clusters leave a Placement at once.
+// It is safe for concurrent use.
+type liveReads struct {
+	reader client.Reader
+	clock  clock.PassiveClock
+	group  singleflight.Group
+
+	mu    sync.Mutex
+	reads map[string]liveRead
+	swept time.Time
+}
+
+type liveRead struct {
+	began time.Time
+	found any
+}
+
+func newLiveReads(reader client.Reader, clock clock.PassiveClock) *liveReads {
+	return &liveReads{reader: reader, clock: clock, reads: map[string]liveRead{}}
+}
+
+// recent returns the later of a time and the last second, whose reads everybody shares.
+func (l *liveReads) recent(since time.Time) time.Time {
+	if recent := l.clock.Now().Add(-settleTime); recent.After(since) {
+		return recent
+	}
+	return since
+}
+
+// placement reads a Placement and its slices, nil if it does not exist, not before the given
+// time.
+func (l *liveReads) placement(
+	ctx context.Context, key types.NamespacedName, since time.Time,
+) (*Placement, error) {
+	found, err := l.shared(ctx, placementRead(key), since, func(ctx context.Context) (any, error) {
+		// The slices first: OCM writes them before the Placement's status.
+		decisions := &clusterv1beta1.PlacementDecisionList{}
+		of := client.MatchingLabels{clusterv1beta1.PlacementLabel: key.Name}
+		if err := l.reader.List(ctx, decisions, client.InNamespace(key.Namespace), of); err != nil {
+			return nil, fmt.Errorf("reading the decisions of Placement %s: %w", key, err)
+		}
+		// There is a right to list Placements, and none to get them.
+		named := &clusterv1beta1.PlacementList{}
+		if err := l.reader.List(ctx, named, client.InNamespace(key.Namespace), nameIs(key.Name)); err != nil {
+			return nil, fmt.Errorf("reading Placement %s: %w", key, err)
+		}
+		if len(named.Items) == 0 {
+			return (*Placement)(nil), nil
+		}
+		p := newPlacement(&named.Items[0], decisions.Items)
+		return &p, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(*Placement), nil
+}
+
+func nameIs(name string) client.ListOption {
+	return client.MatchingFields{metav1.ObjectNameField: name}
+}
+
+// shared returns the result of a read that did not begin before the given time.
+func (l *liveReads) shared(
+	ctx context.Context, key string, since time.Time, read func(context.Context) (any, error),
+) (any, error) {
+	for {
+		l.mu.Lock()
+		last, ok := l.reads[key]
+		l.mu.Unlock()
+		if ok && !last.began.Before(since) {
+			return last.found, nil
+		}
+		// A read of somebody else that is under way may have begun too early.
+		got, err, _ := l.group.Do(key, func() (any, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveTimeout)
+			defer cancel()
+			next := liveRead{began: l.clock.Now()}
+			var err error
+			if next.found, err = read(ctx); err == nil {
+				l.keep(key, next)
+			}
+			return next, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if got := got.(liveRead); !got.began.Before(since) {
+			return got.found, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const (
+	whyLags = "is decided when the manager's cache has caught up with the hub"
+
+	// lagRecheck is how soon to look again at what the cache lacks and the hub has.
+	lagRecheck = time.Second
+)
+
+// decideLive decides a No anew with the kinds on which it rests read live, as far as it needs
+// them. If they say otherwise, the answer is Unknown until the cache has caught up.
+func (r *Rule) decideLive(
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
+) (Result, error) {
+	live, since := o, r.live.recent(time.Time{})
+	for _, crd := range result.Rests {
+		var err error
+		switch crd {
+		case clusterCRD:
+			live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
+				&clusterv1.ManagedClusterList{}, since)
+		case addonCRD:
+			key := types.NamespacedName{Namespace: pair.Name, Name: contract.AddonName}
+			live.Addon, err = liveObject[addonv1beta1.ManagedClusterAddOn](ctx, r.live, key,
+				&addonv1beta1.ManagedClusterAddOnList{}, since)
+		case bindingCRD:
+			live.bindings, err = r.live.bindings(ctx, pair.Namespace, since)
+		case placementCRD:
+			live.placements, err = r.observeLivePlacements(ctx, pair, since)
+		}
+		if err != nil {
+			return result, err
+		}
+	}
+	// What is missing from the cache may have hidden another reason, which was not read live.
+	isUnread := func(crd string) bool { return !slices.Contains(result.Rests, crd) }
+	if now := decide(live); now.Answer == No && !slices.ContainsFunc(now.Rests, isUnread) {
+		return result, nil
+	}
+	return Result{
+		Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: result.Bindings, Member: result.Member,
+	}, nil
+}
+
+func (r *Rule) observeLivePlacements(
+	ctx context.Context, pair types.NamespacedName, since time.Time,
+) ([]observedPlacement, error) {
+	publishing, err := r.live.publishing(ctx, pair.Namespace, since)
+	if err != nil {
+		return nil, err
+	}
+	placements := make([]observedPlacement, 0, len(publishing))
+	for _, name := range slices.Sorted(maps.Keys(publishing)) {
+		placements = append(placements, publishing[name].observed(pair.Name))
+	}
+	return placements, nil
+}
+
+// liveObject reads one object, nil if it does not exist. There is a right to list all kinds
+// of which the rule reads objects, and none to get them.
+func liveObject[T any](
+	ctx context.Context, l *liveReads, key types.NamespacedName, list client.ObjectList, since time.Time,
+) (*T, error) {
+	what := objectRead(list, key)
+	found, err := l.shared(ctx, what, since, func(ctx context.Context) (any, error) {
+		if err := l.reader.List(ctx, list, client.InNamespace(key.Namespace), nameIs(key.Name)); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", what, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil || len(items) == 0 {
+			return (*T)(nil), err
+		}
+		object, _ := any(items[0]).(*T)
+		return object, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(*T), nil
+}
+
+// bindings reads the set bindings of a namespace, and their sets.
+func (l *liveReads) bindings(ctx context.Context, namespace string, since time.Time) ([]observedBinding, error) {
+	found, err := l.shared(ctx, "bindings in "+namespace, since, func(ctx context.Context) (any, error) {
+		list := &clusterv1beta2.ManagedClusterSetBindingList{}
+		if err := l.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("reading set bindings: %w", err)
+		}
+		return list, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := found.(*clusterv1beta2.ManagedClusterSetBindingList)
+	bindings := make([]observedBinding, len(list.Items))
+	for i := range list.Items {
+		bindings[i].binding = &list.Items[i]
+		key := types.NamespacedName{Name: list.Items[i].Spec.ClusterSet}
+		bindings[i].set, err = liveObject[clusterv1beta2.ManagedClusterSet](ctx, l, key,
+			&clusterv1beta2.ManagedClusterSetList{}, since)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return bindings, nil
+}
+
+// placements reads some Placements of one namespace and their slices, nil for those that do
+// not exist. For more than one it reads all that publish there.
+func (l *liveReads) placements(
+	ctx context.Context, keys []types.NamespacedName, since time.Time,
+) ([]*Placement, error) {
+	live := make([]*Placement, len(keys))
+	switch len(keys) {
+	case 0:
+		return nil, nil
+	case 1:
+		var err error
+		live[0], err = l.placement(ctx, keys[0], since)
+		return live, err
+	}
+	all, err := l.publishing(ctx, keys[0].Namespace, since)
+	for i, key := range keys {
+		live[i] = all[key.Name]
+	}
+	return live, err
+}
+
+// publishing reads the publishing Placements of a namespace with their slices, by name.
+func (l *liveReads) publishing(
+	ctx context.Context, namespace string, since time.Time,
+) (map[string]*Placement, error) {
+	found, err := l.shared(ctx, "placements in "+namespace, since, func(ctx context.Context) (any, error) {
+		decisions := &clusterv1beta1.PlacementDecisionList{}
+		if err := l.reader.List(ctx, decisions, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("reading PlacementDecisions: %w", err)
+		}
+		list := &clusterv1beta1.PlacementList{}
+		labelled := client.MatchingLabels{contract.LabelPublish: published}
+		if err := l.reader.List(ctx, list, client.InNamespace(namespace), labelled); err != nil {
+			return nil, fmt.Errorf("reading publishing Placements: %w", err)
+		}
+		own := map[string][]clusterv1beta1.PlacementDecision{}
+		for i := range decisions.Items {
+			of := placementOf(&decisions.Items[i])
+			own[of] = append(own[of], decisions.Items[i])
+		}
+		placements := make(map[string]*Placement, len(list.Items))
+		for i := range list.Items {
+			p := newPlacement(&list.Items[i], own[list.Items[i].Name])
+			placements[list.Items[i].Name] = &p
+		}
+		return placements, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(map[string]*Placement), nil
+}
+
+// tooSoon returns how long to wait before the same is read again for somebody for whom the last
+// read began too early, so that one read a second serves everybody.
+func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, ok := l.reads[read]
+	if !ok || !last.began.Before(since) {
+		return 0
+	}
+	return timeLeft(last.began, settleTime, l.clock.Now())
+}
+
+func placementRead(key types.NamespacedName) string { return "placement " + key.String() }
+
+func objectRead(list client.ObjectList, key types.NamespacedName) string {
+	return fmt.Sprintf("%T %s", list, key)
+}
+
+// keep stores a read, and drops old ones.
+func (l *liveReads) keep(key string, read liveRead) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if read.began.Sub(l.swept) > liveKept {
+		l.swept = read.began
+		maps.DeleteFunc(l.reads, func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
+	}
+	l.reads[key] = read
+}

@@ -1,0 +1,87 @@
+package selection
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// A manager may start on an API server that is cut off from etcd and lists what it had
+// before: what is missing there may exist.
+func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
+	placements := choosing("p", "c", "d")
+	for name, missing := range map[string]client.Object{
+		"cluster":   aCluster("c", ocmtest.InSet("s")),
+		"addon":     ocmtest.Addon("c"),
+		"binding":   aBinding("ns", "s"),
+		"decisions": slice("p-decision-1", "p"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objs []client.Object
+			if name == "decisions" {
+				objs = choosing("p", "c", "d")
+			}
+			s := newScene(t, objs...)
+			*s.cache.version = "5" // the API server has come to 7
+			whole := newScene(t, objs...)
+			s.Rule.live.reader = whole.cache
+			apitest.Must(t, s.cache.Delete(t.Context(), missing))
+			if name == "decisions" { // an earlier state
+				p := chooser("p", false, 1).placement
+				s.replace(p, &sliced("p", "d")[0])
+				s.absent()
+			}
+			s.settlesAs(Unknown)
+			s.copies(Unknown)
+			if got, err := s.Selected(t.Context(), s.pair, true); err != nil || !got.Untrusted {
+				t.Errorf("a rotated token may be written: %+v, %v", got, err)
+			}
+
+			// It was deleted before the manager started: live reads say so, too.
+			apitest.Must(t, whole.cache.Delete(t.Context(), missing))
+			if name == "decisions" {
+				whole.replace(chooser("p", false, 1).placement, &sliced("p", "d")[0])
+			}
+			s.later(2 * time.Second)
+			s.settlesAs(No)
+			s.copies(No)
+		})
+	}
+	t.Run("a Placement", func(t *testing.T) {
+		s := newScene(t)
+		*s.cache.version = "5"
+		s.Rule.live.reader = newScene(t, choosing("p", "c")...).cache
+		chosen := func(want Answer) {
+			t.Helper()
+			choice, err := s.Choice(t.Context(), client.ObjectKeyFromObject(placements[0]))
+			if err != nil || choice.Answer != want {
+				t.Errorf("%+v, %v; want %d", choice.Result, err, want)
+			}
+		}
+		chosen(Unknown)
+		s.later(time.Minute)
+		chosen(Unknown)
+		*s.cache.version = "8"
+		chosen(No)
+	})
+	t.Run("until it has caught up", func(t *testing.T) {
+		s := newScene(t)
+		*s.cache.version = "5"
+		reads := counter{newScene(t).cache, map[string]int{}}
+		s.Rule.live.reader = reads
+		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
+		s.settlesAs(Unknown)
+		*s.cache.version = "7"
+		clear(reads.lists)
+		s.settlesAs(No)
+		*s.cache.version = "5" // never asked again
+		s.settlesAs(No)
+		if len(reads.lists) > 0 {
+			t.Errorf("lists: %v", reads.lists)
+		}
+	})
+}

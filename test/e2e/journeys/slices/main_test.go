@@ -1,0 +1,12 @@
+package slices
+
+import (
+	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
+)
+
+func TestMain(m *testing.M) {
+	journeys.Main(m, fleet.Options{Name: "slices", Spokes: 1})
+}
