@@ -57,25 +57,31 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
-// start runs a manager anew, as after a restart.
-func (s *shell) start() {
+// start runs a manager anew, as after a restart, with more flags.
+func (s *shell) start(flags ...string) {
 	s.T.Helper()
 	if s.program != nil {
 		s.program.Stop()
 	}
 	s.wire = &apitest.Wire{}
 	s.program = hubtest.Start(s.T, s.wire.Proxy(s.T, server.User(s.T, hubtest.User)),
-		"--cleanup-timeout=1s")
+		append(flags, "--cleanup-timeout=1s")...)
 }
 
 // agents creates an AgentRevision, and returns the reference of a cluster that should have
 // it.
 func (s *shell) agents(image string) addonv1beta1.ConfigReference {
 	s.T.Helper()
-	revision := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	return s.agentsWith(map[string]any{
 		"manifests": manifests.Revision, "image": image, "imagePullPolicy": "IfNotPresent",
 		"installNamespace": "agents", "claimLimit": int64(20), "logLevel": int64(0),
-	}}}
+	})
+}
+
+// agentsWith is agents for any spec of an AgentRevision.
+func (s *shell) agentsWith(spec map[string]any) addonv1beta1.ConfigReference {
+	s.T.Helper()
+	revision := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	revision.SetAPIVersion("inventory.open-cluster-management.io/v1alpha1")
 	revision.SetKind("AgentRevision")
 	revision.SetGenerateName("revision-")
@@ -95,7 +101,16 @@ func (s *shell) agents(image string) addonv1beta1.ConfigReference {
 // leaves it.
 func (s *shell) join(available metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
 	s.T.Helper()
-	name := s.Namespace("cluster", nil)
+	a := ocmtest.Addon(s.Namespace("cluster", nil))
+	s.joinWith(a, available)
+	s.refer(a, s.revision)
+	return a
+}
+
+// joinWith creates the cluster of an addon, and the addon, which gets no configuration yet.
+func (s *shell) joinWith(a *addonv1beta1.ManagedClusterAddOn, available metav1.ConditionStatus) {
+	s.T.Helper()
+	name := a.Namespace
 	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
@@ -107,15 +122,12 @@ func (s *shell) join(available metav1.ConditionStatus) *addonv1beta1.ManagedClus
 	})
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
 	s.MustGet(definition)
-	a := ocmtest.Addon(name)
 	a.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn",
 		Name: definition.Name, UID: definition.UID, Controller: ptr.To(true),
 	}}
 	s.MustCreate(a)
 	s.CleanUp(cluster, a)
-	s.refer(a, s.revision)
-	return a
 }
 
 // condition waits until the addon's condition has this status.
@@ -204,6 +216,7 @@ func testAddonShell(t *testing.T) {
 	s.checkUpgrade(a)
 	s.checkRepair(a)
 	s.checkUnknownImage(a)
+	s.checkHeld(a)
 	s.checkRemoval(a)
 
 	s.checkAbandoned(s.join(metav1.ConditionUnknown))
@@ -411,7 +424,7 @@ func (s *shell) request(
 func (s *shell) checkUnknownImage(a *addonv1beta1.ManagedClusterAddOn) {
 	s.T.Helper()
 	s.refer(a, s.agents("quay.io/open-cluster-management/cluster-inventory-addon:v0"))
-	const why = "the tag or digest of an agent's image must be that of an AgentRevision of the chart"
+	const why = "the image of an agent must be that of an AgentRevision of the chart"
 	s.Eventually("the addon says why", func() string {
 		s.MustGet(a)
 		applied := apimeta.FindStatusCondition(a.Status.Conditions, "ManifestApplied")
@@ -431,7 +444,16 @@ func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
 	next := s.agents(image)
 	s.wire.Quiet(s.T, settled, "before it is the cluster's turn")
 	s.refer(a, next)
-	s.Eventually("the agent is upgraded", func() string {
+	s.runs(a, image)
+	if writes := s.wire.Writes("manifestworks"); len(writes) != 1 {
+		s.T.Errorf("%d writes of works, want one", len(writes))
+	}
+}
+
+// runs waits until a cluster's agent has an image.
+func (s *shell) runs(a *addonv1beta1.ManagedClusterAddOn, image string) {
+	s.T.Helper()
+	s.Eventually("the agent runs "+image, func() string {
 		for _, manifest := range s.work(a, "addon-cluster-inventory-deploy-0").Spec.Workload.Manifests {
 			if bytes.Contains(manifest.Raw, []byte(`"Deployment"`)) && bytes.Contains(manifest.Raw, []byte(image)) {
 				return ""
@@ -439,9 +461,36 @@ func (s *shell) checkUpgrade(a *addonv1beta1.ManagedClusterAddOn) {
 		}
 		return "no Deployment with image " + image
 	})
-	if writes := s.wire.Writes("manifestworks"); len(writes) != 1 {
-		s.T.Errorf("%d writes of works, want one", len(writes))
+}
+
+// checkHeld asks for an agent on another cluster, whose ManifestWorks the manager may not read:
+// it says so, and writes and deletes nothing there or here.
+func (s *shell) checkHeld(a *addonv1beta1.ManagedClusterAddOn) {
+	s.T.Helper()
+	host := s.join(metav1.ConditionTrue)
+	s.work(host, "addon-cluster-inventory-deploy-0")
+	const annotation = "addon.open-cluster-management.io/hosting-cluster-name"
+	apitest.Edit(s, a, func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Annotations = map[string]string{annotation: host.Namespace}
+	})
+	s.Eventually("the addon says why", func() string {
+		s.MustGet(a)
+		applied := apimeta.FindStatusCondition(a.Status.Conditions, "ConfigurationApplied")
+		if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason != "HostingDisabled" ||
+			!strings.Contains(applied.Message, "agent.hosted.enabled") {
+			return fmt.Sprintf("ConfigurationApplied: %+v", applied)
+		}
+		return ""
+	})
+	const image = "quay.io/open-cluster-management/cluster-inventory-addon:v2"
+	s.wire.Reset()
+	s.refer(a, s.agents(image))
+	s.wire.Settle(s.T, patience, settled)
+	if writes := s.wire.Writes("manifestworks"); len(writes) > 0 {
+		s.T.Errorf("writes of works: %v", writes)
 	}
+	apitest.Edit(s, a, func(a *addonv1beta1.ManagedClusterAddOn) { delete(a.Annotations, annotation) })
+	s.runs(a, image)
 }
 
 // checkRepair removes the agent's rights behind the manager's back.

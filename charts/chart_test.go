@@ -89,7 +89,9 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicy /cluster-inventory-addons",
 		"ValidatingAdmissionPolicy /cluster-inventory-certificates",
 		"ValidatingAdmissionPolicy /cluster-inventory-clusterprofiles",
+		"ValidatingAdmissionPolicy /cluster-inventory-configmaps",
 		"ValidatingAdmissionPolicy /cluster-inventory-events",
+		"ValidatingAdmissionPolicy /cluster-inventory-leases",
 		"ValidatingAdmissionPolicy /cluster-inventory-manifestworks",
 		"ValidatingAdmissionPolicy /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicy /cluster-inventory-rolebindings",
@@ -100,7 +102,9 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-addons",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-certificates",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-clusterprofiles",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-configmaps",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-events",
+		"ValidatingAdmissionPolicyBinding /cluster-inventory-leases",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-manifestworks",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-placementdecisions",
 		"ValidatingAdmissionPolicyBinding /cluster-inventory-rolebindings",
@@ -126,6 +130,12 @@ func TestWhatIsInstalled(t *testing.T) {
 		"the set is bound already": {
 			values: placements + "    createBinding: false\n",
 			also:   []string{"Placement inventory-system/cluster-inventory"},
+		},
+		"a placement on which nothing depends yet": {
+			values: "installStrategy: {type: Manual, placement: {clusterSet: sandbox-fleet}}",
+			also: []string{
+				"ManagedClusterSetBinding inventory-system/sandbox-fleet", "Placement inventory-system/cluster-inventory",
+			},
 		},
 		"the placement is there already": {
 			values: "installStrategy: {type: Placements, placement: {create: false, name: mine}}",
@@ -397,13 +407,14 @@ agent:
   imagePullSecrets: [{name: one}, {name: two}]
   allowedRegistries: [mirror.example.com/ocm]
   config: {registries: [{mirror: other.example.com/}, {mirror: mirror.example.com/ocm}]}
+  hosted: {enabled: true}
 cleanupTimeout: 90s
 cleanupJobTimeout: 45m
 workers: {total: 5, perNamespace: 2}
 pprofBindAddress: 127.0.0.1:6060
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
-profiles: {labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
+profiles: {exclusiveSetsOnly: true, labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
 decisions: {enabled: false}
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
 access:
@@ -418,17 +429,24 @@ uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
 `
 	objects := hubtest.MustRender(t, values)
+	definition := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](
+		t, objects, "ClusterManagementAddOn", "cluster-inventory")
+	if definition.Annotations["inventory.open-cluster-management.io/exclusive-sets-only"] != "true" {
+		t.Errorf("kubectl inventory does not learn that only exclusive sets publish: %v", definition.Annotations)
+	}
 	manager := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager").Spec.Template
 	want := []string{
 		"--allowed-registry=example.com/inventory",
 		"--allowed-registry=mirror.example.com/ocm",
 		"--allowed-registry=other.example.com",
+		"--hosted-agents=true",
 		"--cleanup-timeout=90s",
 		"--cleanup-job-timeout=45m",
 		"--workers=5",
 		"--workers-per-namespace=2",
 		"--upstream-gates=off",
 		"--upstream-registration-clusterrole=other",
+		"--exclusive-sets-only",
 		"--label-allow=region",
 		"--label-allow=example.com/*",
 		"--max-properties=50",
@@ -583,6 +601,7 @@ func TestSchemaRejects(t *testing.T) {
 			values: `upstreamRegistrationClusterRole: ""`,
 			want:   "upstreamRegistrationClusterRole",
 		},
+		"exclusive sets only in words":       {values: "profiles: {exclusiveSetsOnly: mostly}", want: "profiles/exclusiveSetsOnly"},
 		"a label pattern with a comma in it": {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
 		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},

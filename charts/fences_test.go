@@ -1,11 +1,6 @@
 package charts
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +8,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -35,7 +29,7 @@ import (
 )
 
 // honestWork is a ManifestWork as the manager writes it, with one manifest of each kind
-// that a policy inspects.
+// that a policy inspects. CLUSTER stands for the cluster.
 const honestWork = `
 apiVersion: work.open-cluster-management.io/v1
 kind: ManifestWork
@@ -54,12 +48,13 @@ spec:
   - resourceIdentifier:
       {group: apps, resource: deployments, namespace: agents, name: cluster-inventory-agent}
     feedbackRules: [{type: WellKnownStatus}]
+    conditionRules: [{type: CEL, condition: Available, celExpressions: ["true"]}]
   - resourceIdentifier:
       {group: apiextensions.k8s.io, resource: customresourcedefinitions, name: clusterproperties.about.k8s.io}
     updateStrategy: {type: CreateOnly}
   workload:
     manifests:
-    - {apiVersion: v1, kind: Namespace, metadata: {name: agents}}
+    - {apiVersion: v1, kind: Namespace, metadata: {name: agents, creationTimestamp: null}, spec: {}}
     - apiVersion: rbac.authorization.k8s.io/v1
       kind: ClusterRole
       metadata: {name: "open-cluster-management:cluster-inventory:agent"}
@@ -75,9 +70,13 @@ spec:
       subjects: [{kind: ServiceAccount, name: cluster-inventory-agent, namespace: agents}]
     - apiVersion: apps/v1
       kind: Deployment
-      metadata: {name: cluster-inventory-agent, namespace: agents}
+      metadata: {name: cluster-inventory-agent, namespace: agents, labels: {app.kubernetes.io/managed-by: addon}}
       spec:
+        replicas: 1
+        strategy: {type: Recreate}
+        selector: {matchLabels: {app.kubernetes.io/name: cluster-inventory-agent}}
         template:
+          metadata: {creationTimestamp: null, labels: {app.kubernetes.io/name: cluster-inventory-agent}}
           spec:
             serviceAccountName: cluster-inventory-agent
             securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
@@ -85,10 +84,24 @@ spec:
             - name: agent
               image: quay.io/open-cluster-management/cluster-inventory-addon:v1
               command: [/agent]
+              args: [run, --hub-kubeconfig=/var/run/hub/kubeconfig, "--health-probe-bind-address=$(POD_IP):8081",
+                --cluster-name=CLUSTER, --claim-limit=20, "--reserved-properties=*.a,b", --addon-uid=u-1,
+                --install-namespace=agents, -v=10]
+              env:
+              - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+              - {name: HTTPS_PROXY, value: "https://user:pa$$(HOME)@proxy:2"}
+              - {name: PROXY_CA_BUNDLE, value: a CA}
+              ports: [{name: health, containerPort: 8081}]
+              readinessProbe: {httpGet: {path: /readyz, port: 8081}, periodSeconds: 5}
+              livenessProbe: {httpGet: {path: /healthz, port: 8081}, initialDelaySeconds: 10, periodSeconds: 15}
               securityContext:
                 {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+              volumeMounts: [{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: true}]
             volumes: [{name: hub-kubeconfig, secret: {secretName: cluster-inventory-hub-kubeconfig}}]
 `
+
+// imagePath is the repository of the image in honestWork, without its registry.
+const imagePath = "open-cluster-management/cluster-inventory-addon"
 
 // Where the manifests are in honestWork.
 const (
@@ -98,11 +111,12 @@ const (
 	workAgent
 )
 
-// workOf decodes honestWork.
-func workOf(t *testing.T) *unstructured.Unstructured {
+// workOf decodes honestWork for a cluster.
+func workOf(t *testing.T, cluster string) *unstructured.Unstructured {
 	t.Helper()
 	work := &unstructured.Unstructured{}
-	apitest.Must(t, yaml.Unmarshal([]byte(honestWork), &work.Object))
+	apitest.Must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(honestWork, "CLUSTER", cluster)), &work.Object))
+	work.SetNamespace(cluster)
 	return work
 }
 
@@ -156,7 +170,156 @@ func add(t *testing.T, manifest string) func(*unstructured.Unstructured) {
 // every spoke, including that of reading its Secrets to the hub.
 func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 	p := install(t)
+	p.hostAgents() // policies limit what more rights allow
 	cluster := p.namespace("cluster1", ocmtest.Addon(""))
+	other := workOf(t, cluster)
+	other.SetName("another")
+	p.eventuallyRefused(other, "only the ManifestWorks of its own agents")
+	for name, attempt := range workAttempts(t, cluster) {
+		t.Run(name, func(t *testing.T) {
+			work := workOf(t, cluster)
+			attempt.change(work)
+			err := p.manager.Create(t.Context(), work, client.DryRunAll)
+			checkAttempt(t, err, attempt.message)
+		})
+	}
+
+	t.Run("the clean-up", func(t *testing.T) {
+		for change, message := range map[string]string{
+			"": "", ", parallelism: 2": "only one pod of each", ", completions: 2": "only one pod of each",
+		} {
+			work := workOf(t, cluster)
+			work.SetName("addon-cluster-inventory-pre-delete")
+			job := strings.Replace(cleanupJob, "backoffLimit: 4", "backoffLimit: 4"+change, 1)
+			set(t, work.Object, "["+job+"]", "spec", "workload", "manifests")
+			set(t, work.Object, `[{resourceIdentifier:
+				{group: batch, resource: jobs, namespace: agents, name: cluster-inventory-cleanup},
+				feedbackRules: [{type: WellKnownStatus}]}]`, "spec", "manifestConfigs")
+			unstructured.RemoveNestedField(work.Object, "spec", "deleteOption")
+			checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), message)
+		}
+	})
+	t.Run("a hosted agent", func(t *testing.T) {
+		const own = "only their own namespace"
+		long, shortened := strings.Repeat("c", 63), "cluster-inventory--"+strings.Repeat("c", 35)
+		barely, tooLong := strings.Repeat("c", 45), strings.Repeat("c", 46)
+		for name, attempt := range map[string]struct {
+			of, in  string
+			change  func(*unstructured.Unstructured)
+			message string
+		}{
+			"in its own namespace": {of: "guest", in: "cluster-inventory-guest"},
+			"of its own host": {
+				of: cluster, in: "cluster-inventory-" + cluster, message: "only the ManifestWorks of its own agents",
+			},
+			"in another's":                           {of: "another", in: "cluster-inventory-guest", message: own},
+			"with the longest name that is whole":    {of: barely, in: "cluster-inventory-" + barely},
+			"with a name that is shortened":          {of: long, in: shortened + "-0123abcd"},
+			"with the shortest of these":             {of: tooLong, in: shortened + "-0123abcd"},
+			"in another's whose name is shortened":   {of: "guest", in: shortened + "-0123abcd", message: own},
+			"of a long name that begins differently": {of: "d" + long[1:], in: shortened + "-0123abcd", message: own},
+			"in no namespace of an agent's":          {of: long, in: shortened + "-0123abcx", message: own},
+			"that names another cluster": {
+				of: "guest", in: "cluster-inventory-guest", message: refusedArguments,
+				change: changeContainer(t, "[run, --cluster-name="+cluster+"]", "args"),
+			},
+			"with the kubeconfig in the place of the hub's": {
+				of: "guest", in: "cluster-inventory-guest", message: refusedArguments,
+				change: changeContainer(t, "[{name: managed-kubeconfig, mountPath: /var/run/hub, readOnly: true}]", "volumeMounts"),
+			},
+		} {
+			work := workOf(t, attempt.of)
+			manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+			apitest.Must(t, err)
+			var policy, account any
+			apitest.Must(t, yaml.Unmarshal([]byte(policyFor("cluster-inventory-agent", "cluster-inventory-agent")), &policy))
+			apitest.Must(t, yaml.Unmarshal([]byte(`{apiVersion: v1, kind: ServiceAccount,
+				metadata: {name: cluster-inventory-agent}, automountServiceAccountToken: false}`), &account))
+			kept := []any{manifests[workNamespace], policy, account, manifests[workAgent]}
+			apitest.Must(t, unstructured.SetNestedSlice(work.Object, kept, "spec", "workload", "manifests"))
+			change(t, workAgent, managedVolume, "spec", "template", "spec", "volumes")(work)
+			changeContainer(t, `[{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: true},
+				{name: managed-kubeconfig, mountPath: /var/run/managed, readOnly: true}]`, "volumeMounts")(work)
+			changeContainer(t, `[run, --hub-kubeconfig=/var/run/hub/kubeconfig, --cluster-name=`+attempt.of+`,
+				--install-namespace=`+attempt.in+`, --hosted, --kubeconfig=/var/run/managed/kubeconfig]`, "args")(work)
+			change(t, workNamespace, attempt.in, "metadata", "name")(work)
+			for _, at := range []int{workRole, workBinding, workAgent} {
+				change(t, at, attempt.in, "metadata", "namespace")(work)
+			}
+			set(t, work.Object, `[{group: "", resource: namespaces, name: `+attempt.in+`}]`,
+				"spec", "deleteOption", "selectivelyOrphans", "orphaningRules")
+			if attempt.change != nil {
+				attempt.change(work)
+			}
+			work.SetNamespace(cluster)
+			work.SetOwnerReferences(nil)
+			work.SetName("addon-cluster-inventory-deploy-hosting-" + attempt.of + "-0")
+			t.Run(name, func(t *testing.T) {
+				checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), attempt.message)
+			})
+		}
+	})
+	t.Run("the finalizer of a work, whatever is in it", func(t *testing.T) {
+		work := workOf(t, cluster)
+		changeContainer(t, "registry.example.com/removed-from-the-list:v1", "image")(work)
+		work.SetName("addon-cluster-inventory-deploy-1")
+		work.SetOwnerReferences(nil)
+		work.SetFinalizers([]string{"cluster.open-cluster-management.io/manifest-work-cleanup"})
+		p.MustCreate(work)
+		checkAttempt(t, p.manager.Delete(t.Context(), work), "")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		checkAttempt(t, p.manager.Patch(t.Context(), work, patch), "")
+		p.EventuallyGone(work)
+	})
+	t.Run("another's work", func(t *testing.T) {
+		theirs := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "theirs"}}
+		p.MustCreate(theirs)
+		const message = "only the ManifestWorks of its own agents"
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+		checkAttempt(t, p.manager.Patch(t.Context(), theirs.DeepCopy(), patch), message)
+		checkAttempt(t, p.manager.Delete(t.Context(), theirs), message)
+		apply := &unstructured.Unstructured{}
+		apply.SetAPIVersion("work.open-cluster-management.io/v1")
+		apply.SetKind("ManifestWork")
+		apply.SetNamespace(cluster)
+		apply.SetName("applied")
+		err := p.manager.Patch(t.Context(), apply, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck
+		checkAttempt(t, err, message)
+	})
+	t.Run("as somebody else", func(t *testing.T) {
+		user := rest.CopyConfig(server.User(t, hubtest.User))
+		user.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
+		other := workOf(t, cluster)
+		other.SetName("another")
+		if err := apitest.NewClient(t, user, ocmtest.Scheme()).Create(t.Context(), other); !apierrors.IsForbidden(err) {
+			t.Errorf("the manager is told %v", err)
+		}
+	})
+	t.Run("nobody else is restricted", func(*testing.T) {
+		other.SetResourceVersion("")
+		p.MustCreate(other)
+	})
+}
+
+// What refusals of works say.
+const (
+	refusedReport    = "the status of its agents alone"
+	refusedStrategy  = "no update strategy but CreateOnly"
+	refusedFields    = "no owners and no finalizers"
+	refusedArguments = "only with their own arguments and mounts"
+	refusedProbes    = "probe only its agents"
+	refusedImage     = "must be that of an AgentRevision"
+)
+
+// workAttempt is a change of honestWork.
+type workAttempt struct {
+	change  func(*unstructured.Unstructured)
+	message string // empty if it is allowed
+}
+
+// workAttempts are changes of a cluster's own work.
+func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
+	t.Helper()
 	spec := func(value string, path ...string) func(*unstructured.Unstructured) {
 		return func(work *unstructured.Unstructured) {
 			set(t, work.Object, value, append([]string{"spec"}, path...)...)
@@ -171,10 +334,17 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 		metadata: {name: clusterproperties.about.k8s.io}, spec: {conversion: {strategy: None}}}`
 	const key = `{apiVersion: v1, kind: Secret, metadata: {name: hub-kubeconfig-secret, namespace: agents}}`
-	attempts := map[string]struct {
-		change  func(*unstructured.Unstructured)
-		message string // empty if it is allowed
-	}{
+	const repository = "quay.io/" + imagePath
+	ofNamespace := func(option string) string {
+		return `[{resourceIdentifier: {group: "", resource: namespaces, namespace: "", name: agents}, ` + option + `}]`
+	}
+	args := func(more string) func(*unstructured.Unstructured) {
+		return changeContainer(t, `[run, --cluster-name=`+cluster+`, `+more+`]`, "args")
+	}
+	mount := func(mount string) func(*unstructured.Unstructured) { return changeContainer(t, mount, "volumeMounts") }
+	probe := func(probe string) func(*unstructured.Unstructured) { return changeContainer(t, probe, "livenessProbe") }
+	pull := func(image string) func(*unstructured.Unstructured) { return changeContainer(t, image, "image") }
+	return map[string]workAttempt{
 		"its agent":    {change: func(*unstructured.Unstructured) {}},
 		"another work": {change: named("another"), message: "only the ManifestWorks of its own agents"},
 		"a work whose name the API server makes": {change: func(work *unstructured.Unstructured) {
@@ -194,10 +364,66 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		"feedback from anything": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
 			namespace: agents, name: cluster-inventory-agent},
 			feedbackRules: [{type: JSONPaths, jsonPaths: [{name: spec, path: .spec}]}]}]`, "manifestConfigs"),
-			message: "the status of its agents alone"},
-		"an object that is only read": {change: spec(`[{resourceIdentifier: {group: "", resource: namespaces,
-			namespace: "", name: agents}, updateStrategy: {type: ReadOnly}}]`, "manifestConfigs"),
-			message: "may not have clusters read objects"},
+			message: refusedReport},
+		"feedback from the namespace": {
+			change: spec(ofNamespace("feedbackRules: [{type: WellKnownStatus}]"), "manifestConfigs"), message: refusedReport,
+		},
+		"a condition of the namespace": {
+			change: spec(ofNamespace(`conditionRules: [{type: CEL, condition: A, celExpressions: ["true"]}]`),
+				"manifestConfigs"), message: refusedReport,
+		},
+		"an object that is only read": {
+			change: spec(ofNamespace("updateStrategy: {type: ReadOnly}"), "manifestConfigs"), message: refusedStrategy,
+		},
+		"an object whose fields it takes": {
+			change:  spec(ofNamespace("updateStrategy: {type: ServerSideApply}"), "manifestConfigs"),
+			message: refusedStrategy,
+		},
+		"the strategy of none, named": {
+			change: spec(ofNamespace("updateStrategy: {type: Update}"), "manifestConfigs"), message: refusedStrategy,
+		},
+		"an owner that is not there": {
+			change: change(t, workNamespace, `[{apiVersion: v1, kind: ConfigMap, name: not-there, uid: not-there}]`,
+				"metadata", "ownerReferences"), message: refusedFields,
+		},
+		"an owner of the pods": {
+			change: change(t, workAgent, `[{apiVersion: v1, kind: ConfigMap, name: not-there, uid: not-there}]`,
+				"spec", "template", "metadata", "ownerReferences"), message: refusedFields,
+		},
+		"a namespace that is held": {
+			change: change(t, workNamespace, `[example.com/hold]`, "metadata", "finalizers"), message: refusedFields,
+		},
+		"a namespace whose content is held": {
+			change: change(t, workNamespace, `[example.com/hold]`, "spec", "finalizers"), message: refusedFields,
+		},
+		"pods that are held": {
+			change:  change(t, workAgent, `[example.com/hold]`, "spec", "template", "metadata", "finalizers"),
+			message: refusedFields,
+		},
+		"data": {
+			change: add(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cluster-inventory-cleanup, namespace: agents},
+				data: {addonUID: u}}`),
+			message: refusedFields,
+		},
+		"the marker": {
+			change: add(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cluster-inventory-cleanup, namespace: agents}}`),
+		},
+		"a condition that ends the work": {
+			change: spec(`[{resourceIdentifier: {group: apps, resource: deployments, namespace: agents,
+				name: cluster-inventory-agent}, conditionRules: [{type: CEL, condition: Complete, celExpressions: ["true"]}]}]`,
+				"manifestConfigs"), message: refusedReport,
+		},
+		"a second namespace": {
+			change: func(work *unstructured.Unstructured) {
+				add(t, `{apiVersion: v1, kind: Namespace, metadata: {name: theirs}}`)(work)
+				set(t, work.Object, `[{group: "", resource: namespaces, name: agents},
+					{group: "", resource: namespaces, name: theirs}]`, "spec", "deleteOption", "selectivelyOrphans", "orphaningRules")
+			}, message: "only the namespaces of its agents",
+		},
+		"a namespace taken from another manager": {
+			change:  change(t, workNamespace, `{app.kubernetes.io/managed-by: x}`, "metadata", "labels"),
+			message: "label and annotate only",
+		},
 		"another executor": {change: spec(`{subject: {type: ServiceAccount,
 			serviceAccount: {namespace: kube-system, name: admin}}}`, "executor"), message: "who applies a ManifestWork"},
 		"a Pod": {change: add(t, `{apiVersion: v1, kind: Pod, metadata: {name: cluster-inventory-agent, namespace: agents}}`),
@@ -247,9 +473,17 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			add(t, definition)(work)
 			spec("[]", "manifestConfigs")(work)
 		}, message: "change the CustomResourceDefinition"},
-		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: "", resource: namespaces,
-			namespace: "", name: agents}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
-			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: "the status of its agents alone"},
+		"a definition that overwrites, kept from another namespace": {change: func(work *unstructured.Unstructured) {
+			add(t, definition)(work)
+			spec(`[{resourceIdentifier: {group: apiextensions.k8s.io, resource: customresourcedefinitions, namespace: x,
+				name: clusterproperties.about.k8s.io}, updateStrategy: {type: CreateOnly}}]`, "manifestConfigs")(work)
+		}, message: "change the CustomResourceDefinition"},
+		"a second work": {
+			change: named("addon-cluster-inventory-deploy-1"), message: "only the ManifestWorks of its own agents",
+		},
+		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
+			namespace: agents, name: cluster-inventory-agent}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
+			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: refusedReport},
 		"the agent's network policy": {change: add(t, policyFor("cluster-inventory-agent", "cluster-inventory-agent"))},
 		"a network policy of another name": {
 			change: add(t, policyFor("another", "another")), message: "only the manifests of its agents",
@@ -272,7 +506,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			message: "no rights but those that they need",
 		},
 		"rights of other roles": {
-			change: change(t, workRole, `{clusterRoleSelectors: [{}]}`, "aggregationRule"), message: "no rights but those",
+			change: change(t, workRole, `{clusterRoleSelectors: [{}]}`, "aggregationRule"), message: refusedFields,
 		},
 		"the role cluster-admin": {
 			change: change(t, workBinding, "cluster-admin", "roleRef", "name"), message: "to its agents alone",
@@ -282,32 +516,111 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 				"subjects"),
 			message: "to its agents alone",
 		},
-		"another image": {
-			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon-x:v1", "image"),
-			message: "must be from a repository of the chart",
+		"another image":                     {change: pull(repository + "-x:v1"), message: refusedImage},
+		"its image from another registry":   {change: pull("evil.example.com/" + imagePath + ":v1"), message: refusedImage},
+		"another version of its image":      {change: pull(repository + ":v0"), message: refusedImage},
+		"any version":                       {change: pull(repository), message: refusedImage},
+		"its image by digest":               {change: pull(repository + "@" + oldDigest)},
+		"its digest, with another's tag":    {change: pull(repository + ":v1@" + oldDigest), message: refusedImage},
+		"its tag, as if it were a digest":   {change: pull(repository + "@v1"), message: refusedImage},
+		"another tag, and its as a digest":  {change: pull(repository + ":evil@v1"), message: refusedImage},
+		"its digest, as if it were a tag":   {change: pull(repository + ":" + oldDigest), message: refusedImage},
+		"a tag alone":                       {change: pull("v1"), message: refusedImage},
+		"a tag without a repository":        {change: pull("':v1'"), message: refusedImage},
+		"an image of a registry's port":     {change: pull(repository + ":5000/evil/x"), message: refusedImage},
+		"an image of a port, with its tag":  {change: pull(repository + ":5000/evil/x:v1"), message: refusedImage},
+		"its tag from a mirror":             {change: pull(mirror + "/x:v1")},
+		"its digest from a mirror":          {change: pull(mirror + "/x/y_z@" + oldDigest)},
+		"its tag from the mirror itself":    {change: pull(mirror + ":v1")},
+		"another tag from a mirror":         {change: pull(mirror + "/x:v0"), message: refusedImage},
+		"another's digest from a mirror":    {change: pull(mirror + "/x:v1@" + oldDigest), message: refusedImage},
+		"its tag as a digest from a mirror": {change: pull(mirror + "/x@v1"), message: refusedImage},
+		"a mirror's neighbor":               {change: pull(mirror + "-x/x:v1"), message: refusedImage},
+		"a port in a mirror":                {change: pull(mirror + "/x:5000/y:v1"), message: refusedImage},
+		"no image of a mirror":              {change: pull(mirror + "/..//x:v1"), message: refusedImage},
+		"another digest of its image": {
+			change: pull(repository + "@" + strings.ReplaceAll(oldDigest, "0", "1")), message: refusedImage,
 		},
-		"its image from another registry": {
-			change:  changeContainer(t, "evil.example.com/open-cluster-management/cluster-inventory-addon:v1", "image"),
-			message: "must be from a repository of the chart",
+
+		"a kubeconfig in the place of another": {
+			change: args("--hub-kubeconfig=/var/run/managed/kubeconfig"), message: refusedArguments,
 		},
-		"another version of its image": {
-			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v0", "image"),
-			message: "must be that of an AgentRevision",
+		"a kubeconfig for a cluster that it runs on": {
+			change: args("--kubeconfig=/var/run/managed/kubeconfig"), message: refusedArguments,
 		},
-		"whatever version there is": {
-			change:  changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon", "image"),
-			message: "must be that of an AgentRevision",
+		"an agent that is not hosted, as if it were": {change: args("--hosted"), message: refusedArguments},
+		"another port":                     {change: args("--metrics-bind-address=:8080"), message: refusedArguments},
+		"all addresses":                    {change: args(`"--health-probe-bind-address=:8081"`), message: refusedArguments},
+		"another cluster's name":           {change: args("--cluster-name=another"), message: refusedArguments},
+		"another namespace of the agent":   {change: args("--install-namespace=another"), message: refusedArguments},
+		"an argument and its value":        {change: args("--hub-kubeconfig, /etc/passwd"), message: refusedArguments},
+		"more than a number":               {change: args(`"-v=1\n"`), message: refusedArguments},
+		"a clean-up in place of the agent": {change: changeContainer(t, "[cleanup]", "args"), message: refusedArguments},
+		"a mount elsewhere": {
+			change:  mount("[{name: hub-kubeconfig, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}]"),
+			message: refusedArguments,
 		},
-		"its image by digest": {
-			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon@"+oldDigest, "image"),
+		"a mount in the place of another": {
+			change: mount("[{name: hub-kubeconfig, mountPath: /var/run/managed, readOnly: true}]"), message: refusedArguments,
 		},
-		"its image by digest, with a tag": {
-			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v1@"+oldDigest, "image"),
+		"a mount that it may write": {
+			change: mount("[{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: false}]"), message: refusedArguments,
 		},
-		"another digest, with its tag": {
-			change: changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:v1@"+
-				strings.ReplaceAll(oldDigest, "0", "1"), "image"),
-			message: "must be that of an AgentRevision",
+		"a part of a mount": {
+			change:  mount("[{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: true, subPath: a}]"),
+			message: refusedArguments,
+		},
+		"another address of its own": {
+			changeContainer(t, "[{name: POD_IP, value: 192.0.2.1}]", "env"), "only its agents' program",
+		},
+		"another field of its pod": {
+			changeContainer(t, "[{name: POD_IP, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]", "env"),
+			"only its agents' program",
+		},
+		"another variable": {
+			changeContainer(t, "[{name: SSL_CERT_FILE, value: /var/run/hub/ca}]", "env"), "only its agents' program",
+		},
+		"another port of its own": {
+			changeContainer(t, "[{name: health, containerPort: 9090}]", "ports"), "only its agents' program",
+		},
+		"a probe of another host": {
+			change: probe("{httpGet: {host: 192.0.2.1, path: /healthz, port: 8081}}"), message: refusedProbes,
+		},
+		"a probe by TLS": {change: probe("{httpGet: {scheme: HTTPS, path: /healthz, port: 8081}}"), message: refusedProbes},
+		"a probe with a header": {
+			change: probe("{httpGet: {httpHeaders: [{name: Host, value: a}], path: /healthz, port: 8081}}"), message: refusedProbes,
+		},
+		"a probe of another port":   {change: probe("{httpGet: {path: /healthz, port: 10250}}"), message: refusedProbes},
+		"a probe of a named port":   {change: probe("{httpGet: {path: /healthz, port: health}}"), message: refusedProbes},
+		"a probe of another path":   {change: probe("{httpGet: {path: /debug/pprof, port: 8081}}"), message: refusedProbes},
+		"a probe of a connection":   {change: probe("{tcpSocket: {host: 192.0.2.1, port: 22}}"), message: refusedProbes},
+		"a probe by gRPC":           {change: probe("{grpc: {port: 8081}}"), message: refusedProbes},
+		"a probe that is a program": {change: probe("{exec: {command: [/agent, cleanup]}}"), message: refusedProbes},
+		"a startup probe": {
+			changeContainer(t, "{tcpSocket: {host: 192.0.2.1, port: 22}}", "startupProbe"), "only its agents' program",
+		},
+		"pods that others' Services select": {
+			change:  change(t, workAgent, `{app.kubernetes.io/name: database}`, "spec", "template", "metadata", "labels"),
+			message: "label and annotate only",
+		},
+		"an agent in each of two namespaces": {change: add(t, `{apiVersion: apps/v1, kind: Deployment,
+			metadata: {name: cluster-inventory-agent, namespace: b}, spec: {template: {spec: {
+			serviceAccountName: cluster-inventory-agent,
+			securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: agent,
+			image: "`+repository+`:v1", command: [/agent], securityContext:
+			{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}}]}}}}`),
+			message: "only one pod of each"},
+		"a clean-up": {change: add(t, cleanupJob), message: "only one pod of each"},
+		"the kubeconfig of a hosted cluster": {
+			pod(managedVolume, "volumes"), "as restricted pods",
+		},
+		"that kubeconfig, as if it were the hub's": {
+			pod(`[{name: hub-kubeconfig, secret: {secretName: cluster-inventory-managed-kubeconfig}}]`, "volumes"),
+			"as restricted pods",
+		},
+		"a file of a Secret under another name": {
+			pod(`[{name: hub-kubeconfig, secret: {secretName: cluster-inventory-hub-kubeconfig,
+				items: [{key: a, path: b}]}}]`, "volumes"), "as restricted pods",
 		},
 		"another program":  {change: changeContainer(t, "[/cp-creds]", "command"), message: "only its agents' program"},
 		"another volume":   {change: pod(`[{name: host, hostPath: {path: /}}]`, "volumes"), message: "as restricted pods"},
@@ -335,10 +648,6 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			pod(`{runAsNonRoot: true, seccompProfile: {type: Unconfined}}`, "securityContext"), "as restricted pods",
 		},
 		"a port of the node": {changeContainer(t, `[{containerPort: 8081, hostPort: 8081}]`, "ports"), "its agents' program"},
-		"an image of a registry's port": {
-			changeContainer(t, "quay.io/open-cluster-management/cluster-inventory-addon:5000/evil/x", "image"),
-			"must be from a repository",
-		},
 		"one more container": {
 			change:  pod(`[{name: a, image: example.com/a, command: [/agent]}]`, "initContainers"),
 			message: "as restricted pods",
@@ -358,83 +667,21 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			change: named("addon-cluster-inventory-deploy-hosting-guest-0"), message: "may give hosted agents no rights",
 		},
 	}
-	other := workOf(t)
-	other.SetNamespace(cluster)
-	other.SetName("another")
-	p.eventuallyRefused(other, "only the ManifestWorks of its own agents")
-	for name, attempt := range attempts {
-		t.Run(name, func(t *testing.T) {
-			work := workOf(t)
-			attempt.change(work)
-			work.SetNamespace(cluster)
-			err := p.manager.Create(t.Context(), work, client.DryRunAll)
-			checkAttempt(t, err, attempt.message)
-		})
-	}
-
-	t.Run("a hosted agent without rights", func(t *testing.T) {
-		for guest, message := range map[string]string{"guest": "", "another": "only their own namespace"} {
-			work := workOf(t)
-			work.SetName("addon-cluster-inventory-deploy-hosting-" + guest + "-0")
-			work.SetOwnerReferences(nil)
-			manifests, _, err := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
-			apitest.Must(t, err)
-			var policy map[string]any
-			apitest.Must(t, yaml.Unmarshal([]byte(policyFor("cluster-inventory-agent", "cluster-inventory-agent")), &policy))
-			kept := []any{manifests[workNamespace], manifests[workAgent], policy}
-			apitest.Must(t, unstructured.SetNestedSlice(work.Object, kept, "spec", "workload", "manifests"))
-			change(t, 0, "cluster-inventory-guest", "metadata", "name")(work)
-			set(t, work.Object, `[{group: "", resource: namespaces, name: cluster-inventory-guest}]`,
-				"spec", "deleteOption", "selectivelyOrphans", "orphaningRules")
-			change(t, 1, "cluster-inventory-guest", "metadata", "namespace")(work)
-			change(t, 2, "cluster-inventory-guest", "metadata", "namespace")(work)
-			work.SetNamespace(cluster)
-			checkAttempt(t, p.manager.Create(t.Context(), work, client.DryRunAll), message)
-		}
-	})
-	t.Run("the finalizer of a work, whatever is in it", func(t *testing.T) {
-		work := workOf(t)
-		changeContainer(t, "registry.example.com/removed-from-the-list:v1", "image")(work)
-		work.SetNamespace(cluster)
-		work.SetName("addon-cluster-inventory-deploy-1")
-		work.SetOwnerReferences(nil)
-		work.SetFinalizers([]string{"cluster.open-cluster-management.io/manifest-work-cleanup"})
-		p.MustCreate(work)
-		checkAttempt(t, p.manager.Delete(t.Context(), work), "")
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		checkAttempt(t, p.manager.Patch(t.Context(), work, patch), "")
-		p.EventuallyGone(work)
-	})
-	t.Run("another's work", func(t *testing.T) {
-		theirs := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "theirs"}}
-		p.MustCreate(theirs)
-		const message = "only the ManifestWorks of its own agents"
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
-		checkAttempt(t, p.manager.Patch(t.Context(), theirs.DeepCopy(), patch), message)
-		checkAttempt(t, p.manager.Delete(t.Context(), theirs), message)
-		apply := &unstructured.Unstructured{}
-		apply.SetAPIVersion("work.open-cluster-management.io/v1")
-		apply.SetKind("ManifestWork")
-		apply.SetNamespace(cluster)
-		apply.SetName("applied")
-		err := p.manager.Patch(t.Context(), apply, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck
-		checkAttempt(t, err, message)
-	})
-	t.Run("as somebody else", func(t *testing.T) {
-		user := rest.CopyConfig(server.User(t, hubtest.User))
-		user.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
-		other := workOf(t)
-		other.SetNamespace(cluster)
-		other.SetName("another")
-		if err := apitest.NewClient(t, user, ocmtest.Scheme()).Create(t.Context(), other); !apierrors.IsForbidden(err) {
-			t.Errorf("the manager is told %v", err)
-		}
-	})
-	t.Run("nobody else is restricted", func(*testing.T) {
-		other.SetResourceVersion("")
-		p.MustCreate(other)
-	})
 }
+
+// cleanupJob is the clean-up Job as the manager writes it.
+const cleanupJob = `{apiVersion: batch/v1, kind: Job, metadata: {name: cluster-inventory-cleanup, namespace: agents,
+	annotations: {addon.open-cluster-management.io/addon-pre-delete: ""}},
+	spec: {backoffLimit: 4, activeDeadlineSeconds: 180, ttlSecondsAfterFinished: 180, template: {spec: {
+	serviceAccountName: cluster-inventory-cleanup, restartPolicy: Never,
+	securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: cleanup,
+	image: "quay.io/open-cluster-management/cluster-inventory-addon:v1", command: [/agent],
+	args: [cleanup, --addon-uid=u, --install-namespace=agents, -v=0], securityContext:
+	{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}}]}}}}`
+
+// managedVolume are the volumes of a hosted agent.
+const managedVolume = `[{name: hub-kubeconfig, secret: {secretName: cluster-inventory-hub-kubeconfig}},
+	{name: managed-kubeconfig, secret: {secretName: cluster-inventory-managed-kubeconfig, optional: true}}]`
 
 // policyFor is a NetworkPolicy that lets pods with a name connect to all, and all to them.
 func policyFor(name, pods string) string {
@@ -688,6 +935,12 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 		"in somebody else's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
 		"in another namespace":    {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
 		"with a token":            {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
+		"with a token as action":  {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
+		"annotated":               {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
+		"that is held":            {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
+		"that goes with another": {func(e *eventsv1.Event) {
+			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
+		}, "no owners"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			event := about("ClusterProfile")
@@ -852,61 +1105,6 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	}
 }
 
-// The manager may approve requests of the signer of all clients.
-func testTheManagerMayApproveOnlyAgents(t *testing.T) {
-	p := install(t)
-	const cluster = "cluster1"
-	request := func(user string, labels map[string]string) *certificatesv1.CertificateSigningRequest {
-		requester := apitest.NewClient(t, server.User(t, user, "system:masters"), ocmtest.Scheme())
-		csr := &certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "fence-", Labels: labels},
-			Spec: certificatesv1.CertificateSigningRequestSpec{
-				Request: anyRequest(t), SignerName: certificatesv1.KubeAPIServerClientSignerName,
-				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-			},
-		}
-		apitest.Must(t, requester.Create(t.Context(), csr))
-		p.CleanUp(csr)
-		return csr
-	}
-	labels := func(cluster, addon string) map[string]string {
-		return map[string]string{
-			"open-cluster-management.io/cluster-name": cluster, "open-cluster-management.io/addon-name": addon,
-		}
-	}
-	approve := func(csr *certificatesv1.CertificateSigningRequest) error {
-		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "R",
-		}}
-		return p.manager.SubResource("approval").Update(t.Context(), csr)
-	}
-	const message = "may approve only requests of a cluster's klusterlet"
-	klusterlet := "system:open-cluster-management:" + cluster + ":agent1"
-	p.Eventually("the policy refuses", func() string {
-		err := approve(request("admin", nil))
-		if isRefused(err, message) {
-			return ""
-		}
-		return "the answer: " + errorText(err)
-	})
-	for name, attempt := range map[string]struct {
-		user    string
-		labels  map[string]string
-		message string
-	}{
-		"its agent's":            {klusterlet, labels(cluster, "cluster-inventory"), ""},
-		"another addon's":        {klusterlet, labels(cluster, "cluster-proxy"), message},
-		"another cluster's":      {klusterlet, labels("cluster2", "cluster-inventory"), message},
-		"one without labels":     {klusterlet, nil, message},
-		"somebody's":             {"somebody", labels(cluster, "cluster-inventory"), message},
-		"an addon's of its name": {klusterlet + ":addon", labels(cluster, "cluster-inventory"), message},
-	} {
-		t.Run(name, func(t *testing.T) {
-			checkAttempt(t, approve(request(attempt.user, attempt.labels)), attempt.message)
-		})
-	}
-}
-
 // A tenant that may write RoleBindings must not prevent the manager from writing its own.
 func testNobodyMaySquatGrants(t *testing.T) {
 	p := install(t)
@@ -987,14 +1185,66 @@ func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
 	p.EventuallyGone(made)
 }
 
-// anyRequest is a request for a certificate. What is in it the policy cannot see.
-func anyRequest(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	apitest.Must(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	apitest.Must(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+// Where a tenant administrates its namespace, it must not take from the manager what it needs to
+// withdraw a copy, nor hide that there may be one.
+func testNobodyMayTakeAGrant(t *testing.T) {
+	p := install(t)
+	team, cluster := p.namespace("team", binding()), p.namespace("cluster1", ocmtest.Addon(""))
+	grants := map[string]*rbacv1.RoleBinding{team: own(tokenTarget), cluster: own(tokenSource)}
+	const admin = "admin-of-a-namespace"
+	tenant := apitest.NewClient(t, server.User(t, admin), ocmtest.Scheme())
+	for namespace, grant := range grants {
+		grant.Namespace = namespace
+		grant.Labels = map[string]string{
+			"app.kubernetes.io/managed-by": "cluster-inventory-addon", "inventory.open-cluster-management.io/credential": "true",
+		}
+		p.eventuallyBinds(namespace, grant)
+		administrates := &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "administrates"},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}},
+				{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"*"}},
+			},
+		}
+		p.MustCreate(administrates, &rbacv1.RoleBinding{
+			ObjectMeta: administrates.ObjectMeta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: administrates.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: admin}},
+		})
+		p.EventuallyAllowed(server.User(t, admin), true, authorizationv1.ResourceAttributes{
+			Namespace: namespace, Group: rbacv1.GroupName, Verb: "delete", Resource: "rolebindings",
+		})
+		const labels = "nobody may change the labels"
+		for patch, message := range map[string]string{
+			`{"metadata":{"labels":null}}`:                                                        labels,
+			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`:                       labels,
+			`{"metadata":{"labels":{"inventory.open-cluster-management.io/credential":"false"}}}`: labels,
+			`{"metadata":{"labels":{"theirs":"x"},"annotations":{"theirs":"x"}}}`:                 "",
+			`{"metadata":{"labels":{"theirs":null},"annotations":null}}`:                          "",
+			`{"metadata":{"labels":{"inventory.open-cluster-management.io/credential":"true"}}}`:  "",
+		} {
+			merge := client.RawPatch(types.MergePatchType, []byte(patch))
+			checkAttempt(t, tenant.Patch(t.Context(), grant.DeepCopy(), merge), message)
+			checkAttempt(t, p.Patch(t.Context(), grant.DeepCopy(), merge), message) // nor by mistake
+		}
+		const deletion = "may create or delete the RoleBinding"
+		checkAttempt(t, tenant.Delete(t.Context(), grant.DeepCopy()), deletion)
+		err := tenant.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(namespace),
+			client.MatchingFields{"metadata.name": grant.Name})
+		checkAttempt(t, err, deletion)
+		checkAttempt(t, p.Delete(t.Context(), grant.DeepCopy(), client.DryRunAll), "")
+		checkAttempt(t, p.manager.Delete(t.Context(), grant.DeepCopy(), client.DryRunAll), "")
+	}
+
+	// Nothing holds a namespace that is being deleted, whoever Kubernetes' controller is.
+	p.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	p.Eventually("the grant may be deleted", func() string {
+		if err := tenant.Delete(t.Context(), grants[team].DeepCopy()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	p.EventuallyGone(grants[team])
 }
 
 func errorText(err error) string {

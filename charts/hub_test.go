@@ -41,8 +41,18 @@ type installed struct {
 
 var installOnce sync.Once
 
+// installedValues are those with which the chart is installed, hostingValues those with which
+// the manager may also manage agents on hosting clusters.
+const (
+	installedValues = "webhookMetadata: [example.com/cost-center]\nagent:\n  allowedRegistries: [" + mirror + "]\n"
+	hostingValues   = installedValues + "  hosted: {enabled: true}\n"
+)
+
 // oldDigest is that of an image that agents may have.
 const oldDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+// mirror is from where else the image of agents may be.
+const mirror = "mirror.example.com:5000/ocm"
 
 // install installs the chart, unless an earlier test did, on a hub whose own
 // ClusterProfile controller is off.
@@ -50,7 +60,7 @@ func install(t *testing.T) *installed {
 	t.Helper()
 	hub := newHub(t, server)
 	installOnce.Do(func() {
-		hubtest.Install(hub.World, "webhookMetadata: [example.com/cost-center]", hubtest.AllButProgram)
+		hubtest.Install(hub.World, installedValues, hubtest.AllButProgram)
 		// Revisions of other versions of the chart.
 		for _, image := range []string{"{tag: v1}", "{tag: v2}", "{digest: '" + oldDigest + "'}"} {
 			hubtest.Install(hub.World, "image: "+image, hubtest.AgentImageRights)
@@ -97,18 +107,26 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may bind nothing else", testTheManagerMayBindNothingElse)
 	t.Run("the manager may write no Role", testTheManagerMayWriteNoRole)
 	t.Run("the manager may send clusters nothing but its agents", testTheManagerMaySendClustersOnlyItsAgents)
+	t.Run("works of agents stay as they are, and pass at the limits", testWorksOfAgents)
 	t.Run("the manager may write no Secret but copies", testTheManagerMayWriteOnlyCopies)
 	t.Run("the manager may send consumers only to cluster-proxy", testTheManagerMaySendConsumersOnlyToClusterProxy)
 	t.Run("the manager may write only its own decisions", testTheManagerMayWriteOnlyItsDecisions)
 	t.Run("the manager may create events only about what it reports on", testTheManagerMayCreateOnlyItsEvents)
 	t.Run("the manager may change only its part of an addon", testTheManagerMayChangeOnlyItsPartOfAnAddon)
 	t.Run("the manager may approve only its agents' certificates", testTheManagerMayApproveOnlyAgents)
+	t.Run("the manager may write only its own ConfigMap", testTheManagerMayWriteOnlyItsConfigMap)
+	t.Run("the manager may hold its Lease only for a moment", testTheManagerMayHoldItsLeaseOnlyForAMoment)
+	t.Run("a manager leads after a theft", testAManagerLeadsAfterATheft)
+	t.Run("the policies are watched", testThePoliciesAreWatched)
 	t.Run("nobody may squat or hold the manager's grants", testNobodyMaySquatGrants)
 	t.Run("nobody may delay the end of a grant", testNobodyMayDelayTheEndOfAGrant)
+	t.Run("nobody may take a grant", testNobodyMayTakeAGrant)
+	t.Run("the manager reads nothing of others", testTheManagerReadsNothingOfOthers)
 	t.Run("there is no way around the policies", testNoWayAroundThePolicies)
 	t.Run("pods are accepted where only restricted ones are", testPodsAreAcceptedWhereRestricted)
 	t.Run("the chart's test", testTheChartsTest)
 	t.Run("tokens under the chart's rights and policies", testTokensUnderTheChartsRightsAndPolicies)
+	t.Run("only exclusive sets publish", testOnlyExclusiveSets)
 	t.Run("decisions under the chart's rights", testDecisionsUnderTheChartsRights)
 	t.Run("addon shell", testAddonShell)
 	t.Run("configuration of agents", testConfigurationOfAgents)

@@ -7,6 +7,10 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -17,13 +21,17 @@ import (
 func TestNotesAgreeWithTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/operations.md")
 	apitest.Must(t, err)
-	const uninstall = "    helm uninstall cluster-inventory -n open-cluster-management --timeout "
+	const uninstall = "    helm uninstall cluster-inventory -n open-cluster-management-cluster-inventory --timeout "
 	if !strings.Contains(string(docs), "\n"+uninstall+"15m\n") {
 		t.Errorf("docs/operations.md does not say %q", uninstall+"15m")
 	}
 	for values, want := range map[string]string{
 		"":         uninstall + "15m\n",
 		placements: uninstall + "15m\n",
+		"installStrategy: {type: Manual, placement: {clusterSet: sandbox-fleet}}": "Placement " +
+			"open-cluster-management-cluster-inventory/cluster-inventory installs nothing yet. Once it has decided, let it choose the clusters:\n" +
+			"    helm upgrade cluster-inventory CHART -n open-cluster-management-cluster-inventory --reset-then-reuse-values " +
+			"--set installStrategy.type=Placements\n",
 		// Helm must wait longer than the hook does.
 		"uninstall: {timeout: 40m}": uninstall + "TIMEOUT\n",
 	} {
@@ -33,10 +41,63 @@ func TestNotesAgreeWithTheDocs(t *testing.T) {
 	}
 }
 
+// TestNotesWarnOfSharedNamespaces: users who may create pods in the release's namespace can
+// act as the manager, so the notes warn of consumers and of OCM's operator there.
+func TestNotesWarnOfSharedNamespaces(t *testing.T) {
+	h := newHub(t, server)
+	bound := h.Namespace("bound", nil)
+	binding := h.Bind(bound, "production")
+	quiet := h.Bind(bound, "quiet")
+	publish := func(value string) func(*clusterv1beta2.ManagedClusterSetBinding) {
+		return func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			b.Labels = map[string]string{"inventory.open-cluster-management.io/publish": value}
+		}
+	}
+	apitest.Edit(h, quiet, publish("false"))
+	operator := h.Namespace("operator", nil)
+	labels := map[string]string{"app": "cluster-manager"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operator, Name: "cluster-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "operator"}}},
+			},
+		},
+	}
+	h.MustCreate(deployment)
+	h.CleanUp(binding, quiet, deployment)
+	const sets, operators = "WARNING: this namespace binds ", "WARNING: this is the namespace of Open Cluster Management's operator"
+	warns := func(namespace string, want ...string) {
+		t.Helper()
+		release := chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: namespace}
+		chart, all, err := hubtest.ForRelease(t, release, "", "cluster.open-cluster-management.io/v1beta2")
+		apitest.Must(t, err)
+		files, err := engine.RenderWithClient(chart, all, server.Config(t))
+		apitest.Must(t, err)
+		notes := files["cluster-inventory/templates/NOTES.txt"]
+		if strings.Count(notes, "WARNING") != len(want) {
+			t.Errorf("in %s, the notes have other warnings than %q:\n%s", namespace, want, notes)
+		}
+		for _, warning := range want {
+			if !strings.Contains(notes, warning) {
+				t.Errorf("in %s, the notes do not say %q:\n%s", namespace, warning, notes)
+			}
+		}
+	}
+	warns(h.Namespace("own", nil))
+	warns("open-cluster-management", operators)
+	warns(operator, operators)
+	warns(bound, sets+"production, so")
+	apitest.Edit(h, binding, publish("false"))
+	warns(bound)
+}
+
 // notesOf returns what Helm prints after an installation.
 func notesOf(t *testing.T, values string) string {
 	t.Helper()
-	release := chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: "open-cluster-management"}
+	release := chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: "open-cluster-management-cluster-inventory"}
 	chart, all, err := hubtest.ForRelease(t, release, values)
 	apitest.Must(t, err)
 	files, err := engine.Render(chart, all)

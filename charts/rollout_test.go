@@ -223,8 +223,8 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 		w.MustCreate(object)
 		w.CleanUp(object)
 	}
-	earlier := func() (revision, role *unstructured.Unstructured) {
-		objects := hubtest.MustRender(t, "image: {tag: earlier}")
+	earlier := func(release string) (revision, role *unstructured.Unstructured) {
+		objects := hubtest.MustRender(t, "image: {repository: "+release+".example.com:5000/agent, tag: earlier}")
 		for _, object := range objects {
 			if object.GetKind() == "Role" && hubtest.AgentImageRights(object) {
 				role = object
@@ -233,20 +233,20 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 		return revisionOf(t, objects), role
 	}
 	for _, release := range []string{"ci", "another"} {
-		revision, role := earlier()
+		revision, role := earlier(release)
 		kept(revision, release)
 		role.SetName("left")
 		kept(role, release)
-		_, foreign := earlier()
+		_, foreign := earlier(release)
 		foreign.SetName("unlabelled")
 		foreign.SetLabels(nil)
 		kept(foreign, release)
-		_, empty := earlier()
+		_, empty := earlier(release)
 		empty.SetName("empty")
 		empty.Object["rules"] = nil
 		kept(empty, release)
 	}
-	revision, _ := earlier()
+	revision, _ := earlier("ci")
 	of := "ci-" + revision.GetName()
 
 	release := chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}
@@ -259,20 +259,29 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 	now := revisionOf(t, objects).GetName()
 	got := map[string]string{}
 	for _, object := range objects {
-		version := ""
+		images := ""
 		if rules, _, _ := unstructured.NestedSlice(object.Object, "rules"); len(rules) > 0 {
 			names, _, _ := unstructured.NestedStringSlice(rules[0].(map[string]any), "resourceNames")
-			version = strings.Join(names, ",")
+			images = strings.Join(names, " ")
 		}
-		got[object.GetKind()+" "+object.GetName()] = version
+		got[object.GetKind()+" "+object.GetName()] = images
 	}
+	const before = "ci.example.com:5000/agent:earlier :earlier"
+	version := chart.Metadata.AppVersion
 	want := map[string]string{
-		"AgentRevision " + now: "", "Role " + now: chart.Metadata.AppVersion, "RoleBinding " + now: "",
-		"AgentRevision " + of: "", "Role " + of: "earlier", "RoleBinding " + of: "",
-		"Role ci-left": "earlier", "RoleBinding ci-left": "",
+		"AgentRevision " + now: "", "RoleBinding " + now: "",
+		"Role " + now: "quay.io/open-cluster-management/cluster-inventory-addon:" + version + " :" + version,
+
+		"AgentRevision " + of: "", "Role " + of: before, "RoleBinding " + of: "",
+		"Role ci-left": before, "RoleBinding ci-left": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	for _, file := range []string{"policies.yaml", "manager.yaml"} { // which say from where images may be
+		if strings.Contains(files["cluster-inventory/templates/"+file], "another.example.com") {
+			t.Errorf("%s allows the repository of another release's AgentRevision", file)
+		}
 	}
 }
 

@@ -2,11 +2,9 @@ package hub
 
 import (
 	"maps"
-	"reflect"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -19,11 +17,9 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -36,8 +32,6 @@ func cacheOptions(opts *Options) cache.Options {
 	maps.Copy(byObject, selection.CacheOptions())
 	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
-	maps.Copy(byObject, uninstall.CacheOptions())
-	maps.Copy(byObject, credentials.CacheOptions())
 	maps.Copy(byObject, addon.CacheOptions())
 	shared := sharing{kube.NewInterner()}
 	others := shared.after(decisions.Transform(inventory.DefaultTransform()))
@@ -57,20 +51,19 @@ func cacheOptions(opts *Options) cache.Options {
 	}
 }
 
-// listTrimmed makes the informers of a cache list in pages what anybody can make many and
-// large: any spoke certificate requests, any tenant RoleBindings.
+// listTrimmed makes the informers of a cache list certificate requests page by page: any
+// spoke can create them in bulk, and large.
 func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObject) stored.NewInformer {
-	trims := map[reflect.Type]toolscache.TransformFunc{}
+	var trim toolscache.TransformFunc
 	for kind, options := range byObject {
-		switch kind.(type) {
-		case *certificatesv1.CertificateSigningRequest, *rbacv1.RoleBinding:
-			trims[reflect.TypeOf(kind)] = options.Transform
+		if _, ok := kind.(*certificatesv1.CertificateSigningRequest); ok {
+			trim = options.Transform
 		}
 	}
 	return func(
 		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
-		if trim, ok := trims[reflect.TypeOf(kind)]; ok {
+		if _, ok := kind.(*certificatesv1.CertificateSigningRequest); ok {
 			served = kube.ListTrimmed(served, kube.LargeObjectsPerPage, trim)
 		}
 		return next(served, kind, resync, indexers)

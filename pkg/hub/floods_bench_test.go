@@ -51,7 +51,7 @@ const (
 	atRest = 30 * time.Second
 
 	// These are the whole floods.
-	requests, bindings, placements, targetNames = 600, 1500, 2000, 58_000
+	requests, placements, targetNames = 600, 2000, 58_000
 
 	// attempts is how often a request of a flood is repeated that failed.
 	attempts = 10
@@ -92,7 +92,6 @@ func measureFloods(b *testing.B, percent int) {
 	before := f.settled()
 	b.Logf("%-34s MiB %.0f", "before", before)
 	f.measure(fmt.Sprintf("%d certificate requests of 900 KB", f.count(requests)), f.requests)
-	f.measure(fmt.Sprintf("%d RoleBindings of 250 KB", f.count(bindings)), f.bindings)
 	f.measure(fmt.Sprintf("%d Placements, toggled", f.count(placements)), f.placements)
 	f.measure(fmt.Sprintf("%d target names", f.count(targetNames)), f.names)
 	f.measure("a flapping spoke", f.flap)
@@ -131,9 +130,7 @@ func (f *flooded) populate() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "spoke"},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: f.spoke()}},
 		},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: f.tenant, Name: "none"}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: f.tenant, Name: "tenant"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
 			{
 				APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"placements"},
 				Verbs: []string{"create", "patch"},
@@ -190,13 +187,6 @@ func (f *flooded) requests() {
 	attacker, request := f.as(f.spoke()), largeRequest(f.T, 900<<10)
 	f.each(f.count(requests), func(n int) error {
 		return attacker.Create(f.T.Context(), floodRequest(fmt.Sprintf("flood-%d", n), f.accounts[0].Namespace, request))
-	})
-}
-
-func (f *flooded) bindings() {
-	attacker := f.as("tenant")
-	f.each(f.count(bindings), func(n int) error {
-		return attacker.Create(f.T.Context(), floodBinding(f.tenant, fmt.Sprintf("flood-%d", n)))
 	})
 }
 

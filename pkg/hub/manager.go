@@ -9,7 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -22,6 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -41,6 +44,10 @@ const (
 	leaseDuration = 10 * time.Second
 	renewDeadline = 8 * time.Second
 	retryPeriod   = time.Second
+
+	// relistWithin is for how long the caches are listed again, one after the other, after the
+	// hub could not be reached. Each costs the hub as much as when the manager starts.
+	relistWithin = 10 * time.Second
 )
 
 // run waits for the hub and runs the manager, with its health probes, until the
@@ -51,7 +58,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	defer controllermetrics.Registry.Unregister(counts)
-	cfg = counts.CountWrites(kube.BoundWrites(cfg, kube.WriteTimeout))
+	cfg = counts.CountWrites(kube.BoundWrites(kube.RelistAfterOutage(cfg, relistWithin), kube.WriteTimeout))
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {
@@ -112,12 +119,16 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 		RenewDeadline:                 ptr.To(renewDeadline),
 		RetryPeriod:                   ptr.To(retryPeriod),
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+		Controller:                    config.Controller{SkipNameValidation: &opts.severalManagers},
 	})
 }
 
 // addControllers lists everything that the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
+	rule.ExclusiveSetsOnly = opts.ExclusiveSetsOnly
 	configured, err := addon.Add(ctx, mgr, addon.Options{
+		Reinstalls:           reinstalls(rule),
 		AgentImage:           opts.AgentImage,
 		AgentImagePullPolicy: opts.AgentImagePullPolicy,
 		AgentPullSecrets:     opts.AgentImagePullSecrets,
@@ -125,6 +136,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		InstallNamespace:     opts.AgentInstallNamespace,
 		ClaimLimit:           opts.AgentClaimLimit,
 		AgentLogLevel:        opts.AgentLogLevel,
+		HostedAgents:         opts.HostedAgents,
 		CleanupTimeout:       opts.CleanupTimeout,
 		CleanupJobTimeout:    opts.CleanupJobTimeout,
 	})
@@ -140,7 +152,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
-	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
 	references, err := addDecisions(mgr, opts, rule)
 	if err != nil {
 		return fmt.Errorf("adding the decisions controllers: %w", err)
@@ -177,9 +188,28 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return fmt.Errorf("adding the credentials controllers: %w", err)
 	}
+	if err := addPolicies(mgr, opts, counts); err != nil {
+		return fmt.Errorf("adding the watch of the admission policies: %w", err)
+	}
 	return conditions.Add(ctx, mgr, conditions.Options{
 		Sources: []conditions.Source{configured, profiles, tokens}, Clock: clock.RealClock{},
 	})
+}
+
+func addPolicies(mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
+	checker, err := policies.New(mgr.GetConfig(), opts.LeaderElectNamespace)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(&policies.Watch{Checker: checker, Patience: policies.Patience, Report: counts.PolicyEnforced})
+}
+
+// reinstalls asks the rule, which knows Placements' decisions, for the addon.
+func reinstalls(rule *selection.Rule) addon.Reinstalls {
+	return func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error) {
+		answer, err := rule.Reinstalls(ctx, addon)
+		return answer == selection.Yes, answer != selection.Unknown, err
+	}
 }
 
 // addDecisions returns the references to profiles; nil if there are none.

@@ -3,20 +3,20 @@ package hub
 import (
 	"context"
 	"crypto/sha256"
-	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -29,16 +29,19 @@ const (
 	// reviewTimeout bounds how long the hub may take to respond.
 	reviewTimeout = 5 * time.Second
 
-	// reviewsPerSecond and reviewsAtOnce bound how often the hub is asked. It serves the
-	// manager's own requests and these from one queue, and anybody who reaches the port
-	// causes them.
+	// reviewsPerSecond and reviewsAtOnce bound how often the hub is asked about tokens that
+	// were permitted before, and about all others: each kind has its own bucket, so that wrong
+	// tokens, which anyone who reaches the port can send, keep out no known reader. The hub
+	// serves the manager's own requests from the same queue.
 	reviewsPerSecond = 2
 	reviewsAtOnce    = 10
 
-	// rememberFor is how long a permitted reader is not reviewed again, and mostRemembered
-	// how many readers are remembered. Refused readers are not remembered.
-	rememberFor    = time.Minute
-	mostRemembered = 64
+	// permittedFor is how long a permitted reader is not reviewed again, and knownFor how
+	// long its token uses the bucket of known tokens, counted from the last review. At most
+	// mostKnown readers are remembered: those that were last seen.
+	permittedFor = time.Minute
+	knownFor     = 24 * time.Hour
+	mostKnown    = 64
 )
 
 // reviewer asks the hub who reads the metrics, and whether they may. controller-runtime has
@@ -47,14 +50,14 @@ const (
 type reviewer struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	limit  flowcontrol.RateLimiter
+	clock  clock.PassiveClock
 
-	mu      sync.Mutex
-	allowed map[[sha256.Size]byte]time.Time // until when, by a digest of token, verb and path
+	// known holds until when a reader was permitted, by a digest of token, verb and path.
+	known             *cache.LRUExpireCache
+	forKnown, forRest *rate.Limiter
 }
 
-// reviewed provides the metrics server's filter.
-func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+func newReviewer(cfg *rest.Config, httpClient *http.Client, clock clock.PassiveClock) (*reviewer, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {
 		return nil, err
@@ -63,10 +66,19 @@ func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, 
 	if err != nil {
 		return nil, err
 	}
-	r := &reviewer{
-		tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(),
-		limit:   flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce),
-		allowed: map[[sha256.Size]byte]time.Time{},
+	return &reviewer{
+		tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), clock: clock,
+		known:    cache.NewLRUExpireCacheWithClock(mostKnown, clock),
+		forKnown: rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
+		forRest:  rate.NewLimiter(reviewsPerSecond, reviewsAtOnce),
+	}, nil
+}
+
+// reviewed provides the metrics server's filter.
+func reviewed(cfg *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+	r, err := newReviewer(cfg, httpClient, clock.RealClock{})
+	if err != nil {
+		return nil, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -92,12 +104,29 @@ func (r *reviewer) review(req *http.Request) (code int, err error) {
 		return http.StatusUnauthorized, nil
 	}
 	key := sha256.Sum256([]byte(token + "\x00" + req.Method + "\x00" + req.URL.Path))
-	if r.isRemembered(key, time.Now()) {
+	now := r.clock.Now()
+	until, isKnown := r.known.Get(key)
+	if isKnown && now.Before(until.(time.Time)) {
 		return http.StatusOK, nil
 	}
-	if !r.limit.TryAccept() {
+	limit := r.forRest
+	if isKnown {
+		limit = r.forKnown
+	}
+	if !limit.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
+	switch code, err = r.ask(req, token); code {
+	case http.StatusOK:
+		r.known.Add(key, now.Add(permittedFor), knownFor)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		r.known.Remove(key)
+	}
+	return code, err
+}
+
+// ask asks the hub whether a token's user may make the request.
+func (r *reviewer) ask(req *http.Request, token string) (code int, err error) {
 	ctx, cancel := context.WithTimeout(kube.WithoutBodies(req.Context()), reviewTimeout)
 	defer cancel()
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{
@@ -126,22 +155,6 @@ func (r *reviewer) review(req *http.Request) (code int, err error) {
 	case !may.Status.Allowed:
 		return http.StatusForbidden, nil
 	default:
-		r.remember(key, time.Now())
 		return http.StatusOK, nil
-	}
-}
-
-func (r *reviewer) isRemembered(key [sha256.Size]byte, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return now.Before(r.allowed[key])
-}
-
-func (r *reviewer) remember(key [sha256.Size]byte, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.allowed, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
-	if len(r.allowed) < mostRemembered {
-		r.allowed[key] = now.Add(rememberFor)
 	}
 }

@@ -6,16 +6,20 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -44,18 +48,22 @@ func scrape(t *testing.T, url, token string, ca []byte) (code int, text string) 
 	return resp.StatusCode, string(body)
 }
 
+// tokenOf creates a ServiceAccount in the namespace "default" and returns a token of it.
+func tokenOf(w *apitest.World, name string) string {
+	w.T.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	w.MustCreate(account)
+	w.CleanUp(account)
+	request := &authenticationv1.TokenRequest{}
+	apitest.Must(w.T, w.SubResource("token").Create(w.T.Context(), account, request))
+	return request.Status.Token
+}
+
 func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 	server := hub
 	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
 	hubtest.Install(w, "metrics: {readers: [{namespace: default, name: reader}]}", hubtest.Rights)
-	tokenOf := func(name string) string {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		w.MustCreate(account)
-		request := &authenticationv1.TokenRequest{}
-		apitest.Must(t, w.SubResource("token").Create(t.Context(), account, request))
-		return request.Status.Token
-	}
-	reader, other := tokenOf("reader"), tokenOf("other")
+	reader, other := tokenOf(w, "reader"), tokenOf(w, "other")
 	// The manager acts with the rights that the chart gives it.
 	manager := server.User(t, hubtest.User)
 	start := func(more ...string) (address string, stop func()) {
@@ -125,4 +133,88 @@ func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 	address, stop = start("--metrics-secure=false")
 	served("http://"+address, "", nil)
 	stop()
+}
+
+// TestWrongTokensKeepNoKnownReaderOut: a token that was permitted before is reviewed,
+// however many wrong ones come, and as long as the hub permits it.
+func TestWrongTokensKeepNoKnownReaderOut(t *testing.T) {
+	w := apitest.NewWorld(t, hub.Config(t), ocmtest.Scheme())
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name("reads-metrics")},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}
+	w.MustCreate(role)
+	w.CleanUp(role)
+	grant := func(name string) (token string, binding *rbacv1.ClusterRoleBinding) {
+		name = w.Name(name)
+		token = tokenOf(w, name)
+		binding = &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+		}
+		w.MustCreate(binding)
+		w.CleanUp(binding)
+		return token, binding
+	}
+	client, err := rest.HTTPClientFor(hub.Config(t))
+	apitest.Must(t, err)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	reviewer, err := newReviewer(hub.Config(t), client, now)
+	apitest.Must(t, err)
+	read := func(token string) int {
+		t.Helper()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		req.Header.Set("Authorization", "Bearer "+token)
+		code, err := reviewer.review(req)
+		apitest.Must(t, err)
+		return code
+	}
+	// flood sends wrong tokens once permissions that were cached are no longer used.
+	flood := func(later time.Duration) {
+		t.Helper()
+		now.SetTime(now.Now().Add(later))
+		codes := map[int]int{}
+		for i := range 40 {
+			codes[read(fmt.Sprintf("x.y.z%d", i))]++
+		}
+		want := map[int]int{http.StatusUnauthorized: 10, http.StatusTooManyRequests: 30}
+		if diff := cmp.Diff(want, codes); diff != "" {
+			t.Errorf("responses to wrong tokens, by code (-want +got):\n%s", diff)
+		}
+	}
+	expect := func(who, token string, want int) {
+		t.Helper()
+		if code := read(token); code != want {
+			t.Errorf("%s got %d, want %d", who, code, want)
+		}
+	}
+	known, binding := grant("known")
+	late, _ := grant("late")
+	w.Eventually("a first reading", func() string {
+		now.SetTime(now.Now().Add(time.Minute))
+		if code := read(known); code != http.StatusOK {
+			return http.StatusText(code)
+		}
+		return ""
+	})
+	flood(2 * time.Minute)
+	expect("a token that was never permitted", late, http.StatusTooManyRequests)
+	expect("a known token", known, http.StatusOK)
+	flood(23 * time.Hour)
+	expect("a token permitted 23 hours ago", known, http.StatusOK)
+	flood(25 * time.Hour)
+	expect("a token last permitted 25 hours ago", known, http.StatusTooManyRequests)
+
+	now.SetTime(now.Now().Add(time.Minute))
+	expect("the same token without wrong ones", known, http.StatusOK)
+	w.MustDelete(binding)
+	w.Eventually("the end of a permission", func() string {
+		flood(2 * time.Minute)
+		if code := read(known); code != http.StatusForbidden {
+			return http.StatusText(code)
+		}
+		return ""
+	})
+	expect("a refused token", known, http.StatusTooManyRequests)
 }

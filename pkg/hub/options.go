@@ -21,6 +21,9 @@ import (
 
 // Options is the manager's command line.
 type Options struct {
+	// severalManagers allows more than one manager in a process, as in tests.
+	severalManagers bool
+
 	// Kubeconfig is the path of the hub's kubeconfig; if empty, the pod's service
 	// account is used.
 	Kubeconfig string
@@ -50,6 +53,10 @@ type Options struct {
 	// AgentLogLevel is the agent's log verbosity.
 	AgentLogLevel int
 
+	// HostedAgents lets agents run on other clusters than their own, for which the manager
+	// reads all ManifestWorks of the hub.
+	HostedAgents bool
+
 	// CleanupTimeout is how long an unreachable spoke delays the removal of its
 	// addon.
 	CleanupTimeout time.Duration
@@ -69,6 +76,10 @@ type Options struct {
 	// UpstreamRegistrationClusterRole is the ClusterRole from which the manager
 	// infers whether that feature gate is on.
 	UpstreamRegistrationClusterRole string
+
+	// ExclusiveSetsOnly publishes clusters only through ManagedClusterSets of the type
+	// ExclusiveClusterSetLabel, in which clusters cannot put themselves.
+	ExclusiveSetsOnly bool
 
 	// LabelAllow are patterns (kube.IsPattern) of the ManagedCluster label keys that
 	// are copied to profiles.
@@ -169,6 +180,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit,
 		"how many custom cluster claims the klusterlets report")
 	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
+	flags.BoolVar(&o.HostedAgents, "hosted-agents", o.HostedAgents,
+		"let agents run on hosting clusters, for which the manager reads all ManifestWorks of the hub")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
 		"how long an unreachable spoke delays the removal of its addon")
 	flags.DurationVar(&o.CleanupJobTimeout, "cleanup-job-timeout", o.CleanupJobTimeout,
@@ -177,6 +190,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.WorkersPerNamespace, "workers-per-namespace", o.WorkersPerNamespace,
 		"how many of these may be in one namespace; edits and removals are counted apart from less urgent work")
 	addUpstreamFlags(flags, &o.UpstreamGates, &o.UpstreamRegistrationClusterRole)
+	flags.BoolVar(&o.ExclusiveSetsOnly, "exclusive-sets-only", o.ExclusiveSetsOnly,
+		"publish clusters only through exclusive ManagedClusterSets: clusters may put themselves into the others")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
 	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,

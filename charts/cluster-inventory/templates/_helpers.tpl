@@ -35,36 +35,12 @@ app.kubernetes.io/component: manager
 {{- end -}}
 {{- end }}
 
-{{/* What an image is called within its repository: its digest or tag. */}}
-{{- define "cluster-inventory.imageVersion" -}}
-{{- $name := splitList "/" . | last -}}
-{{- if contains "@" $name -}}
-{{ splitList "@" $name | last }}
-{{- else if contains ":" $name -}}
-{{ splitList ":" $name | last }}
-{{- else -}}
-latest
-{{- end -}}
-{{- end }}
-
-{{/* The repositories that agents' images are from, as JSON: those of the values and of the
-AgentRevisions that there are, to which clusters may still refer. */}}
-{{- define "cluster-inventory.agentRepositories" -}}
+{{/* From where configurations may have an agent's image pulled, as JSON: repositories,
+registries and parts of registries. */}}
+{{- define "cluster-inventory.allowedRegistries" -}}
 {{- $own := .Values.agent.image | default dict -}}
 {{- $all := list .Values.image.repository ($own.repository | default .Values.image.repository) -}}
-{{- $revisions := dict -}}
-{{- if and (not .Values.gitOps) (.Capabilities.APIVersions.Has "inventory.open-cluster-management.io/v1alpha1") -}}
-{{- $revisions = lookup "inventory.open-cluster-management.io/v1alpha1" "AgentRevision" "" "" | default dict -}}
-{{- end -}}
-{{- range $revisions.items | default list -}}
-{{- $all = append $all (regexReplaceAll "(:[^/:@]*)?(@.*)?$" .spec.image "") -}}
-{{- end -}}
-{{ $all | uniq | toJson }}
-{{- end }}
-
-{{/* Where else configurations may have images pulled from, as JSON. */}}
-{{- define "cluster-inventory.allowedRegistries" -}}
-{{- $all := .Values.agent.allowedRegistries | default list -}}
+{{- $all = concat $all (.Values.agent.allowedRegistries | default list) -}}
 {{- range (.Values.agent.config | default dict).registries | default list -}}
 {{- $all = append $all (trimSuffix "/" (.mirror | default "")) -}}
 {{- end -}}
@@ -73,6 +49,35 @@ AgentRevisions that there are, to which clusters may still refer. */}}
 
 {{- define "cluster-inventory.placementNamespace" -}}
 {{ .Values.installStrategy.placement.namespace | default .Release.Namespace }}
+{{- end }}
+
+{{/* The groups into which a decision strategy divides clusters, as JSON, with what the API and its
+clients fill in. */}}
+{{- define "cluster-inventory.groups" -}}
+{{- $strategy := dig "groupStrategy" (dict) (. | default dict) | default dict -}}
+{{- $groups := list -}}
+{{- range $strategy.decisionGroups | default list -}}
+{{- $selector := .groupClusterSelector | default dict -}}
+{{- $groups = append $groups (dict "groupName" (.groupName | default "") "groupClusterSelector" (dict
+  "labelSelector" ($selector.labelSelector | default dict) "claimSelector" ($selector.claimSelector | default dict))) -}}
+{{- end -}}
+{{ dict "clustersPerDecisionGroup" ($strategy.clustersPerDecisionGroup | default "100%" | toString)
+  "decisionGroups" $groups | toJson }}
+{{- end }}
+
+{{/* Whether OCM has written all decisions of a Placement, which has a slice for each 100
+clusters. */}}
+{{- define "cluster-inventory.hasDecided" -}}
+{{- $selected := dig "status" "numberOfSelectedClusters" 0 . | int -}}
+{{- $decided := 0 -}}
+{{- if $selected -}}
+{{- range (lookup "cluster.open-cluster-management.io/v1beta1" "PlacementDecision" .metadata.namespace "").items -}}
+{{- if eq (dig "labels" "cluster.open-cluster-management.io/placement" "" .metadata) $.metadata.name -}}
+{{- $decided = add $decided (dig "status" "decisions" (list) . | len) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ and (gt $selected 0) (eq (int $decided) $selected) }}
 {{- end }}
 
 {{/* No user, group or fsGroup is named unless the values do: on OpenShift, the namespace has
@@ -226,8 +231,10 @@ argocd.argoproj.io/compare-options: IgnoreExtraneous
 {{- end }}
 
 {{/* The right to have agents run the image of an AgentRevision, given by the AgentRevision's name
-and the image's version. A policy has no other way to look one of several objects up than to ask
-what the requester may do. Nothing serves agentimages. The right is kept as the AgentRevision is. */}}
+and the image. A policy has no other way to look one of several objects up than to ask what the
+requester may do: it asks for the whole image or, if that is from a mirror, for its tag and digest
+with what precedes them, which is no image. Nothing serves agentimages. The right is kept as the
+AgentRevision is. */}}
 {{- define "cluster-inventory.revisionRights" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -242,7 +249,10 @@ metadata:
 rules:
 - apiGroups: [inventory.open-cluster-management.io]
   resources: [agentimages]
-  resourceNames: [{{ .version | quote }}]
+  resourceNames:
+  {{- range without (list .image (splitList "/" .image | last | regexFind "[:@].*$")) "" }}
+  - {{ . | quote }}
+  {{- end }}
   verbs: [deploy]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -276,12 +286,14 @@ subjects:
 {{/* The manager's flags that the chart sets, or would with other values, and these values. */}}
 {{- define "cluster-inventory.ownFlags" -}}
 allowed-registry: agent.allowedRegistries
+hosted-agents: agent.hosted.enabled
 cleanup-timeout: cleanupTimeout
 cleanup-job-timeout: cleanupJobTimeout
 workers: workers.total
 workers-per-namespace: workers.perNamespace
 upstream-gates: upstreamGates
 upstream-registration-clusterrole: upstreamRegistrationClusterRole
+exclusive-sets-only: profiles.exclusiveSetsOnly
 label-allow: profiles.labelAllow
 max-properties: profiles.maxProperties
 max-property-bytes: profiles.maxPropertyBytes
@@ -350,4 +362,16 @@ all:
 {{- define "cluster-inventory.noNewOwners" -}}
 {{- include "cluster-inventory.nothingNew" (dict "field" "ownerReferences" "message"
   "the manager of the cluster inventory may add no owners") }}
+{{- end }}
+
+{{/* Turns each text of hexadecimal digits into a value of this type, encoded in DER. It has 16 to
+4095 bytes. */}}
+{{- define "cluster-inventory.der" -}}
+.map(v, '{{ . }}' + (size(v) < 256 ? '' : size(v) < 512 ? '81' : '820') + '%x'.format([size(v) / 2]) + v)
+{{- end }}
+
+{{/* Turns each four digits of base64 into a number of 24 bits. */}}
+{{- define "cluster-inventory.base64" -}}
+.map(four, four.split('')).map(d, variables.digits[d[0]] * 262144 + variables.digits[d[1]] * 4096 +
+variables.digits[d[2]] * 64 + variables.digits[d[3]])
 {{- end }}

@@ -51,6 +51,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 			Live:     mgr.GetAPIReader(),
 			Recorder: mgr.GetEventRecorder(ControllerName),
 			Clock:    clock.RealClock{},
+			hosting:  opts.HostedAgents,
 			limits:   limits{unreachable: opts.CleanupTimeout, job: opts.CleanupJobTimeout},
 		})
 }

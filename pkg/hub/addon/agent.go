@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
@@ -63,7 +64,20 @@ type Options struct {
 	// CleanupJobTimeout is how long a clean-up Job that does not succeed delays the
 	// removal of its addon; at least CleanupTimeout.
 	CleanupJobTimeout time.Duration
+
+	// HostedAgents lets agents run on other clusters than their own. The manager must be able
+	// to list and watch all ManifestWorks of the hub; otherwise it reads the few of its own by
+	// name.
+	HostedAgents bool
+
+	// Reinstalls says whether Open Cluster Management is about to create an addon again that
+	// it is deleting; nil means that it never does.
+	Reinstalls Reinstalls
 }
+
+// Reinstalls returns whether Open Cluster Management is about to create an addon again: known
+// is false while that cannot be told, which it does not stay.
+type Reinstalls func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error)
 
 // values are those of all clusters without an AgentRevision and a configuration.
 func (o Options) values() Values {
@@ -110,6 +124,10 @@ type inventoryAgent struct {
 	options   agent.AgentAddonOptions
 
 	allowedRegistries []string
+	hosting           bool // hosted agents are managed
+
+	reinstalls Reinstalls
+	askAgain   func(cluster string) // makes the framework call Manifests again, a second later
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}
@@ -127,13 +145,17 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 // configuration is unknown, or does not exist because Helm replaces it, it returns the
 // deployed manifests if they were written for the configuration to which the addon refers,
 // and otherwise an error, too. It returns nothing only for an addon that has been cleaned
-// up, which is how the framework understands that. The removal of an addon never waits for
-// a configuration: the clean-up Job then uses the agent's settings.
+// up, which is how the framework understands that, or that needs no clean-up because it is
+// about to be created again. The removal of an addon never waits for a configuration: the
+// clean-up Job then uses the agent's settings.
 func (a *inventoryAgent) Manifests(
-	_ context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
 	if !addon.DeletionTimestamp.IsZero() && !waitsForCleanup(addon) {
 		return nil, nil // the framework would add a finalizer, which the API server now refuses
+	}
+	if again, err := a.isReinstalled(ctx, cluster, addon); again || err != nil {
+		return nil, err
 	}
 	there, err := a.deployed(addon)
 	if err != nil {
@@ -158,6 +180,47 @@ func (a *inventoryAgent) Manifests(
 	default:
 		return nil, errHeld
 	}
+}
+
+// isReinstalled reports whether an addon that is being deleted is about to be created again,
+// so that the spoke must not be cleaned up. errHeld says that this is not known yet. Once the
+// clean-up has begun, it goes on.
+func (a *inventoryAgent) isReinstalled(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
+) (bool, error) {
+	if a.reinstalls == nil || addon.DeletionTimestamp.IsZero() || a.cleansUp(addon) ||
+		!cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient {
+		return false, nil
+	}
+	definition := a.definition()
+	if definition == nil || !definition.DeletionTimestamp.IsZero() ||
+		definition.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
+		return false, nil
+	}
+	again, known, err := a.reinstalls(ctx, addon)
+	if err == nil && !known {
+		a.askAgain(addon.Namespace)
+		return false, errHeld
+	}
+	return again, err
+}
+
+// cleansUp reports whether the clean-up Job of an addon has been sent to its spoke, or its
+// hosting cluster.
+func (a *inventoryAgent) cleansUp(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	key := addon.Namespace + "/" + constants.PreDeleteHookWorkName(contract.AddonName)
+	if found, exists, err := a.works.GetByKey(key); err == nil && exists {
+		if work, ok := found.(*workv1.ManifestWork); ok && isOwnedBy(work, addon) {
+			return true
+		}
+	}
+	// One on a hosting cluster has no owner, and may be left of a previous installation.
+	onHost := worksBy(a.works, index.ManifestWorkHookByHostedAddon, addon.Namespace)
+	return slices.ContainsFunc(onHost, func(work *workv1.ManifestWork) bool {
+		return slices.ContainsFunc(work.Spec.Workload.Manifests, func(manifest workv1.Manifest) bool {
+			return isOfAddon(manifest, addon)
+		})
+	})
 }
 
 // manifestsForCleanup returns the manifests of an addon that is removed without a valid

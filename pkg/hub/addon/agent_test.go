@@ -1,14 +1,17 @@
 package addon
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -104,4 +107,116 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
 		t.Errorf("namespaces of clean-up Jobs by a revision (-want +got):\n%s", diff)
 	}
+}
+
+// An addon that OCM's addon manager deletes although the install strategy is about to create
+// it again is not cleaned up: the framework lets go of an addon without a clean-up Job.
+func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
+	renderers, err := newRenderers(values().of("", ""))
+	apitest.Must(t, err)
+	definitions := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
+	var again, known bool
+	var asked []string
+	a := &inventoryAgent{
+		renderers: renderers, outcomes: newOutcomes(nil),
+		observed: observed{
+			addons:      toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
+			works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
+			definitions: addonlisters.NewClusterManagementAddOnLister(definitions),
+			configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+		},
+		reinstalls: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (bool, bool, error) { return again, known, nil },
+		askAgain:   func(cluster string) { asked = append(asked, cluster) },
+	}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	cluster.Spec.HubAcceptsClient = true
+	addon := ocmtest.Addon("c1")
+	addon.UID, addon.Finalizers = "uid", []string{hookFinalizer}
+	addon.DeletionTimestamp = ptr.To(metav1.Now())
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	strategy := func(kind string) {
+		definition.Spec.InstallStrategy.Type = kind
+		apitest.Must(t, definitions.Update(definition))
+	}
+	check := func(what, want string) {
+		t.Helper()
+		got := "clean-up"
+		manifests, err := a.Manifests(t.Context(), cluster, addon)
+		switch {
+		case errors.Is(err, errHeld):
+			got = "waits"
+		case err != nil:
+			t.Errorf("%s: %v", what, err)
+		case len(manifests) == 0:
+			got = "let go"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	strategy("Placements")
+	check("nobody can tell", "waits")
+	if diff := cmp.Diff([]string{"c1"}, asked); diff != "" {
+		t.Errorf("asked again (-want +got):\n%s", diff)
+	}
+	known = true
+	check("it is removed", "clean-up")
+	again = true
+	check("it is created again", "let go")
+
+	cluster.Spec.HubAcceptsClient = false
+	check("the cluster is not accepted", "clean-up")
+	cluster.Spec.HubAcceptsClient = true
+	cluster.DeletionTimestamp = addon.DeletionTimestamp
+	check("the cluster is being detached", "clean-up")
+	cluster.DeletionTimestamp = nil
+	strategy("Manual")
+	check("nothing would create it", "clean-up")
+	strategy("Placements")
+	definition.DeletionTimestamp = addon.DeletionTimestamp
+	strategy("Placements")
+	check("its definition is deleted after it", "clean-up")
+	definition.DeletionTimestamp = nil
+	strategy("Placements")
+	check("that is over", "let go")
+
+	onHost := func(installation types.UID) {
+		t.Helper()
+		rendered, err := renderers.of(values().of("", "").hosted())
+		apitest.Must(t, err)
+		manifests, err := rendered.render("c1", string(installation))
+		apitest.Must(t, err)
+		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "host", Name: "addon-cluster-inventory-pre-delete-hosting-c1",
+		}}
+		for _, object := range manifests {
+			if object.GetObjectKind().GroupVersionKind().Kind == "Job" {
+				raw := runtime.RawExtension{Raw: object.(*manifest).encoded}
+				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: raw})
+			}
+		}
+		trimmed, err := newWorkTrimmer().trim(work)
+		apitest.Must(t, err)
+		apitest.Must(t, a.works.Update(trimmed))
+	}
+	onHost("of a previous installation")
+	check("a work of an earlier addon was left on a hosting cluster", "let go")
+	onHost(addon.UID)
+	check("the clean-up on the hosting cluster has begun", "clean-up")
+	for _, work := range a.works.List() {
+		apitest.Must(t, a.works.Delete(work))
+	}
+
+	cleanup := func(owner types.UID) {
+		apitest.Must(t, a.works.Update(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "c1", Name: "addon-cluster-inventory-pre-delete",
+			Labels:          map[string]string{"open-cluster-management.io/addon-name": "cluster-inventory"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "cluster-inventory", UID: owner}},
+		}}))
+	}
+	cleanup("of a previous installation")
+	check("an earlier addon was cleaned up", "let go")
+	cleanup(addon.UID)
+	check("the clean-up has begun", "clean-up")
 }

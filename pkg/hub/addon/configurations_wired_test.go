@@ -254,6 +254,7 @@ func TestConfigurations(t *testing.T) {
 			AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent",
 			InstallNamespace: "agents", ClaimLimit: 20,
 			AllowedRegistries: []string{"mirror.example.com"},
+			HostedAgents:      true,
 		},
 	}
 	apitest.Run(t, shell.Start)
@@ -265,6 +266,7 @@ func TestConfigurations(t *testing.T) {
 	t.Run("two", func(t *testing.T) { two(r.in(t)) })
 	t.Run("another namespace", func(t *testing.T) { anotherNamespace(r.in(t)) })
 	t.Run("registries", func(t *testing.T) { registries(r.in(t)) })
+	t.Run("a cluster that changes", func(t *testing.T) { clusterChanges(r.in(t)) })
 	t.Run("a spoke that refuses", func(t *testing.T) { refusingSpoke(r.in(t)) })
 	t.Run("removal without it", func(t *testing.T) { removedWithout(r.in(t)) })
 	t.Run("hosted", func(t *testing.T) { hosted(r.in(t)) })

@@ -1,7 +1,9 @@
 package addon
 
 import (
+	"bytes"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
@@ -28,6 +30,9 @@ const (
 	// grpcServerUser creates requests for klusterlets that join through OCM's gRPC
 	// server, which names the requester in an annotation.
 	grpcServerUser = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
+
+	// authenticatedGroup is the group of all authenticated users.
+	authenticatedGroup = "system:authenticated"
 
 	// maxRequestBytes is what a request may have, without its user's groups. A klusterlet's
 	// has one or two kilobytes.
@@ -134,9 +139,11 @@ func judgeUsages(usages []certificatesv1.KeyUsage) error {
 	return nil
 }
 
+// parseRequest accepts only the text that Go's encoder makes, as the admission policy does.
 func parseRequest(data []byte) (*x509.CertificateRequest, error) {
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 ||
+		!bytes.Equal(pem.EncodeToMemory(block), data) {
 		return nil, errors.New("not one PEM block of type CERTIFICATE REQUEST")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
@@ -146,8 +153,8 @@ func parseRequest(data []byte) (*x509.CertificateRequest, error) {
 	return request, request.CheckSignature()
 }
 
-// judgeSubject accepts exactly the agent's user and groups, and no other attribute
-// of the subject. Older klusterlets add the group of all authenticated users.
+// judgeSubject accepts exactly the agent's user and groups, encoded as Go does, and no other
+// attribute of the subject. Older klusterlets add the group of all authenticated users.
 func judgeSubject(cluster string, request *x509.CertificateRequest) error {
 	commonName, organization := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}
 	names := 0
@@ -163,14 +170,21 @@ func judgeSubject(cluster string, request *x509.CertificateRequest) error {
 	if names != 1 || request.Subject.CommonName != wantedName {
 		return fmt.Errorf("common name %q is not %q", request.Subject.CommonName, wantedName)
 	}
-	groups := slices.DeleteFunc(slices.Clone(request.Subject.Organization), func(group string) bool {
-		return group == "system:authenticated"
-	})
-	wanted := agent.DefaultGroups(cluster, contract.AddonName)
+	groups, wanted := slices.Clone(request.Subject.Organization), agent.DefaultGroups(cluster, contract.AddonName)
+	if slices.Contains(groups, authenticatedGroup) {
+		wanted = append(wanted, authenticatedGroup)
+	}
 	slices.Sort(groups)
 	slices.Sort(wanted)
 	if !slices.Equal(groups, wanted) {
 		return fmt.Errorf("organizations %q are not %q", groups, wanted)
+	}
+	encoded, err := asn1.Marshal(pkix.Name{CommonName: wantedName, Organization: wanted}.ToRDNSequence())
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(encoded, request.RawSubject) {
+		return errors.New("the subject is not encoded as a klusterlet does")
 	}
 	return nil
 }

@@ -223,6 +223,19 @@ func TestJudge(t *testing.T) {
 			spoil:   func(r *request) { r.x509.Subject.Organization[0] = addonGroup },
 			refusal: "organizations",
 		},
+		"the group of everybody twice": {spoil: func(r *request) {
+			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:authenticated", "system:authenticated")
+		}, refusal: "organizations"},
+		"another encoding of the subject": {spoil: func(r *request) {
+			all := r.x509.Subject
+			r.x509.Subject = pkix.Name{}
+			for _, group := range all.Organization { // each in a set of its own
+				r.x509.Subject.ExtraNames = append(r.x509.Subject.ExtraNames,
+					pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: group})
+			}
+			r.x509.Subject.ExtraNames = append(r.x509.Subject.ExtraNames,
+				pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: all.CommonName})
+		}, refusal: "not encoded"},
 		"no group": {spoil: func(r *request) { r.x509.Subject.Organization = nil }, refusal: "organizations"},
 		"an organizational unit": {
 			spoil:   func(r *request) { r.x509.Subject.OrganizationalUnit = []string{"x"} },
@@ -275,6 +288,16 @@ func TestJudge(t *testing.T) {
 					},
 				),
 			)
+		}, refusal: "PEM block"},
+		"text before the request": {spoil: func(r *request) {
+			r.raw = append([]byte("a\n"), klusterletRequest("c1").encode(t, key)...)
+		}, refusal: "PEM block"},
+		"text after the request": {spoil: func(r *request) {
+			r.raw = append(klusterletRequest("c1").encode(t, key), '\n')
+		}, refusal: "PEM block"},
+		"a request with headers": {spoil: func(r *request) {
+			r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Headers: map[string]string{"A": "b"},
+				Bytes: signed(func(*x509.CertificateRequest) {})})
 		}, refusal: "PEM block"},
 		"not a request": {spoil: func(r *request) {
 			r.raw = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte{1, 2, 3}})

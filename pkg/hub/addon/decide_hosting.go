@@ -74,6 +74,22 @@ func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs stri
 	return nil
 }
 
+// judgeUnhosted returns why an addon is left as it is while the manager manages no hosted
+// agents, or nil: it knows neither whether the agent runs on a hosting cluster, nor whether
+// it could start another one. One that is being removed is left only if something of it may
+// be on a hosting cluster.
+func judgeUnhosted(addon *addonv1beta1.ManagedClusterAddOn) *refusal {
+	if !isHostedAddon(addon) && (wantedHost(addon) == "" || !addon.DeletionTimestamp.IsZero()) {
+		return nil
+	}
+	message := "The manager does not manage agents on hosting clusters, so it leaves this cluster's agent as it is; " +
+		"set the chart's value agent.hosted.enabled to true"
+	if !isHostedAddon(addon) {
+		message += ", or remove the annotation " + addonv1beta1.HostingClusterNameAnnotationKey
+	}
+	return refuse(contract.ReasonHostingDisabled, "%s", message)
+}
+
 // decideNamespace returns the namespace of an agent, or why it cannot run. That of a hosted
 // agent is fixed: a configuration may apply to several clusters, and two agents in one
 // namespace would share the Secret with their kubeconfigs for the hub. An AgentRevision and
@@ -153,6 +169,15 @@ type workName struct {
 
 	// cleanup is true for the work with the clean-up Job.
 	cleanup bool
+}
+
+// ownWorkNames are the names of the ManifestWorks for a cluster's own agent. The framework
+// would write more of them than one to deploy an agent only if its manifests took more than
+// 400 KiB, which the limits of configurations exclude.
+func ownWorkNames() []string {
+	return []string{
+		constants.DeployWorkNamePrefix(contract.AddonName) + "-0", constants.PreDeleteHookWorkName(contract.AddonName),
+	}
 }
 
 // readWorkName reports whether a ManifestWork has one of the names that addon-framework

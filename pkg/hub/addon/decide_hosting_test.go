@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -82,6 +83,53 @@ func TestJudgeHost(t *testing.T) {
 			case test.refusal != "" &&
 				(refused == nil || !strings.Contains(refused.message, test.refusal) || refused.reason != "HostingRefused"):
 				t.Errorf("got %+v, want %q in it", refused, test.refusal)
+			}
+		})
+	}
+}
+
+// TestJudgeUnhosted: while the manager manages no hosted agents, it leaves those alone that
+// are or may be hosted, and no others.
+func TestJudgeUnhosted(t *testing.T) {
+	const annotation = ", or remove the annotation addon.open-cluster-management.io/hosting-cluster-name"
+	for name, test := range map[string]struct {
+		annotated bool
+		finalizer string
+		removed   bool
+		left      bool
+		mentions  string
+	}{
+		"on its own cluster":              {},
+		"on its own cluster, and removed": {removed: true, finalizer: hookFinalizer},
+		"it should be hosted":             {annotated: true, left: true, mentions: annotation},
+		"it should, and runs on its own cluster": {
+			annotated: true, finalizer: hookFinalizer, left: true, mentions: annotation,
+		},
+		"it should, and is removed from its own cluster": {annotated: true, finalizer: hookFinalizer, removed: true},
+		"it may be hosted":                       {annotated: true, finalizer: hostingManifests, left: true},
+		"it may, and the annotation is gone":     {finalizer: hostingManifests, left: true},
+		"its clean-up may run on a host":         {finalizer: hostingPreDelete, left: true},
+		"it may be hosted, and is removed":       {annotated: true, finalizer: hostingManifests, removed: true, left: true},
+		"its clean-up may run, and it's removed": {finalizer: hostingPreDelete, removed: true, left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addon := ocmtest.Addon("c1")
+			if test.annotated {
+				addon.Annotations = map[string]string{hostingAnnotation: "h1"}
+			}
+			if test.finalizer != "" {
+				addon.Finalizers = []string{test.finalizer}
+			}
+			if test.removed {
+				addon.DeletionTimestamp = ptr.To(metav1.Now())
+			}
+			refused := judgeUnhosted(addon)
+			switch {
+			case (refused != nil) != test.left:
+				t.Errorf("got %+v", refused)
+			case refused != nil && (refused.reason != "HostingDisabled" ||
+				!strings.Contains(refused.message, "agent.hosted.enabled to true"+test.mentions)):
+				t.Errorf("got %+v", refused)
 			}
 		})
 	}

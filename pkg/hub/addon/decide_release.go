@@ -28,6 +28,20 @@ type limits struct {
 	job time.Duration
 }
 
+// startPatience is how long a manager that has just started leaves a clean-up Job to the
+// framework, which may find that it has succeeded meanwhile.
+const startPatience = time.Minute
+
+// jobStart is what determines when a clean-up Job could start. The zero value means when the
+// addon was deleted.
+type jobStart struct {
+	// manager is when this manager started.
+	manager time.Time
+
+	// delivered is when the Job's ManifestWork was created; zero if there is none.
+	delivered time.Time
+}
+
 // release is what should no longer wait for a cluster's spoke.
 type release struct {
 	// addon: remove the finalizer with which the framework waits for the clean-up on
@@ -49,10 +63,9 @@ type release struct {
 // decide releases what waits for a spoke that has been unreachable for too long: the addon
 // if it is being deleted, its ManifestWorks if the cluster is being deleted. It also
 // releases an addon whose clean-up Job has taken too long. The addon or cluster is nil if
-// it does not exist on the hub. began is when this manager started: a Job cannot start
-// before, if no manager ran.
+// it does not exist on the hub.
 func decide(
-	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, l limits, began, now time.Time,
+	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, l limits, start jobStart, now time.Time,
 ) release {
 	var result release
 	var addonWait, worksWait time.Duration
@@ -60,7 +73,7 @@ func decide(
 		result.addon, addonWait = timedOut(addon.DeletionTimestamp, cluster, l.unreachable, now)
 		if !result.addon {
 			var jobWait time.Duration
-			result.stuck, jobWait = jobTimedOut(addon.DeletionTimestamp, l, began, now)
+			result.stuck, jobWait = jobTimedOut(addon.DeletionTimestamp, l, start, now)
 			result.addon, addonWait = result.stuck, kube.Sooner(addonWait, jobWait)
 		}
 	}
@@ -78,15 +91,28 @@ func decide(
 // remaining time, or zero if the time has not started. It does not matter whether the spoke
 // was reachable all the time: one that comes and goes must not delay the removal for ever.
 // But the limit for a Job is never the shorter one.
-func jobTimedOut(deleted *metav1.Time, l limits, began, now time.Time) (bool, time.Duration) {
+//
+// The time starts when the Job's ManifestWork was created: from then on the spoke needs no
+// manager to run the Job, and no restart of a manager changes that time. Without a
+// ManifestWork, no manager may have run since the deletion, and the time starts with this
+// one.
+func jobTimedOut(deleted *metav1.Time, l limits, start jobStart, now time.Time) (bool, time.Duration) {
 	if deleted.IsZero() {
 		return false, 0
 	}
-	since := deleted.Time
-	if since.Before(began) {
-		since = began
+	since := start.delivered
+	if since.IsZero() {
+		since = start.manager
 	}
-	if left := since.Add(max(l.job, l.unreachable)).Sub(now); left > 0 {
+	if since.Before(deleted.Time) {
+		since = deleted.Time
+	}
+	limit := max(l.job, l.unreachable)
+	end := since.Add(limit)
+	if earliest := start.manager.Add(min(startPatience, limit)); end.Before(earliest) {
+		end = earliest
+	}
+	if left := end.Sub(now); left > 0 {
 		return false, left
 	}
 	return true, 0
@@ -216,19 +242,26 @@ func claimsLeft() string {
 // maxReasonBytes bounds how much of a spoke's report is repeated.
 const maxReasonBytes = 300
 
-// whyNotCleanedUp says what is known about a clean-up Job that did not succeed, from this
-// addon's ManifestWorks.
-func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
-	name := constants.PreDeleteHookWorkName(contract.AddonName)
+// cleanupWork returns the ManifestWork with a cluster's clean-up Job, or nil.
+func cleanupWork(cluster string, works []workv1.ManifestWork) *workv1.ManifestWork {
 	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool {
 		found, ok := readWorkName(&work)
 		return ok && found.cleanup && cmp.Or(found.guest, work.Namespace) == cluster
 	})
 	if at < 0 {
-		return fmt.Sprintf("there is no ManifestWork %s to deliver it", name)
+		return nil
 	}
-	name = works[at].Name
-	status := works[at].Status
+	return &works[at]
+}
+
+// whyNotCleanedUp says what is known about a clean-up Job that did not succeed, from this
+// addon's ManifestWorks.
+func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
+	work := cleanupWork(cluster, works)
+	if work == nil {
+		return fmt.Sprintf("there is no ManifestWork %s to deliver it", constants.PreDeleteHookWorkName(contract.AddonName))
+	}
+	status := work.Status
 	for _, manifest := range status.ResourceStatus.Manifests {
 		if why := refusedBecause(manifest.Conditions); why != "" {
 			return "the spoke refused it: " + why
@@ -238,7 +271,7 @@ func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 		return "the spoke refused it: " + why
 	}
 	if !apimeta.IsStatusConditionTrue(status.Conditions, workv1.WorkApplied) {
-		return fmt.Sprintf("the spoke's work agent has not applied ManifestWork %s", name)
+		return fmt.Sprintf("the spoke's work agent has not applied ManifestWork %s", work.Name)
 	}
 	return "it exists but does not complete; see its pods and events on the spoke"
 }

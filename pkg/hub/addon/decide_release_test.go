@@ -34,7 +34,9 @@ func TestDecideOnTheAddon(t *testing.T) {
 		addon   *addonv1beta1.ManagedClusterAddOn
 		cluster *clusterv1.ManagedCluster
 		began   time.Duration // ago; zero is long ago
-		want    release
+
+		delivered time.Duration // ago; zero is never
+		want      release
 	}{
 		"not being removed": {
 			addon:   &addonv1beta1.ManagedClusterAddOn{},
@@ -60,6 +62,33 @@ func TestDecideOnTheAddon(t *testing.T) {
 			cluster: cluster(metav1.ConditionTrue, 48*time.Hour),
 			began:   10 * time.Minute,
 			want:    release{wait: 20 * time.Minute},
+		},
+		"managers have restarted since: the Job's time does not start again": {
+			addon:     deleted(31 * time.Minute),
+			cluster:   cluster(metav1.ConditionTrue, 48*time.Hour),
+			began:     2 * time.Minute,
+			delivered: 30 * time.Minute,
+			want:      release{addon: true, stuck: true},
+		},
+		"managers have restarted since: the Job gets the rest of its time": {
+			addon:     deleted(24 * time.Hour),
+			cluster:   cluster(metav1.ConditionTrue, 48*time.Hour),
+			began:     2 * time.Minute,
+			delivered: 10 * time.Minute,
+			want:      release{wait: 20 * time.Minute},
+		},
+		"a manager has just started: the Job may have succeeded meanwhile": {
+			addon:     deleted(24 * time.Hour),
+			cluster:   cluster(metav1.ConditionTrue, 48*time.Hour),
+			began:     time.Second,
+			delivered: 23 * time.Hour,
+			want:      release{wait: 59 * time.Second},
+		},
+		"the ManifestWork is that of an earlier removal": {
+			addon:     deleted(20 * time.Minute),
+			cluster:   cluster(metav1.ConditionTrue, 48*time.Hour),
+			delivered: 24 * time.Hour,
+			want:      release{wait: 10 * time.Minute},
 		},
 		"no manager ran since the spoke is gone: it is unreachable all the same": {
 			addon:   deleted(24 * time.Hour),
@@ -119,12 +148,15 @@ func TestDecideOnTheAddon(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var began time.Time
+			var start jobStart
 			if test.began > 0 {
-				began = now.Add(-test.began)
+				start.manager = now.Add(-test.began)
+			}
+			if test.delivered > 0 {
+				start.delivered = now.Add(-test.delivered)
 			}
 			l := limits{unreachable: timeout, job: 30 * time.Minute}
-			if got := decide(test.addon, test.cluster, l, began, now); got != test.want {
+			if got := decide(test.addon, test.cluster, l, start, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -138,7 +170,7 @@ func TestJobTimeoutIsNeverTheShorterOne(t *testing.T) {
 	reachable := &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
 		{Type: "ManagedClusterConditionAvailable", Status: metav1.ConditionTrue},
 	}}}
-	got := decide(addon, reachable, limits{unreachable: 2 * time.Hour, job: time.Minute}, time.Time{}, now)
+	got := decide(addon, reachable, limits{unreachable: 2 * time.Hour, job: time.Minute}, jobStart{}, now)
 	if want := (release{wait: time.Hour}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -257,7 +289,7 @@ func TestDecideOnTheWorks(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := limits{unreachable: timeout, job: time.Hour}
-			if got := decide(test.addon, test.cluster, l, time.Time{}, now); got != test.want {
+			if got := decide(test.addon, test.cluster, l, jobStart{}, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -20,7 +20,9 @@
 // when it is (desired_rules.go).
 //
 // An agent may run on another cluster than its own (hosting.go). desired_hosting.go decides
-// which manifests go where, decide_hosting.go where an agent must not run.
+// which manifests go where, decide_hosting.go where an agent must not run. Without
+// Options.HostedAgents the manager reads ManifestWorks by the names of those for clusters' own
+// agents (informers.go), and the framework gets no addon that may have others.
 //
 // The controller hub.csr-approval (approver.go) approves certificate requests, as
 // decide_approval.go judges them.
@@ -53,10 +55,11 @@
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
 //   - addondeploymentconfigs, agentrevisions: list, watch;
 //   - managedclusters: list, watch;
-//   - manifestworks: list, watch, create, patch, delete;
+//   - manifestworks: create; those of ownWorkNames: get, list, watch, patch, delete; with hosted
+//     agents, all: list, watch, patch, delete;
 //   - certificatesigningrequests: list, watch; approval: update; signer
 //     kubernetes.io/kube-apiserver-client: approve;
-//   - rolebindings: list, watch, create; those of the agents' name: get, patch; clusterroles: bind
+//   - rolebindings: create; those of the agents' name: get, list, watch, patch; clusterroles: bind
 //     of the agents' one;
 //   - events: create.
 package addon

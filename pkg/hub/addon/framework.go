@@ -32,7 +32,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
-	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -54,6 +53,10 @@ const (
 	// writer.
 	conflictAtLeast = time.Second
 	conflictAtMost  = 30 * time.Second
+
+	// reinstallRecheck is how soon to ask again whether a deleted addon is about to be created
+	// again: no event of the addon announces that.
+	reinstallRecheck = time.Second
 
 	// frameworkWorkers is how many clusters each of the framework's controllers processes
 	// at a time. They mostly wait for the API server.
@@ -116,12 +119,15 @@ type controllers struct {
 	// configuration themselves.
 	hashes []factory.Controller
 
-	informers []interface{ Start(stop <-chan struct{}) }
+	informers []starter
 	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
 	revisions *revisionInformer
 	addons    toolscache.Indexer
 	works     toolscache.Indexer
 }
+
+// starter is a factory of informers.
+type starter interface{ Start(stop <-chan struct{}) }
 
 // newControllers returns the controllers with informers restricted to this addon.
 func (f *framework) newControllers(ctx context.Context, grants *grants) (*controllers, error) {
@@ -142,11 +148,6 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		return nil, err
 	}
 
-	byLabel := func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String()
-	}
-	workInformers := workinformers.NewSharedInformerFactoryWithOptions(workClient, noResync,
-		workinformers.WithTweakListOptions(byLabel), workinformers.WithTransform(newWorkTrimmer().trim))
 	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
 
 	definitions, err := definitionsOf(ctx, f.shared)
@@ -157,7 +158,8 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-	works := changedWorks{workInformers.Work().V1().ManifestWorks(), ctx}
+	workInformers, joined := worksOf(workClient, f.opts.HostedAgents)
+	works := changedWorks{joined, ctx}
 	supported := map[schema.GroupVersionResource]bool{}
 	informerOf := map[kind]toolscache.SharedIndexInformer{}
 	for _, kind := range supportedKinds() {
@@ -188,21 +190,21 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
 		definitions: definitions.Lister(), configs: configs, revisions: revisions,
 	})
-	addonAgent.allowedRegistries = f.opts.AllowedRegistries
+	addonAgent.allowedRegistries, addonAgent.hosting = f.opts.AllowedRegistries, f.opts.HostedAgents
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
 	c := &controllers{
 		registration: registration.NewAddonRegistrationController(
-			addonClient, clusters, addons, agents, utils.AllowAllAddOns),
+			addonClient, clusters, addons, agents, addonAgent.isManaged),
 		deploy: agentdeploy.NewAddonDeployController(
 			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, worksOnHost{works, addonAgent}, agents,
-			utils.AllowAllAddOns),
+			addonAgent.isManaged),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(
 				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),
 			addonconfig.NewAddonConfigController(addonClient, ownConfigured{addons}, definitions, configInformers,
 				supported, utils.FilterByAddonName(agents)),
 		},
-		informers: []interface{ Start(<-chan struct{}) }{workInformers, configInformers},
+		informers: append(workInformers, configInformers),
 		synced: []toolscache.InformerSynced{
 			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
 			works.Informer().HasSynced, informerOf[deploymentConfigKind()].HasSynced, revisionInformer.answered,
@@ -210,6 +212,10 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		revisions: revisionInformer,
 		addons:    addons.Informer().GetIndexer(),
 		works:     works.Informer().GetIndexer(),
+	}
+	addonAgent.reinstalls = f.opts.Reinstalls
+	addonAgent.askAgain = func(cluster string) {
+		c.deploy.SyncContext().Queue().AddAfter(queueKey(cluster), reinstallRecheck)
 	}
 	if _, err := clusters.Informer().AddEventHandler(c.onClusters()); err != nil {
 		return nil, err

@@ -234,8 +234,13 @@ func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *wo
 func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
 	there := deployed{work}
 	agent := there.agent()
-	return agent != nil && there.namespace() == hostedNamespace(addon.Namespace) &&
-		bytes.Contains(agent.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
+	return agent != nil && there.namespace() == hostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
+}
+
+// isOfAddon reports whether a manifest runs the agent, or its clean-up, of this installation of
+// an addon.
+func isOfAddon(manifest workv1.Manifest, addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return bytes.Contains(manifest.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
 }
 
 // place describes where a cluster's agent should run.
@@ -277,6 +282,19 @@ func (a *inventoryAgent) addon(cluster string) *addonv1beta1.ManagedClusterAddOn
 	}
 	addon, _ := cached.(*addonv1beta1.ManagedClusterAddOn)
 	return addon
+}
+
+// isManaged reports whether the framework may process an addon. If not, the condition
+// ConfigurationApplied says why, and nothing is created or removed.
+func (a *inventoryAgent) isManaged(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	if a.hosting {
+		return true
+	}
+	refused := judgeUnhosted(addon)
+	if refused != nil {
+		a.report(addon, nil, choice{}, refused)
+	}
+	return refused == nil
 }
 
 // refuseHost returns why a cluster's agent cannot run where it should, or nil.

@@ -2,7 +2,9 @@ package addon
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,26 +148,7 @@ func annotatedLater(r *rollout) {
 		r.refer(each)
 		r.runsAnywhere(each)
 	}
-	apitest.EditStatus(r, r.deployWork(running), func(w *workv1.ManifestWork) {
-		ready := int64(1)
-		w.Status.Conditions = []metav1.Condition{ocmtest.Condition("Applied", "True", "R", ""),
-			ocmtest.Condition("Available", "True", "R", "")}
-		w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
-			ResourceMeta: workv1.ManifestResourceMeta{Group: "apps",
-				Resource: "deployments", Namespace: "agents", Name: agentName},
-			Conditions: []metav1.Condition{},
-			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{
-				Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &ready},
-			}}},
-		}}
-	})
-	r.Eventually("one is available", func() string {
-		r.MustGet(running)
-		if !apimeta.IsStatusConditionTrue(running.Status.Conditions, "Available") {
-			return fmt.Sprintf("%+v", running.Status.Conditions)
-		}
-		return ""
-	})
+	r.becomesAvailable(running)
 	apitest.EditStatus(r, silent, func(a *addonv1beta1.ManagedClusterAddOn) {
 		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("PropertiesPublished", "True", "Published", ""))
 	})
@@ -302,6 +285,7 @@ func letGo(r *rollout) {
 	r.EventuallyExists(cleanup)
 
 	limit, _ := newReconciler(r.world, time.Now().Add(24*time.Hour))
+	limit.hosting = true
 	r.Eventually("it is let go", func() string {
 		_, err := limit.Reconcile(r.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: addon.Namespace}})
 		if err != nil {
@@ -315,6 +299,86 @@ func letGo(r *rollout) {
 	r.Eventually("nothing is left on the host", func() string { return r.leftOn(host.Namespace, cleanup, deploy) })
 	r.Stays(unwritten, "nothing comes back", func() string { return r.leftOn(host.Namespace, cleanup, deploy) })
 	r.runsAnywhere(host)
+}
+
+// TestHostingIsTurnedOff while an agent is hosted: it stays as it is, nothing is put in its place
+// whatever happens to its addon, and no ManifestWork but those of the own names is read. All
+// continues when hosting is turned on again.
+func TestHostingIsTurnedOff(t *testing.T) {
+	r := newRevisionStory(t, hub)
+	hosting := Options{
+		AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
+		HostedAgents: true,
+	}
+	withoutHosting := hosting
+	withoutHosting.HostedAgents = false
+	r.restart(hosting)
+	r = r.in(t)
+	host, addon := r.hosted()
+	removed := r.join(on(host.Namespace))
+	r.refer(removed)
+	r.hosts(host.Namespace, removed)
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, removed} {
+		r.Eventually("the addon waits for its clean-up", func() string {
+			r.MustGet(each)
+			if !slices.Contains(each.Finalizers, hostingPreDelete) {
+				return fmt.Sprintf("finalizers %v", each.Finalizers)
+			}
+			return ""
+		})
+	}
+	r.settle()
+
+	r.restart(withoutHosting)
+	const value = "set the chart's value agent.hosted.enabled to true"
+	later, own := r.join(on(host.Namespace)), r.join()
+	r.refer(later)
+	r.refer(own)
+	r.runsAnywhere(own)
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, removed, later} {
+		r.says(each, "HostingDisabled", value)
+	}
+	apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = nil })
+	r.MustDelete(removed)
+	r.wire.Settle(t, apitest.Patience, unwritten)
+	limit, _ := newReconciler(r.world, time.Now().Add(24*time.Hour))
+	_, err := limit.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: removed.Namespace}})
+	apitest.Must(t, err)
+	r.says(addon, "HostingDisabled", value)
+	if problem := r.isRegistered(later); problem != "" {
+		t.Error(problem)
+	}
+	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, removed} {
+		if hostedAgent(r.rollout, each, host.Namespace) == nil {
+			t.Errorf("the agent of cluster %s is gone from its host", each.Namespace)
+		}
+		if kinds := r.kinds(each); slices.Contains(kinds, "Deployment") || !slices.Contains(kinds, "ClusterRole") {
+			t.Errorf("cluster %s has %v", each.Namespace, kinds)
+		}
+		if r.Find(hostedWork(each, host.Namespace, hostedCleanup)) || !r.Find(each.DeepCopy()) {
+			t.Errorf("the addon of cluster %s is being removed, or gone", each.Namespace)
+		}
+	}
+	names := []string{"metadata.name=addon-cluster-inventory-deploy-0", "metadata.name=addon-cluster-inventory-pre-delete"}
+	for _, call := range r.wire.Calls() {
+		if call.Resource == "manifestworks" && call.Method == http.MethodGet &&
+			!slices.Contains(names, call.Query.Get("fieldSelector")) {
+			t.Errorf("it reads ManifestWorks by %v", call.Query)
+		}
+	}
+
+	r.restart(hosting)
+	r.hosts(host.Namespace, later)
+	r.EventuallyExists(hostedWork(removed, host.Namespace, hostedCleanup))
+	r.says(addon, "HostingRefused", host.Namespace)
+}
+
+// kinds are those that a cluster's own ManifestWork has.
+func (r *revisions) kinds(addon *addonv1beta1.ManagedClusterAddOn) []string {
+	r.T.Helper()
+	work := r.deployWork(addon)
+	r.MustGet(work)
+	return kindsIn(r.rollout, work)
 }
 
 // leftOn returns which of some ManifestWorks are there.

@@ -49,6 +49,10 @@ type Reconciler struct {
 
 	limits limits
 
+	// hosting is true if hosted agents are managed. Otherwise ManifestWorks are read by name,
+	// and an addon that may have some on a hosting cluster is never released.
+	hosting bool
+
 	// began is when the first request came, which is right after this manager became the
 	// leader.
 	began     time.Time
@@ -70,7 +74,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	now := r.Clock.Now()
 	r.beginning.Do(func() { r.began = now })
-	todo := decide(addon, cluster, r.limits, r.began, now)
+	todo := decide(addon, cluster, r.limits, jobStart{}, now)
+	if todo.stuck && addon.DeletionTimestamp.Time.Before(r.began) {
+		start, err := r.jobStart(ctx, addon)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		todo = decide(addon, cluster, r.limits, start, now)
+	}
 	result := reconcile.Result{RequeueAfter: todo.wait}
 	var failed []error
 	if todo.addon {
@@ -87,6 +98,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
+// jobStart returns what determines when the clean-up Job could start, for an addon that was
+// deleted before this manager started.
+func (r *Reconciler) jobStart(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (jobStart, error) {
+	works, err := r.allWorks(ctx, addon)
+	if err != nil {
+		return jobStart{}, err
+	}
+	start := jobStart{manager: r.began}
+	if work := cleanupWork(addon.Namespace, works); work != nil && work.DeletionTimestamp.IsZero() {
+		start.delivered = work.CreationTimestamp.Time
+	}
+	return start, nil
+}
+
 // releaseAddon removes the framework's finalizers from the addon and emits events. It
 // leaves a later addon of the same name alone, and one without a finalizer. stuck says
 // that the clean-up Job took too long.
@@ -98,18 +123,18 @@ func (r *Reconciler) releaseAddon(
 	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
 		return client.IgnoreNotFound(err)
 	}
+	if isHostedAddon(addon) && !r.hosting {
+		log.FromContext(ctx).Info("Left an addon as it is, because the manager does not manage agents on hosting clusters",
+			"cluster", addon.Namespace)
+		return nil
+	}
 	message := leftBehind(addon.Namespace, r.limits.unreachable)
 	if stuck {
 		// Read the works first: they are deleted with the addon.
-		works, err := r.works(ctx, addon.Namespace)
+		works, err := r.allWorks(ctx, addon)
 		if err != nil {
 			return err
 		}
-		hosted, err := r.hostedWorks(ctx, addon)
-		if err != nil {
-			return err
-		}
-		works = append(works, hosted...)
 		message = notCleanedUp(
 			addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(addon.Namespace, works))
 	}
@@ -178,6 +203,9 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 // works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may
 // label another one.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
+	if !r.hosting {
+		return r.ownWorks(ctx, cluster)
+	}
 	works := &workv1.ManifestWorkList{}
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
 	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
@@ -189,11 +217,39 @@ func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.Manife
 	}), nil
 }
 
+// ownWorks reads the ManifestWorks for a cluster's own agent.
+func (r *Reconciler) ownWorks(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
+	var works []workv1.ManifestWork
+	for _, name := range ownWorkNames() {
+		key := client.ObjectKey{Namespace: cluster, Name: name}
+		work, err := kube.Get(ctx, r.Live, key, &workv1.ManifestWork{})
+		if err != nil {
+			return nil, err
+		}
+		if work != nil {
+			works = append(works, *work)
+		}
+	}
+	return works, nil
+}
+
+// allWorks reads an addon's ManifestWorks, on its own cluster and on a hosting cluster.
+func (r *Reconciler) allWorks(
+	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
+) ([]workv1.ManifestWork, error) {
+	works, err := r.works(ctx, addon.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	hosted, err := r.hostedWorks(ctx, addon)
+	return append(works, hosted...), err
+}
+
 // hostedWorks reads this addon's ManifestWorks for a cluster whose agent another one hosts.
 func (r *Reconciler) hostedWorks(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]workv1.ManifestWork, error) {
-	if !isHostedAddon(addon) {
+	if !isHostedAddon(addon) || !r.hosting {
 		return nil, nil
 	}
 	works := &workv1.ManifestWorkList{}

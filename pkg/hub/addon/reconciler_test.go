@@ -71,6 +71,7 @@ func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue,
 		"addon.open-cluster-management.io/hosting-addon-pre-delete",
 		"addon.open-cluster-management.io/hosting-manifests-cleanup")
+	r.hosting = true
 	host := r.Namespace("host", nil)
 	work := func(name, of string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: host, Name: name, Labels: map[string]string{
@@ -107,6 +108,21 @@ func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	}
 	if told := <-r.told.Events; !strings.Contains(told, "no such namespace") {
 		t.Errorf("event %q", told)
+	}
+}
+
+// What may be on a hosting cluster stays there, and the addon with it, while the manager does
+// not manage it.
+func TestReconcileLeavesAHostedAgentThatIsNotManaged(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionUnknown, "addon.open-cluster-management.io/hosting-manifests-cleanup")
+	before := r.finalizers()
+	r.clock.SetTime(time.Now().Add(24 * time.Hour))
+	r.wire.Reset()
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if writes := r.wire.Writes(); len(writes) > 0 || !slices.Equal(r.finalizers(), before) {
+		t.Errorf("writes %v, finalizers %v", writes, r.finalizers())
 	}
 }
 
@@ -194,6 +210,37 @@ func TestReconcileWaitsForTheJobAfterAStart(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	if got := r.finalizers(); !slices.Contains(got, hookFinalizer) {
+		t.Errorf("finalizers %v", got)
+	}
+}
+
+// A hub whose managers restart more often than a Job's time is over.
+func TestReconcileReleasesTheJobAlthoughManagersRestart(t *testing.T) {
+	r := newRemoval(t, metav1.ConditionTrue)
+	r.work(r.addon.Namespace, "addon-cluster-inventory-pre-delete", "cluster-inventory")
+	began := r.clock.Now()
+	restart := func(after, want time.Duration) {
+		t.Helper()
+		r.clock.SetTime(began.Add(after))
+		r.Reconciler = &Reconciler{
+			Client: r.world, Live: r.world, Recorder: r.told, Clock: r.clock, limits: r.limits,
+		}
+		if result, err := r.reconcile(); err != nil || result.RequeueAfter.Round(time.Minute) != want {
+			t.Errorf("after %s: %+v, %v; want to come back after %s", after, result, err, want)
+		}
+	}
+	for after := 5 * time.Minute; after < 30*time.Minute; after += 5 * time.Minute {
+		restart(after, 30*time.Minute-after)
+	}
+	restart(35*time.Minute, time.Minute)
+	if got := r.finalizers(); !slices.Contains(got, hookFinalizer) {
+		t.Errorf("finalizers %v, although the manager has just started", got)
+	}
+	r.clock.SetTime(began.Add(36 * time.Minute))
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("in the end: %+v, %v", result, err)
+	}
+	if got := r.finalizers(); slices.Contains(got, hookFinalizer) {
 		t.Errorf("finalizers %v", got)
 	}
 }

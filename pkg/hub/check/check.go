@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 )
 
 const (
@@ -77,6 +78,7 @@ type Checker struct {
 	namespace string
 	client    client.Client
 	discovery discovery.DiscoveryInterface
+	policies  *policies.Checker
 	first     *coordinationv1.Lease // the first that was held
 }
 
@@ -98,7 +100,11 @@ func New(cfg *rest.Config, namespace string) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{namespace: namespace, client: c, discovery: served}, nil
+	enforced, err := policies.New(cfg, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{namespace: namespace, client: c, discovery: served, policies: enforced}, nil
 }
 
 // Look returns what is missing. It takes two looks to see that the manager works.
@@ -114,6 +120,9 @@ func (c *Checker) Look(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if s.defined, err = c.defined(ctx); err != nil {
+		return nil, err
+	}
+	if s.policies, err = c.policies.Check(ctx); err != nil {
 		return nil, err
 	}
 	if s.lease, err = c.lease(ctx); err != nil {

@@ -2,8 +2,8 @@
 // "helm test". It runs with the manager's ServiceAccount: what it asks the hub about its own
 // rights is then true of the manager, and it needs no rights of its own.
 //
-// check.go reads the hub, judge.go says what is missing. Nothing is written but the access
-// reviews, which the hub answers and does not store.
+// check.go reads the hub, judge.go says what is missing. Nothing is written but access reviews and
+// dry runs of what admission policies must refuse, which the hub answers and does not store.
 //
 // RBAC: as the manager, of which it uses
 //   - clustermanagementaddons named cluster-inventory: list;

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,6 +67,9 @@ type seen struct {
 	refused []authorizationv1.ResourceAttributes
 	defined bool // the ClusterManagementAddOn exists
 
+	// policies has, by the name of each admission policy, why it is not enforced, or "".
+	policies map[string]string
+
 	// lease is that of the leader election, nil if there is none. before is the first one that
 	// a manager held.
 	lease, before *coordinationv1.Lease
@@ -84,6 +88,11 @@ func judge(s seen) []string {
 	}
 	if !s.defined {
 		missing = append(missing, "there is no ClusterManagementAddOn "+contract.AddonName)
+	}
+	for _, policy := range slices.Sorted(maps.Keys(s.policies)) {
+		if problem := s.policies[policy]; problem != "" {
+			missing = append(missing, fmt.Sprintf("the hub does not enforce ValidatingAdmissionPolicy %s: %s", policy, problem))
+		}
 	}
 	if why := judgeLease(s.lease, s.before); why != "" {
 		missing = append(missing, why)

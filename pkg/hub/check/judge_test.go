@@ -40,6 +40,10 @@ func TestJudge(t *testing.T) {
 			change: func(s *seen) { s.defined = false },
 			want:   []string{"there is no ClusterManagementAddOn cluster-inventory"},
 		},
+		"a policy is not enforced": {
+			change: func(s *seen) { s.policies = map[string]string{"a": "", "b": "it does not exist"} },
+			want:   []string{"the hub does not enforce ValidatingAdmissionPolicy b: it does not exist"},
+		},
 		"no Lease": {
 			change: func(s *seen) { s.lease = nil }, want: []string{"there is no Lease cluster-inventory-manager"},
 		},

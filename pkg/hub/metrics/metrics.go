@@ -28,6 +28,7 @@ const (
 	WithheldAddonMissing       = "AddonMissing"
 	WithheldAddonRemoving      = "AddonRemoving"
 	WithheldNotBound           = "NotBound"
+	WithheldNotExclusive       = "NotExclusive"
 	WithheldPlacementMissing   = "PlacementMissing"
 	WithheldNotPlaced          = "NotPlaced"
 )
@@ -59,7 +60,7 @@ func profileStates() []string {
 func withheldReasons() []string {
 	return []string{
 		WithheldClusterMissing, WithheldClusterDetaching, WithheldClusterNotAccepted, WithheldAddonMissing,
-		WithheldAddonRemoving, WithheldNotBound, WithheldPlacementMissing, WithheldNotPlaced,
+		WithheldAddonRemoving, WithheldNotBound, WithheldNotExclusive, WithheldPlacementMissing, WithheldNotPlaced,
 	}
 }
 
@@ -101,6 +102,7 @@ func All() []Metric {
 		{prefix + "build_info", []string{"goversion", "revision", "version"}},
 		{prefix + "credential_expiry_seconds", nil},
 		{prefix + "credentials", []string{"state"}},
+		{prefix + "policy_enforced", []string{"policy"}},
 		{prefix + "profile_delay_seconds", nil},
 		{prefix + "profiles", []string{"namespace", "state"}},
 		{prefix + "properties_rejected", []string{"reason"}},
@@ -122,6 +124,7 @@ type Metrics struct {
 	delay       prometheus.Histogram
 	writes      *prometheus.CounterVec
 	upstream    *writerModes
+	policies    *prometheus.GaugeVec
 	build       prometheus.Collector
 }
 
@@ -158,13 +161,18 @@ func New(opts Options) *Metrics {
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
 		upstream: newWriterModes(),
-		build:    kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
+		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "policy_enforced",
+			Help: "1 if the hub was found to enforce an admission policy of the chart at the last check, else 0.",
+		}, []string{"policy"}),
+		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.profiles, m.withheld, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.build,
+		m.profiles, m.withheld, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.policies,
+		m.build,
 	}
 }
 
@@ -245,4 +253,16 @@ func (m *Metrics) Upstream(writer string, now Mode) {
 	if m != nil {
 		m.upstream.set(writer, now)
 	}
+}
+
+// PolicyEnforced records whether the hub enforces one of the chart's admission policies.
+func (m *Metrics) PolicyEnforced(policy string, enforced bool) {
+	if m == nil {
+		return
+	}
+	value := 0.
+	if enforced {
+		value = 1
+	}
+	m.policies.WithLabelValues(policy).Set(value)
 }

@@ -67,7 +67,7 @@ func TestStatesAreExportedFromTheStart(t *testing.T) {
 		series[strings.TrimPrefix(family.GetName(), "cluster_inventory_")] = len(family.GetMetric())
 	}
 	want := map[string]int{
-		"profiles": 6, "withheld": 8, "properties_rejected": 6,
+		"profiles": 6, "withheld": 9, "properties_rejected": 6,
 		"credentials": 12, "profile_delay_seconds": 1, "build_info": 1,
 	}
 	if diff := cmp.Diff(want, series); diff != "" {
@@ -237,6 +237,7 @@ func TestUpstreamIsInOneMode(t *testing.T) {
 // answer answers every request in the same way.
 type answer struct {
 	code int
+	body string
 	err  error
 }
 
@@ -244,11 +245,13 @@ func (a answer) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	return &http.Response{StatusCode: a.code, Body: io.NopCloser(strings.NewReader(""))}, nil
+	return &http.Response{StatusCode: a.code, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
 func TestWrites(t *testing.T) {
 	const profiles = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/team/clusterprofiles"
+	denial := `{"kind":"Status","message":"secrets \"c1-a\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'a' ` +
+		`denied request: no"}` + strings.Repeat(" ", 1<<20)
 	tests := map[string]struct {
 		method, path string
 		answer       answer
@@ -258,8 +261,12 @@ func TestWrites(t *testing.T) {
 		"a patch":    {http.MethodPatch, profiles + "/c", answer{code: 200}, "Success clusterprofiles patch"},
 		"of a status": {http.MethodPatch, profiles + "/c/status",
 			answer{code: 409}, "Conflict clusterprofiles/status patch"},
-		"a deletion":       {http.MethodDelete, profiles + "/c", answer{code: 404}, "Refused clusterprofiles delete"},
-		"a quota":          {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 403}, "Refused secrets create"},
+		"a deletion": {http.MethodDelete, profiles + "/c", answer{code: 404}, "Refused clusterprofiles delete"},
+		"a quota":    {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 403}, "Refused secrets create"},
+		"a denial by a policy": {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 422, body: denial},
+			"Denied secrets create"},
+		"a success that quotes one": {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 201, body: denial},
+			"Success secrets create"},
 		"a slow server":    {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 429}, "Failed secrets create"},
 		"a broken webhook": {http.MethodPost, "/api/v1/namespaces/a/secrets", answer{code: 500}, "Failed secrets create"},
 		"no answer": {http.MethodPost, "/api/v1/namespaces/a/secrets",
@@ -274,6 +281,7 @@ func TestWrites(t *testing.T) {
 		"nowhere":            {http.MethodPost, "/", answer{code: 404}, "Refused other create"},
 		"an unfinished path": {http.MethodPost, "/apis", answer{code: 404}, "Refused other create"},
 		"a read":             {method: http.MethodGet, path: profiles, answer: answer{code: 200}},
+		"a dry run":          {method: http.MethodPost, path: profiles + "?dryRun=All", answer: answer{code: 403, body: denial}},
 		"a review": {method: http.MethodPost,
 			path: "/apis/authentication.k8s.io/v1/tokenreviews", answer: answer{code: 201}},
 	}
@@ -291,6 +299,10 @@ func TestWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			if resp != nil {
+				body, err := io.ReadAll(resp.Body)
+				if apitest.Must(t, err); string(body) != test.answer.body {
+					t.Errorf("the client reads %q", body)
+				}
 				_ = resp.Body.Close()
 			}
 			want := map[string]float64{}
@@ -311,6 +323,7 @@ func TestNilMetricsCountNothing(*testing.T) {
 	m.ClusterChanged("c", "1")
 	m.ProfileServed(types.NamespacedName{}, "1", true)
 	m.Upstream(WriterRegistration, On)
+	m.PolicyEnforced("a", true)
 }
 
 // documented is a row of the table in docs/metrics.md.
@@ -348,6 +361,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m.MovePair("a", Pair{}, Pair{State: "Synced", Withheld: "NotPlaced"})
 	m.TokenEnds(types.NamespacedName{Name: "a"}, time.Now())
 	m.Upstream(WriterRegistration, On)
+	m.PolicyEnforced("a", true)
 	m.writes.WithLabelValues("secrets", "create", outcomeSuccess).Inc()
 	got := map[string]documented{}
 	var all []Metric

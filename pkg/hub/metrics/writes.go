@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,7 +28,7 @@ type countedWrites struct {
 // RoundTrip implements http.RoundTripper.
 func (c countedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(req)
-	if verb, isWrite := writeVerbs[req.Method]; isWrite {
+	if verb, isWrite := writeVerbs[req.Method]; isWrite && !req.URL.Query().Has("dryRun") {
 		if resource := resourceOf(req.URL.Path); resource != "" {
 			c.writes.WithLabelValues(resource, verb, outcomeOf(resp, err)).Inc()
 		}
@@ -83,12 +86,13 @@ func resourceOf(path string) string {
 const (
 	outcomeSuccess  = "Success"
 	outcomeConflict = "Conflict" // it is recomputed
+	outcomeDenied   = "Denied"   // by a ValidatingAdmissionPolicy
 	outcomeRefused  = "Refused"
 	outcomeFailed   = "Failed" // no response, or a server error
 )
 
 func outcomes() []string {
-	return []string{outcomeSuccess, outcomeConflict, outcomeRefused, outcomeFailed}
+	return []string{outcomeSuccess, outcomeConflict, outcomeDenied, outcomeRefused, outcomeFailed}
 }
 
 func outcomeOf(resp *http.Response, err error) string {
@@ -97,9 +101,23 @@ func outcomeOf(resp *http.Response, err error) string {
 		return outcomeFailed
 	case resp.StatusCode == http.StatusConflict:
 		return outcomeConflict
+	case resp.StatusCode >= http.StatusBadRequest && isDenied(resp):
+		return outcomeDenied
 	case resp.StatusCode >= http.StatusBadRequest:
 		return outcomeRefused
 	default:
 		return outcomeSuccess
 	}
+}
+
+// isDenied reports whether a refusal names a ValidatingAdmissionPolicy. Its message is at the
+// beginning of the body, in each encoding, and nothing else shows it. The body stays readable.
+func isDenied(resp *http.Response) bool {
+	body := bufio.NewReader(resp.Body)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, resp.Body}
+	beginning, _ := body.Peek(body.Size()) // as much as there is
+	return bytes.Contains(beginning, []byte("ValidatingAdmissionPolicy '"))
 }

@@ -36,9 +36,12 @@
 // A hub may have more clusters and profiles than fit into the hook's memory, so it counts
 // and deletes them page by page, and keeps none in memory.
 //
+// Whatever fails is tried again until the timeout, except where that cannot help: the hook
+// lacks a right, or an API is missing.
+//
 // RBAC: clustermanagementaddons named cluster-inventory get, patch;
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
-// patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings list;
-// agentrevisions list, delete; the ClusterRole of OCM's registration controller get; in the
-// release's namespace roles list, delete, and rolebindings delete.
+// patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings of the
+// manager's two names list; agentrevisions list, delete; the ClusterRole of OCM's registration
+// controller get; in the release's namespace roles and rolebindings list, delete.
 package uninstall

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -32,15 +30,5 @@ func ProfilesKept(ctx context.Context, reader client.Reader) (kept bool, why str
 			contract.AddonName, contract.AnnotationKeepProfiles), nil
 	default:
 		return false, "", nil
-	}
-}
-
-// CacheOptions restricts the cache of ClusterManagementAddOns to this addon's.
-func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&addonv1beta1.ClusterManagementAddOn{}: {
-			Field:     fields.OneTermEqualSelector("metadata.name", contract.AddonName),
-			Transform: cache.TransformStripManagedFields(),
-		},
 	}
 }

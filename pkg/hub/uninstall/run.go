@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -127,6 +128,8 @@ func (u *uninstaller) run(ctx context.Context) error {
 			done, err = u.removeRevisions(ctx)
 		}
 		switch {
+		case lacksRight(err):
+			return fmt.Errorf("the uninstall hook lacks a right that its ClusterRole or Role should grant: %w", err)
 		case done, isFinal(err):
 			return err
 		case ctx.Err() == nil:
@@ -424,6 +427,17 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 
 // isFinal reports whether retrying cannot help.
 func isFinal(err error) bool {
-	return errors.Is(err, errGrantsStay) ||
-		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apimeta.IsNoMatchError(err)
+	return errors.Is(err, errGrantsStay) || lacksRight(err) || apimeta.IsNoMatchError(err)
+}
+
+// missingRight matches how the API server refuses a request for which the user lacks the
+// right (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters).
+var missingRight = regexp.MustCompile(`^\S+( "[^"]*")? is forbidden: User "[^"]*" cannot `)
+
+// lacksRight reports whether a request was refused because the hook lacks the right, which
+// nothing grants later. Other refusals may end: that of a webhook or an admission policy,
+// which have the same reason, and that of a token, which is renewed.
+func lacksRight(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsForbidden(err) && errors.As(err, &status) && missingRight.MatchString(status.Status().Message)
 }

@@ -3,10 +3,12 @@ package uninstall
 import (
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path"
 	"slices"
 	"strings"
@@ -14,10 +16,13 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,14 +182,11 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 	}
 }
 
-// binding creates a RoleBinding to a ClusterRole, labelled as the manager's own.
+// binding creates a RoleBinding to a ClusterRole. Somebody may have removed its labels.
 func (f *fixture) binding(namespace, name, role string) *rbacv1.RoleBinding {
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
-			"app.kubernetes.io/managed-by":                    "cluster-inventory-addon",
-			"inventory.open-cluster-management.io/credential": "true",
-		}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
 	f.create(binding)
 	return binding
@@ -627,32 +629,127 @@ func TestUninstallSaysWhatItStillWaitsFor(t *testing.T) {
 }
 
 func TestUninstallContinuesAfterErrors(t *testing.T) {
+	for _, fault := range []apitest.Fault{
+		{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"},
+		{Status: http.StatusUnauthorized, Reason: "Unauthorized"},
+	} {
+		t.Run(fault.Reason, func(t *testing.T) {
+			f := newFixture(t)
+			f.free()
+			// Each write fails once; the next step finds it missing.
+			failed := map[string]bool{}
+			f.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if !call.IsWrite() || failed[call.Path] {
+					return apitest.Fault{}
+				}
+				failed[call.Path] = true
+				return fault
+			})
+			if err := f.uninstaller(false).run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(failed) != 10 {
+				t.Errorf("%d writes failed once, want 10: strategy, two addons, two profiles, two slices, a revision with its rights",
+					len(failed))
+			}
+			f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
+		})
+	}
+}
+
+// The hook's token is not accepted for a moment, whatever it asks for.
+func TestUninstallContinuesAfterARefusedToken(t *testing.T) {
 	f := newFixture(t)
 	f.free()
-	// Each write fails once; the next step finds it missing.
-	failed := map[string]bool{}
+	var mu sync.Mutex
+	refused := map[string]bool{}
 	f.wire.Fail(func(call apitest.Call) apitest.Fault {
-		if !call.IsWrite() || failed[call.Path] {
-			return apitest.Fault{}
+		mu.Lock()
+		defer mu.Unlock()
+		if key := call.String(); !refused[key] {
+			refused[key] = true
+			return apitest.Fault{Status: http.StatusUnauthorized, Reason: "Unauthorized"}
 		}
-		failed[call.Path] = true
-		return apitest.Fault{Status: 503, Reason: "ServiceUnavailable"}
+		return apitest.Fault{}
 	})
-	if err := f.uninstaller(false).run(t.Context()); err != nil {
-		t.Fatal(err)
+	apitest.Must(t, f.uninstaller(false).run(t.Context()))
+	f.gone()
+}
+
+// A webhook may refuse a deletion for a moment, too: with the same reason as a missing
+// right.
+func TestUninstallContinuesAfterARefusalOfAWebhook(t *testing.T) {
+	f := newFixture(t)
+	f.free()
+	var mu sync.Mutex
+	refused := map[string]bool{} // by cluster
+	f.webhook(func(review *admissionv1.AdmissionRequest) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		again := refused[review.Namespace]
+		refused[review.Namespace] = refused[review.Namespace] || review.DryRun == nil || !*review.DryRun
+		return again
+	})
+	f.Eventually("the webhook refuses", func() string {
+		if err := f.Delete(t.Context(), ocmtest.Addon(f.clusters[0]), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Sprintf("got %v", err)
+		}
+		return ""
+	})
+	apitest.Must(t, f.uninstaller(false).run(t.Context()))
+	if len(refused) != 2 {
+		t.Errorf("%d addons were refused once, want both", len(refused))
 	}
-	if len(failed) != 10 {
-		t.Errorf("%d writes failed once, want 10: strategy, two addons, two profiles, two slices, a revision with its rights",
-			len(failed))
-	}
-	f.expect("profiles", f.profiles(f.clusters[0]), "another-managers theirs")
+	f.gone()
+}
+
+// webhook has a webhook decide on the deletion of addons, for as long as the test runs.
+func (f *fixture) webhook(allowed func(*admissionv1.AdmissionRequest) bool) {
+	f.T.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &admissionv1.AdmissionReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: allowed(review.Request),
+			// As controller-runtime's webhooks deny, with a text that resembles a missing right.
+			Result: &metav1.Status{
+				Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+				Message: `addons "x" is forbidden: User "y" cannot remove it today`,
+			},
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	f.T.Cleanup(server.Close)
+	f.create(&admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: f.Name("refuse")},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "refuse.example.com", AdmissionReviewVersions: []string{"v1"},
+			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: &server.URL,
+				CABundle: pem.EncodeToMemory(
+					&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups:   []string{"addon.open-cluster-management.io"},
+					APIVersions: []string{"*"}, Resources: []string{"managedclusteraddons"},
+				},
+			}},
+		}},
+	})
 }
 
 func TestUninstallGivesUpWithoutRights(t *testing.T) {
 	f := newFixture(t)
 	nobody := apitest.NewClient(t, hub.User(t, "nobody"), f.Scheme())
 	err := (&uninstaller{client: nobody, opts: Options{Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())
-	if !apierrors.IsForbidden(err) {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the uninstall hook lacks a right") {
 		t.Errorf("got %v, want forbidden", err)
 	}
 }

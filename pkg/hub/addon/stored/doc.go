@@ -8,6 +8,6 @@
 // v1beta1: the API server compares what each manager of fields has written in the version
 // in which that was, so that writes in two versions would be converted more often.
 //
-// It writes nothing. Where v1alpha1 is not what is stored, or is not served any more, the
-// informers are the usual ones.
+// It writes nothing. Where v1alpha1 is not what is stored, the informers are the usual ones.
+// While v1alpha1 is not served, addons are read in v1beta1.
 package stored

@@ -3,7 +3,6 @@ package stored
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,12 +73,13 @@ func storedVersion(ctx context.Context, live client.Reader) (string, error) {
 	return "", fmt.Errorf("CustomResourceDefinition %s stores no version", definitionName)
 }
 
-// addonReader reads this addon's ManagedClusterAddOns in v1alpha1, as long as the hub
-// serves that, and in v1beta1 afterwards.
+// addonReader reads this addon's ManagedClusterAddOns in v1alpha1 whenever the hub serves
+// that, and otherwise in v1beta1. Each list and each watch tries v1alpha1 first: a CRD that
+// is recreated, or does not serve the version for a moment, is not found either, and one
+// more request every few minutes costs nothing.
 type addonReader struct {
-	client   addonclient.Interface
-	served   toolscache.ListerWatcherWithContext // of v1beta1
-	unserved atomic.Bool
+	client addonclient.Interface
+	served toolscache.ListerWatcherWithContext // of v1beta1
 }
 
 func (s *addonReader) listWatch() *toolscache.ListWatch {
@@ -87,33 +87,29 @@ func (s *addonReader) listWatch() *toolscache.ListWatch {
 }
 
 func (s *addonReader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if !s.unserved.Load() {
-		list, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).List(ctx, ofThisAddon(opts))
-		if err == nil {
-			return fromStoredList(list)
-		}
-		if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		s.unserved.Store(true)
+	list, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).List(ctx, ofThisAddon(opts))
+	switch {
+	case err == nil:
+		return fromStoredList(list)
+	case apierrors.IsNotFound(err):
+		return s.served.ListWithContext(ctx, opts)
+	default:
+		return nil, err
 	}
-	return s.served.ListWithContext(ctx, opts)
 }
 
 func (s *addonReader) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if !s.unserved.Load() {
-		opts := ofThisAddon(opts)
-		opts.AllowWatchBookmarks = true
-		events, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).Watch(ctx, opts)
-		if err == nil {
-			return watch.Filter(events, fromStoredEvent), nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		s.unserved.Store(true)
+	stored := ofThisAddon(opts)
+	stored.AllowWatchBookmarks = true
+	events, err := s.client.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).Watch(ctx, stored)
+	switch {
+	case err == nil:
+		return watch.Filter(events, fromStoredEvent), nil
+	case apierrors.IsNotFound(err):
+		return s.served.WatchWithContext(ctx, opts)
+	default:
+		return nil, err
 	}
-	return s.served.WatchWithContext(ctx, opts)
 }
 
 func ofThisAddon(opts metav1.ListOptions) metav1.ListOptions {

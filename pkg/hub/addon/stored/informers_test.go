@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,44 @@ func TestAddonsAreReadInTheirStorageVersion(t *testing.T) {
 	})
 }
 
+// TestStoredVersionIsReadAgain recreates the CRD twice, which ends all watches: once while
+// the stored version is not found, and once after it is back. The pause of client-go's reflector
+// grows from the one to the other.
+func TestStoredVersionIsReadAgain(t *testing.T) {
+	w, server := newStoredWorld(t)
+	w.Patience = apitest.RestartPatience
+	cached, wire := addonCache(w, server)
+	addon := ocmtest.Addon(w.Namespace("cluster", nil))
+	recreate := func() {
+		t.Helper()
+		server.Reinstall(w, definitionName, storedDefinition())
+		created := ocmtest.Addon(addon.Namespace)
+		w.Eventually("an addon is created", apitest.Succeeds(func() error { return w.Create(t.Context(), created) }))
+		w.Eventually("it is seen", func() string {
+			if err := cached.Get(t.Context(), client.ObjectKeyFromObject(addon), addon); err != nil {
+				return err.Error()
+			}
+			return cmp.Diff(created.UID, addon.UID)
+		})
+	}
+	refuse := func(version string, fault apitest.Fault) {
+		wire.Fail(func(call apitest.Call) apitest.Fault {
+			if call.Resource == "managedclusteraddons" && strings.Contains(call.Path, version) {
+				return fault
+			}
+			return apitest.Fault{}
+		})
+		wire.Reset()
+	}
+	refuse("/v1alpha1/", apitest.Fault{Status: http.StatusNotFound, Reason: "NotFound"})
+	recreate()
+	if asked := versionsAsked(wire); !slices.Contains(asked, "v1beta1") {
+		t.Errorf("versions that were read: %v", asked)
+	}
+	refuse("/v1beta1/", apitest.Fault{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"})
+	recreate()
+}
+
 // TestAddonsStoredInTheReadVersionAreNotConverted covers every other server of these tests.
 func TestAddonsStoredInTheReadVersionAreNotConverted(t *testing.T) {
 	w := hub.World(t, storedScheme(t))
@@ -106,9 +145,13 @@ func TestAddonsStoredInTheReadVersionAreNotConverted(t *testing.T) {
 
 func newStoredWorld(t *testing.T) (*apitest.World, *apitest.Server) {
 	t.Helper()
-	server := apitest.Start(t, apitest.ModuleFiles("open-cluster-management.io/api",
-		"addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml"))
+	server := apitest.Start(t, storedDefinition())
 	return server.World(t, storedScheme(t)), server
+}
+
+func storedDefinition() apitest.CRDs {
+	return apitest.ModuleFiles("open-cluster-management.io/api",
+		"addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml")
 }
 
 func storedScheme(t *testing.T) *runtime.Scheme {

@@ -1,0 +1,191 @@
+package charts
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+)
+
+// The values of a release whose install Placement has these groups.
+const (
+	noGroups = `{}`
+	canary   = `{groupStrategy: {decisionGroups: [{groupName: canary,
+      groupClusterSelector: {labelSelector: {matchLabels: {canary: "true"}}}}]}}`
+	// sameCanary is canary as the API server completes it.
+	sameCanary = `{groupStrategy: {clustersPerDecisionGroup: 100%, decisionGroups: [{groupName: canary,
+      groupClusterSelector: {labelSelector: {matchLabels: {canary: "true"}}}}]}}`
+	ofTen = `{groupStrategy: {clustersPerDecisionGroup: 10}}`
+)
+
+func groupsOf(strategy, groups string) string {
+	return fmt.Sprintf("installStrategy: {type: %s, placement: {clusterSet: sandbox-fleet, decisionStrategy: %s}}", strategy, groups)
+}
+
+// TestInstallPlacementIsNotChangedUnderTheClusters: Open Cluster Management would take the addon
+// from clusters, and the message leads to the steps with which it does not.
+func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
+	hub := ocmtest.New(t, server.Config(t))
+	const (
+		regroups = "has the addon, and OCM would take it from clusters that Placement"
+		losesAll = "has the addon and would lose it, with its profiles, until Placement"
+	)
+	for name, test := range map[string]struct {
+		has     string // the values of the release, or nothing
+		live    string // the install strategy that the hub has, if not that of the release
+		gets    string // the values of the upgrade
+		addon   bool
+		refused string
+		decided bool
+		missing int // clusters that the Placement counts, and no slice has
+	}{
+		"groups are added": {
+			has: groupsOf("Placements", noGroups), gets: groupsOf("Placements", canary), addon: true, decided: true, refused: regroups,
+		},
+		"groups are removed": {
+			has: groupsOf("Placements", canary), gets: groupsOf("Placements", noGroups), addon: true, decided: true, refused: regroups,
+		},
+		"groups become smaller": {
+			has: groupsOf("Placements", noGroups), gets: groupsOf("Placements", ofTen), addon: true, decided: true, refused: regroups,
+		},
+		"groups are added in the step to Manual, which comes first": {
+			has: groupsOf("Placements", noGroups), gets: groupsOf("Manual", canary), addon: true, decided: true, refused: regroups,
+		},
+		"no cluster has the addon": {
+			has: groupsOf("Placements", noGroups), gets: groupsOf("Placements", canary), decided: true,
+		},
+		"the same groups": {
+			has: groupsOf("Placements", canary), gets: groupsOf("Placements", canary), addon: true, decided: true,
+		},
+		"the same groups, with the default written out": {
+			has: groupsOf("Placements", canary), gets: groupsOf("Placements", sameCanary), addon: true, decided: true,
+		},
+		"GitOps, where nobody looks": {
+			has: groupsOf("Placements", noGroups), addon: true, decided: true,
+			gets: "{gitOps: true, access: {clusterProxy: {enabled: false}}, " + strings.TrimPrefix(groupsOf("Placements", canary)+"}", "{"),
+		},
+
+		"first step: Manual": {
+			has: groupsOf("Placements", noGroups), gets: groupsOf("Manual", noGroups), addon: true, decided: true,
+		},
+		"second step: other groups": {
+			has: groupsOf("Manual", noGroups), gets: groupsOf("Manual", canary), addon: true, decided: true,
+		},
+		"second step, where somebody has set Manual by hand": {
+			has: groupsOf("Placements", noGroups), live: "Manual", gets: groupsOf("Manual", canary), addon: true, decided: true,
+		},
+		"third step, before the Placement has decided": {
+			has: groupsOf("Manual", canary), gets: groupsOf("Placements", canary), addon: true, refused: losesAll,
+		},
+		"third step, while a slice is still to be written": {
+			has: groupsOf("Manual", canary), gets: groupsOf("Placements", canary), addon: true, decided: true, missing: 1, refused: losesAll,
+		},
+		"third step": {
+			has: groupsOf("Manual", canary), gets: groupsOf("Placements", canary), addon: true, decided: true,
+		},
+		"to a Placement that does not exist": {
+			gets: groupsOf("Placements", noGroups), addon: true, refused: losesAll,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hub.In(t)
+			namespace := h.Namespace("strategy", nil)
+			if test.has != "" {
+				release(t, h, namespace, test.has, test.live)
+			}
+			if test.decided {
+				decide(t, h, namespace, test.missing)
+			}
+			if test.addon {
+				addon := ocmtest.Addon(h.Namespace("cluster", nil))
+				h.MustCreate(addon)
+				h.CleanUp(addon)
+			}
+
+			err := upgrade(t, namespace, test.gets)
+			switch {
+			case test.refused == "":
+				apitest.Must(t, err)
+			case err == nil:
+				t.Error("not refused")
+			case !strings.Contains(err.Error(), test.refused+" "+namespace+"/cluster-inventory "):
+				t.Errorf("%v\ndoes not say %q", err, test.refused)
+			default:
+				for _, step := range []string{
+					"type=Manual", "wait until", "status.numberOfSelectedClusters", "type=Placements",
+				} {
+					if _, after, found := strings.Cut(err.Error(), step); !found {
+						t.Errorf("%v\ndoes not go on with %q", err, step)
+					} else {
+						err = fmt.Errorf("...%s", after) //nolint:err113 // the rest of a message
+					}
+				}
+			}
+		})
+	}
+}
+
+// release creates the ClusterManagementAddOn and the Placement of a release.
+func release(t *testing.T, h *ocmtest.Hub, namespace, values, live string) {
+	t.Helper()
+	objects := hubtest.MustRender(t, values)
+	addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, objects, "ClusterManagementAddOn", "cluster-inventory")
+	for i := range addon.Spec.InstallStrategy.Placements {
+		addon.Spec.InstallStrategy.Placements[i].Namespace = namespace
+	}
+	if live != "" {
+		addon.Spec.InstallStrategy.Type = live
+	}
+	placement := manifesttest.Find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
+	placement.Namespace = namespace
+	h.MustCreate(addon, placement)
+	h.CleanUp(addon, placement)
+}
+
+// decide plays the scheduler, which has selected 150 clusters, and has written its slices
+// without some of them.
+func decide(t *testing.T, h *ocmtest.Hub, namespace string, missing int) {
+	t.Helper()
+	slices := map[string]int{"cluster-inventory": 100, "another": 100}
+	slices["cluster-inventory-2"] = 50 - missing
+	for name, clusters := range slices {
+		placement, _, _ := strings.Cut(name, "-2")
+		slice := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"cluster.open-cluster-management.io/placement": placement},
+		}}
+		h.MustCreate(slice)
+		apitest.EditStatus(h, slice, func(d *clusterv1beta1.PlacementDecision) {
+			for i := range clusters {
+				d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: fmt.Sprintf("%s-%d", name, i)})
+			}
+		})
+	}
+	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster-inventory"}}
+	apitest.EditStatus(h, placement, func(p *clusterv1beta1.Placement) {
+		p.Status.NumberOfSelectedClusters = 150
+		p.Status.Conditions = []metav1.Condition{}
+		p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{}
+	})
+}
+
+// upgrade renders an upgrade of the release as Helm does, which looks at the hub.
+func upgrade(t *testing.T, namespace, values string) error {
+	t.Helper()
+	options := chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}
+	chart, all, err := hubtest.ForRelease(t, options, values,
+		"addon.open-cluster-management.io/v1beta1", "inventory.open-cluster-management.io/v1alpha1")
+	apitest.Must(t, err)
+	_, err = engine.RenderWithClient(chart, all, server.Config(t))
+	return err
+}
