@@ -1,19 +1,33 @@
 #!/usr/bin/env bash
 # Measures on a fleet of its own: latency (how long an edited property takes to reach its
 # profile), credentials (how long a copied token takes to follow its account, and to be
-# removed), agent (how much memory it needs with N properties), or scale (what N simulated
-# clusters cost; N may be several numbers, such as 1000,3000,10000, each on a fresh hub).
-# Results of scale are written to OUT; PARTS leaves some of it out.
+# removed), agent (how much memory it needs with N properties), scale (what N simulated
+# clusters cost; N may be several numbers, such as 1000,3000,10000, each on a fresh hub), or
+# placement (what N simulated clusters lose while Placements choose them all along; several
+# numbers as well). Results of these two are written to OUT; PARTS leaves some of them out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-what=${1:?"usage: hack/bench.sh latency|credentials|agent|scale"}
+what=${1:?"usage: hack/bench.sh latency|credentials|agent|scale|placement"}
 export FLEET=${BENCH_FLEET:-bench} SPOKES=2 HELM_ARGS= WITH=
 [ "$what" != agent ] || SPOKES=1
 [ "$what" != credentials ] || WITH=access
 [ "$what" != scale ] || SPOKES=0
+[ "$what" != placement ] || SPOKES=0
 fleet="go -C test/fleet run ./cmd/fleet"
 bench="go -C test/e2e run ./cmd/bench -fleet $FLEET"
 trap '$fleet down' EXIT
+
+if [ "$what" = placement ]; then
+	out=$(realpath -m "${OUT:-bin/bench-placement}")
+	mkdir -p "$out"
+	for clusters in $(tr ',' ' ' <<<"${N:-163}"); do
+		$fleet up
+		HELM_ARGS="--set installStrategy.type=Placements --set installStrategy.placement.clusterSet=bench-all" $fleet deploy
+		$bench -n "$clusters" -parts "${PARTS:-}" -rounds "${ROUNDS:-5}" placement | tee "$out/placement-$clusters.md"
+		$fleet down
+	done
+	exit
+fi
 
 if [ "$what" != scale ]; then
 	$fleet up

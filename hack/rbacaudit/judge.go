@@ -42,7 +42,7 @@ func judgeGrants(grants []grant, known exceptions) []string {
 	for _, e := range known.all() {
 		for _, verb := range e.verbs {
 			isGranted := func(g grant) bool { return e.isFor(g, verb) && slices.Contains(g.verbs, verb) }
-			if !slices.ContainsFunc(grants, isGranted) {
+			if !slices.ContainsFunc(slices.Concat(grants, known.byValue), isGranted) {
 				findings = append(findings, fmt.Sprintf("%s: it has an exception, and is not granted", e.name(verb)))
 			}
 		}
@@ -64,6 +64,7 @@ func (g grant) covers(other grant, verb string) bool {
 
 // judgeUse compares what is granted with what was used. Without findings, they agree.
 func judgeUse(grants []grant, used *usage, known exceptions) (rows []row, findings []string) {
+	grants = slices.Concat(grants, known.byValue)
 	rows = make([]row, len(grants))
 	for i, g := range grants {
 		rows[i] = row{

@@ -68,13 +68,22 @@ type exceptions struct {
 	// wide are those that the journeys use for a few names or in a few namespaces, and that
 	// cannot be restricted to these.
 	wide []exception
+	// byValue are what the chart grants besides with a value that one of the journeys sets.
+	byValue []grant
 }
 
 func (known exceptions) all() []exception {
 	return slices.Concat(known.within, known.rare, known.wide)
 }
 
+// hostedRole is the ClusterRole that agent.hosted.enabled adds.
+const hostedRole = "open-cluster-management:cluster-inventory:hosted-agents"
+
 var known = exceptions{
+	byValue: []grant{{
+		who: manager, role: hostedRole, where: scope{title: "everywhere", everywhere: true},
+		group: workGroup, resource: "manifestworks", verbs: []string{"list", "watch", "patch", "delete"},
+	}},
 	within: []exception{
 		{
 			who: manager, group: rbacGroup, resource: "clusterroles", verbs: []string{"bind"},
@@ -108,12 +117,17 @@ var known = exceptions{
 		{
 			who: manager, role: "open-cluster-management:cluster-inventory:credentials",
 			group: rbacGroup, resource: "rolebindings", verbs: []string{"get"}, sometimes: true,
-			reason: "where there is already one that its cache does not show", test: "TestAnothersRoleBindingIsReported",
+			reason: "where there is already one that its cache does not show", test: "TestAGrantThatTheCacheLacksIsRepaired",
 		},
 		{
 			who: manager, role: "open-cluster-management:cluster-inventory:credentials",
 			group: rbacGroup, resource: "rolebindings", verbs: []string{"patch"},
 			reason: "when somebody changed one", test: "TestRightsAreRestored",
+		},
+		{
+			who: manager, role: "open-cluster-management:cluster-inventory:manager",
+			group: workGroup, resource: "manifestworks", verbs: []string{"get"}, sometimes: true,
+			reason: "where a spoke is not cleaned up in time", test: "TestOurDeletedWorksOfALostSpokeAreReleased",
 		},
 		{
 			who: agent, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,
@@ -138,7 +152,8 @@ var known = exceptions{
 			reason: "list and watch, which no name restricts, show the same",
 		},
 		{
-			who: manager, group: workGroup, resource: "manifestworks", verbs: []string{"patch", "delete"}, sometimes: true,
+			who: manager, role: hostedRole,
+			group: workGroup, resource: "manifestworks", verbs: []string{"patch", "delete"}, sometimes: true,
 			reason: "those of hosted agents are named after the cluster",
 		},
 		{

@@ -24,6 +24,14 @@ func TestTheTableOfRightsIsThatOfChartAndManifests(t *testing.T) {
 	if findings := judgeGrants(grants, known); len(findings) > 0 {
 		t.Errorf("rights: %s", strings.Join(findings, "\n"))
 	}
+	withHosted, err := allGrants(hubtest.MustRender(t, "agent: {hosted: {enabled: true}}"))
+	apitest.Must(t, err)
+	byValue := slices.DeleteFunc(withHosted, func(g grant) bool {
+		return slices.ContainsFunc(grants, func(other grant) bool { return cmp.Equal(g, other, cmp.AllowUnexported(grant{}, scope{})) })
+	})
+	if diff := cmp.Diff(known.byValue, byValue, cmp.AllowUnexported(grant{}, scope{})); diff != "" {
+		t.Errorf("rights with agent.hosted.enabled (-want +got):\n%s", diff)
+	}
 	holders := map[string]bool{}
 	for _, g := range grants {
 		holders[g.who] = true

@@ -56,6 +56,10 @@ const (
 	// names, or would have to move there; the message says why (status False).
 	ReasonHostingRefused = "HostingRefused"
 
+	// ReasonHostingDisabled: the agent should run, or runs, on a hosting cluster, and the
+	// manager manages no such agents (status False).
+	ReasonHostingDisabled = "HostingDisabled"
+
 	// ReasonInstallNamespaceTaken: the agent's install namespace is in use by the agent of
 	// another cluster, which the message names (status False).
 	ReasonInstallNamespaceTaken = "InstallNamespaceTaken"

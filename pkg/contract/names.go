@@ -217,6 +217,10 @@ const (
 	// from the profiles, so that a later installation leaves each profile alone until it
 	// publishes that cluster again.
 	AnnotationKeepProfiles = KeyPrefix + "keep-profiles"
+
+	// AnnotationExclusiveSetsOnly with the value "true" on the ClusterManagementAddOn says that
+	// the manager runs with --exclusive-sets-only. The chart sets it for kubectl inventory.
+	AnnotationExclusiveSetsOnly = KeyPrefix + "exclusive-sets-only"
 )
 
 // VariableProxyCA is the environment variable with the CA certificates, in PEM, of the

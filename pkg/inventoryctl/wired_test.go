@@ -12,19 +12,23 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/golden"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -91,6 +95,9 @@ func story(t *testing.T) *hub {
 		Spec: addonv1beta1.ClusterManagementAddOnSpec{
 			InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual},
 		},
+	})
+	hubtest.Install(h.World, "", func(object *unstructured.Unstructured) bool {
+		return strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy")
 	})
 	h.set("prod")
 	region := clusterv1.ManagedClusterClaim{Name: "region.example.com", Value: "eu-north"}
@@ -265,6 +272,146 @@ func TestOutputByReader(t *testing.T) {
 	t.Run("lists are read in pages", func(t *testing.T) {
 		pagesOfMany(t, &hub{h.In(t)}, readers["admin"])
 	})
+	t.Run("only exclusive sets publish", func(t *testing.T) {
+		onlyExclusiveSets(t, &hub{h.In(t)}, readers["admin"])
+	})
+	t.Run("cluster-proxy lets clients choose their groups", func(t *testing.T) {
+		impersonatingProxy(t, &hub{h.In(t)}, readers["admin"])
+	})
+	t.Run("the install Placement has several slices", func(t *testing.T) {
+		placementOfMany(t, &hub{h.In(t)}, readers["admin"])
+	})
+}
+
+// onlyExclusiveSets binds a set that selects by labels, and then has the hub admin publish only
+// through exclusive sets.
+func onlyExclusiveSets(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	h.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open"}})
+	every := h.Set("every", clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
+	})
+	h.CleanUp(every, h.Bind("open", every.Name))
+	shows := func(set, matrix string) {
+		t.Helper()
+		if got := admin.run("explain", "lab", "-n", "open"); !strings.Contains(got.stdout, set) {
+			t.Errorf("want %q: %s", set, got)
+		}
+		if got := admin.run("matrix", "-n", "open", "lab"); !strings.Contains(got.stdout, matrix) {
+			t.Errorf("want %q: %s", matrix, got)
+		}
+	}
+	withheld := fmt.Sprintf("is withheld: ManagedClusterSet %q is not exclusive", every.Name)
+	shows("ManagedClusterSet "+every.Name+" selects the cluster", "is selected, but")
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	setTo := func(value string) {
+		apitest.Edit(h, definition, func(d *addonv1beta1.ClusterManagementAddOn) {
+			d.Annotations = map[string]string{"inventory.open-cluster-management.io/exclusive-sets-only": value}
+		})
+	}
+	setTo("true")
+	shows(withheld, withheld)
+	if got := admin.run("doctor"); !strings.Contains(got.stdout, "publishes only through exclusive sets") {
+		t.Error(got)
+	}
+	setTo("false")
+}
+
+// impersonatingProxy installs an old cluster-proxy on two clusters, one of which has it without
+// impersonation.
+func impersonatingProxy(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	const namespace = "open-cluster-management-addon"
+	labels := map[string]string{"app": "cluster-proxy"}
+	manager := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-proxy-addon-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "cluster-proxy:v0.10.0"}}},
+			},
+		},
+	}
+	config := &addonv1beta1.AddOnDeploymentConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "without-impersonation"},
+		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
+			CustomizedVariables: []addonv1beta1.CustomizedVariable{{Name: "enableImpersonation", Value: "false"}},
+		},
+	}
+	h.MustCreateIn(namespace, manager, config)
+	off := func(cluster string) {
+		addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-proxy"}}
+		apitest.EditStatus(h, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+				ConfigGroupResource: addonv1beta1.ConfigGroupResource{
+					Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs",
+				},
+				DesiredConfig: &addonv1beta1.ConfigSpecHash{
+					ConfigReferent: addonv1beta1.ConfigReferent{Namespace: namespace, Name: config.Name},
+				},
+			}}
+		})
+	}
+	for _, cluster := range []string{"east", "west"} {
+		h.MustCreate(&addonv1beta1.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-proxy"},
+		})
+	}
+	says := func(want string) {
+		t.Helper()
+		if got := admin.run("doctor"); !strings.Contains(got.stdout, want) {
+			t.Errorf("want %q: %s", want, got)
+		}
+	}
+	off("west")
+	says("version 0.10.0 lets clients choose their groups on 1 of 2 clusters (east): upgrade it to 0.11.0")
+	off("east")
+	says("ok               cluster-proxy's impersonation   it is off on all clusters")
+}
+
+// placementOfMany has a Placement choose more clusters than a slice of its decisions has. Who may
+// not read Placements is told so.
+func placementOfMany(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	placement, _ := h.Placement("team-c", "fleet")
+	apitest.EditStatus(h, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 163 })
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	apitest.Edit(h, definition, func(d *addonv1beta1.ClusterManagementAddOn) {
+		d.Spec.InstallStrategy = addonv1beta1.InstallStrategy{
+			Type: addonv1beta1.AddonInstallStrategyPlacements,
+			Placements: []addonv1beta1.PlacementStrategy{{
+				PlacementRef: addonv1beta1.PlacementRef{Namespace: "team-c", Name: "fleet"},
+			}},
+		}
+	})
+	const name = "reader-of-addons"
+	h.MustCreate(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons"},
+			Verbs: []string{"get"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+		})
+	limited := hubServer.User(t, name)
+	h.EventuallyAllowed(limited, true, authorizationv1.ResourceAttributes{
+		Verb: "get", Group: "addon.open-cluster-management.io", Resource: "clustermanagementaddons",
+	})
+	for what, test := range map[string]struct {
+		reader *reader
+		want   string
+		code   int
+	}{
+		"who may read it":     {admin, "Placement team-c/fleet chooses 163 clusters, so its decisions have several slices.", ExitMissing},
+		"who may not read it": {newReader(t, limited, "team-a"), "you may not read Placement team-c/fleet", ExitOK},
+	} {
+		if got := test.reader.run("doctor"); got.code != test.code || !strings.Contains(got.stdout, test.want) {
+			t.Errorf("%s: want exit code %d and %q: %s", what, test.code, test.want, got)
+		}
+	}
 }
 
 // pagesOfMany adds clusters and profiles, and counts the requests of commands: those for a
@@ -290,6 +437,7 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 		{[]string{"matrix", "-o", "json"}, map[string]int{
 			"clusterprofiles": profilePages, "managedclusters": clusterPages, "managedclusteraddons": 1, "namespaces": 2,
 			"managedclustersets": 1, "managedclustersetbindings": 1, "placements": 1, "placementdecisions": 1,
+			"clustermanagementaddons": 1,
 		}},
 		{[]string{"explain", "east", "-n", "wide"}, map[string]int{
 			"clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,

@@ -100,6 +100,10 @@ func profiles(state string) string {
 	return fmt.Sprintf(`cluster_inventory_profiles{state=%q,instance="a"}`, state)
 }
 
+func policy(name string) string {
+	return fmt.Sprintf(`cluster_inventory_policy_enforced{policy=%q,instance="a"}`, name)
+}
+
 func credentials(state string) string {
 	return fmt.Sprintf(`cluster_inventory_credentials{state=%q}`, state)
 }
@@ -135,9 +139,16 @@ func TestAlerts(t *testing.T) {
 			"another takes over": {series: map[string]values{build: until(5, 1), `cluster_inventory_build_info{instance="b"}`: always(1)}, minutes: 30},
 		},
 		"ClusterInventoryNoLeader": {
-			"one leads, one stands by": {series: map[string]values{leads: always(1), standsBy: always(0)}, minutes: 20},
-			"the other one takes over": {series: map[string]values{leads: from(5, 1, 0), standsBy: from(6, 0, 1)}, minutes: 20},
-			"none leads":               {series: map[string]values{leads: from(5, 1, 0), standsBy: always(0)}, minutes: 20, want: fires{"The managers run, but none of them reconciles."}},
+			"one leads, one stands by":   {series: map[string]values{leads: always(1), standsBy: always(0)}, minutes: 20},
+			"the other one takes over":   {series: map[string]values{leads: from(5, 1, 0), standsBy: from(6, 0, 1)}, minutes: 20},
+			"a stranger holds the Lease": {series: map[string]values{leads: from(5, 1, 0), standsBy: always(0), build: always(1)}, minutes: 20, want: fires{"The managers run, but none of them reconciles."}},
+			"none leads":                 {series: map[string]values{leads: from(5, 1, 0), standsBy: always(0)}, minutes: 20, want: fires{"The managers run, but none of them reconciles."}},
+		},
+		"ClusterInventoryPolicyNotEnforced": {
+			"all are":                     {series: map[string]values{policy("a"): always(1), policy("b"): always(1)}, minutes: 60},
+			"one is not for a moment":     {series: map[string]values{policy("a"): always(1), policy("b"): steps(0, 1, 4)}, minutes: 60},
+			"one is not":                  {series: map[string]values{policy("a"): always(1), policy("b"): from(5, 1, 0)}, minutes: 20, want: fires{"b does not limit what the manager may write, or the manager cannot tell. Its log says why."}},
+			"nothing is known at a start": {series: map[string]values{build: always(1)}, minutes: 60},
 		},
 		"ClusterInventoryProfilesDropped": {
 			"as many as before":       {series: map[string]values{profiles("Synced"): always(1000)}, minutes: 120},
@@ -192,6 +203,12 @@ func TestAlerts(t *testing.T) {
 			"a few":                  {series: map[string]values{writes("Success"): rate(100), writes("Failed"): rate(5)}, minutes: 60},
 			"a quarter":              {series: map[string]values{writes("Success"): rate(30), writes("Failed"): rate(10)}, minutes: 60, want: fires{"25% of the writes of clusterprofiles/status get no answer, or the answer that the server is busy or broken. Check its admission webhooks."}},
 			"nothing is written":     {series: map[string]values{writes("Success"): always(7), writes("Failed"): always(7)}, minutes: 60},
+		},
+		"ClusterInventoryWritesDenied": {
+			"others refuse":    {series: map[string]values{writes("Success"): rate(10), writes("Refused"): rate(10)}, minutes: 60},
+			"long ago":         {series: map[string]values{writes("Denied"): from(5, 0, 3)}, minutes: 60},
+			"at each attempt":  {series: map[string]values{writes("Success"): rate(100), writes("Denied"): rate(0.5)}, minutes: 60, want: fires{"The manager cannot write clusterprofiles/status. Its log names the policy."}},
+			"for some minutes": {series: map[string]values{writes("Denied"): from(57, 0, 3)}, minutes: 60},
 		},
 		"ClusterInventoryPropertiesRejected": {
 			"none": {series: map[string]values{`cluster_inventory_properties_rejected{reason="Limit"}`: always(0)}, minutes: 120},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,6 +21,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -43,11 +45,15 @@ type Object[T any] struct {
 
 // HubFacts is what a reader may know about a hub as a whole.
 type HubFacts struct {
-	Installation Presence
+	Installation      Presence
+	ExclusiveSetsOnly bool
+	Strategy          StrategyFacts
+	Policies          PolicyFacts
 
 	Registration     Object[appsv1.Deployment]
 	RegistrationRole Object[rbacv1.ClusterRole]
 	Proxy            Object[appsv1.Deployment]
+	Impersonation    ImpersonationFacts
 	Syncer           Presence // of its ClusterRole
 
 	Profiles Object[apiextensionsv1.CustomResourceDefinition]
@@ -59,6 +65,34 @@ type HubFacts struct {
 	Agents       AgentFacts
 	Tokens       TokenFacts
 	Certificates CertificateFacts
+}
+
+// PolicyFacts says which of the chart's admission policies the hub has.
+type PolicyFacts struct {
+	Hidden   bool
+	Total    int
+	Problems []string // each with the name of its policy
+}
+
+// Add adds a policy and its binding, which are nil if they do not exist, given those of the
+// manager's ClusterRoles that exist. Without a right that it would limit, a policy may be missing.
+func (p *PolicyFacts) Add(
+	of policies.Policy, policy *admissionregistrationv1.ValidatingAdmissionPolicy,
+	binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding, roles ...*rbacv1.ClusterRole,
+) {
+	if policy == nil && !of.IsNeeded(roles...) {
+		return
+	}
+	p.Total++
+	if problem := of.Judge(policy, binding, ""); problem != "" {
+		p.Problems = append(p.Problems, of.Name+": "+problem)
+	}
+}
+
+// ExclusiveSetsOnly reports whether the manager publishes only through exclusive sets,
+// according to the ClusterManagementAddOn. Without one that may be read it is false.
+func ExclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn) bool {
+	return definition != nil && definition.Annotations[contract.AnnotationExclusiveSetsOnly] == "true"
 }
 
 // AgentFacts summarizes the addons of all clusters.
@@ -159,7 +193,8 @@ const maxClusters = 5
 // CheckHub checks a hub and returns one finding per check.
 func CheckHub(f HubFacts, now time.Time) []Finding {
 	return []Finding{
-		f.checkOCM(), f.checkInstallation(), f.checkRegistrationGate(), f.checkProxyGate(), f.checkSyncer(),
+		f.checkOCM(), f.checkInstallation(), f.checkStrategy(), f.checkPolicies(),
+		f.checkRegistrationGate(), f.checkProxyGate(), f.checkImpersonation(), f.checkSyncer(),
 		checkProfileAPI(f.Profiles), checkAddonAPI(f.Addons), f.checkRights(),
 		f.Agents.checkAvailable(), f.Agents.checkDegraded(), f.Agents.checkLimit(),
 		f.Tokens.check(now), f.Certificates.check(now),
@@ -220,8 +255,24 @@ func (f HubFacts) checkInstallation() Finding {
 		return notVisible(name, "ClusterManagementAddOns")
 	case !f.Installation.Found:
 		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName, "install the addon's chart")
+	case f.ExclusiveSetsOnly:
+		return ok(name, "the addon is installed on the hub and publishes only through exclusive sets")
 	default:
 		return ok(name, "the addon is installed on the hub")
+	}
+}
+
+func (f HubFacts) checkPolicies() Finding {
+	const name = "admission policies"
+	switch {
+	case f.Policies.Hidden:
+		return notVisible(name, "ValidatingAdmissionPolicies and their bindings")
+	case len(f.Policies.Problems) > 0 && !f.Installation.Found && !f.Installation.Hidden:
+		return notConfigured(name, "the addon is not installed")
+	case len(f.Policies.Problems) > 0:
+		return problem(name, strings.Join(f.Policies.Problems, "; "), "install them again with helm upgrade")
+	default:
+		return ok(name, fmt.Sprintf("the hub has all %d, and their bindings deny", f.Policies.Total))
 	}
 }
 

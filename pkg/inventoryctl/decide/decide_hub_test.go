@@ -10,12 +10,17 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 )
 
 func deploymentOf(image string, args ...string) Object[appsv1.Deployment] {
@@ -50,6 +55,7 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{Versions: versions},
 		}},
 	}
+	f.Impersonation.Add("c", impersonating("false"))
 	f.Agents.Add(published().Facts.Addon)
 	f.Tokens.Add(account("a", "ns"), now)
 	f.Certificates.Add(trusting(t, now.Add(90*24*time.Hour)))
@@ -71,7 +77,62 @@ func trusting(t *testing.T, until time.Time) *inventoryv1alpha1.ClusterProfile {
 	return profile
 }
 
+// What the finding on a Placement with several slices says after its name, and advises.
+const (
+	slicesAreWrittenOneByOne = ", so its decisions have several slices. Open Cluster Management writes one after the " +
+		"other, and deletes the addon of each cluster that is in none at that moment, even if the cluster stays chosen " +
+		"(OCM issue 1346)"
+	stepsOfAChange = `change such a Placement only while installStrategy.type is Manual; docs/operations.md has the ` +
+		`steps, in "Changing the install Placement"`
+)
+
+func installedBy(placements ...InstallPlacement) StrategyFacts {
+	return StrategyFacts{ByPlacement: true, Placements: placements}
+}
+
+// chooses is an install Placement that has selected so many clusters.
+func chooses(namespace, name string, clusters int32) InstallPlacement {
+	placement := &clusterv1beta1.Placement{Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: clusters}}
+	return InstallPlacement{
+		Ref:    addonv1beta1.PlacementRef{Namespace: namespace, Name: name},
+		Object: Object[clusterv1beta1.Placement]{Object: placement},
+	}
+}
+
+// impersonating is a configuration of cluster-proxy with a value of its variable.
+func impersonating(value string) []Object[addonv1beta1.AddOnDeploymentConfig] {
+	return []Object[addonv1beta1.AddOnDeploymentConfig]{{Object: &addonv1beta1.AddOnDeploymentConfig{
+		Spec: addonv1beta1.AddOnDeploymentConfigSpec{CustomizedVariables: []addonv1beta1.CustomizedVariable{
+			{Name: "agentReplicas", Value: "false"}, {Name: "enableImpersonation", Value: value},
+		}},
+	}}}
+}
+
+func TestDeploymentConfigs(t *testing.T) {
+	config := func(group, resource, namespace, name string) addonv1beta1.ConfigReference {
+		return addonv1beta1.ConfigReference{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: group, Resource: resource},
+			DesiredConfig: &addonv1beta1.ConfigSpecHash{
+				ConfigReferent: addonv1beta1.ConfigReferent{Namespace: namespace, Name: name},
+			},
+		}
+	}
+	addon := ocmtest.Addon("c")
+	unresolved := config("addon.open-cluster-management.io", "addondeploymentconfigs", "", "")
+	unresolved.DesiredConfig = nil
+	addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{
+		config("proxy.open-cluster-management.io", "managedproxyconfigurations", "", "cluster-proxy"),
+		config("addon.open-cluster-management.io", "addondeploymentconfigs", "ns", "one"), unresolved,
+	}
+	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "ns", Name: "one"}}, DeploymentConfigs(addon)); diff != "" {
+		t.Errorf("configurations (-want +got):\n%s", diff)
+	}
+}
+
 func TestCheckHub(t *testing.T) {
+	const chooseGroups = "version 0.10.0 lets clients choose their groups on "
+	const upgradeProxy = "upgrade it to 0.11.0 or later, or switch impersonation off; docs/consumers.md says how, " +
+		`in "cluster-proxy's impersonation"`
 	tests := map[string]struct {
 		change func(*HubFacts)
 		check  string
@@ -91,6 +152,41 @@ func TestCheckHub(t *testing.T) {
 			ok("", "its version is unknown: the image of Deployment "+
 				"open-cluster-management-hub/cluster-manager-registration-controller has no version in its tag"),
 		},
+		"cluster-proxy lets clients choose groups": {
+			func(f *HubFacts) {
+				f.Impersonation.Add("d", nil)
+				f.Impersonation.Add("e", impersonating("true"))
+				f.Impersonation.Add("f", []Object[addonv1beta1.AddOnDeploymentConfig]{{}})
+			},
+			"cluster-proxy's impersonation", problem("", chooseGroups+"3 of 4 clusters (d, e, f)", upgradeProxy),
+		},
+		"cluster-proxy is old, and its configuration is hidden": {
+			func(f *HubFacts) {
+				f.Impersonation.Add("d", []Object[addonv1beta1.AddOnDeploymentConfig]{{Hidden: true}})
+			},
+			"cluster-proxy's impersonation", notVisible("", "AddOnDeploymentConfigs, which may switch it off on d"),
+		},
+		"cluster-proxy is old, and its addons are hidden": {
+			func(f *HubFacts) { f.Impersonation = ImpersonationFacts{Hidden: true} },
+			"cluster-proxy's impersonation", notVisible("", "ManagedClusterAddOns"),
+		},
+		"cluster-proxy is old, and no cluster has it": {
+			func(f *HubFacts) { f.Impersonation = ImpersonationFacts{} },
+			"cluster-proxy's impersonation", notConfigured("", "no cluster has the addon cluster-proxy"),
+		},
+		"cluster-proxy is old, without impersonation": {
+			func(*HubFacts) {}, "cluster-proxy's impersonation", ok("", "it is off on all clusters"),
+		},
+		"cluster-proxy drops clients' headers": {
+			func(f *HubFacts) { f.Proxy = deploymentOf("cluster-proxy:v0.11.0") }, "cluster-proxy's impersonation",
+			ok("", "version 0.11.0 does not let clients choose their groups"),
+		},
+		"cluster-proxy's image says nothing": {
+			func(f *HubFacts) { f.Proxy = deploymentOf("cluster-proxy:latest") }, "cluster-proxy's impersonation",
+			ok("", "cannot tell whether clients can choose their groups: the image of Deployment "+
+				"open-cluster-management-addon/cluster-proxy-addon-manager has no version in its tag; "+
+				"0.11.0 and later ones are safe"),
+		},
 		"OCM runs elsewhere": {
 			func(f *HubFacts) { f.Registration.Object = nil }, "Open Cluster Management",
 			notConfigured("", "its version is unknown: there is no Deployment "+
@@ -103,6 +199,93 @@ func TestCheckHub(t *testing.T) {
 		"not installed": {
 			func(f *HubFacts) { f.Installation.Found = false }, "addon",
 			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart"),
+		},
+		"a policy is missing": {
+			func(f *HubFacts) { f.Policies.Add(policies.All()[0], nil, nil) }, "admission policies",
+			problem("", "cluster-inventory-addons: it does not exist", "install them again with helm upgrade"),
+		},
+		"policies are missing that limit no right of the manager": {
+			func(f *HubFacts) {
+				for _, policy := range policies.All() {
+					if policy.Limits != nil {
+						f.Policies.Add(policy, nil, nil, nil, &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
+							APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"},
+							ResourceNames: []string{"open-cluster-management:cluster-inventory:agent-on-hub"}, Verbs: []string{"bind"},
+						}}})
+					}
+				}
+			}, "admission policies",
+			ok("", "the hub has all 0, and their bindings deny"),
+		},
+		"policies are missing that limit a right of the manager": {
+			func(f *HubFacts) {
+				for _, policy := range policies.All() {
+					if policy.Limits != nil {
+						f.Policies.Add(policy, nil, nil, &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
+							APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"},
+							ResourceNames: []string{"open-cluster-management:cluster-inventory:token-target"}, Verbs: []string{"bind"},
+						}}})
+					}
+				}
+			}, "admission policies",
+			problem("", "cluster-inventory-token-grants: it does not exist; cluster-inventory-token-source: it does not exist; "+
+				"cluster-inventory-token-target: it does not exist", "install them again with helm upgrade"),
+		},
+		"the install Placement chooses more clusters than a slice has": {
+			func(f *HubFacts) { f.Strategy = installedBy(chooses("fleet", "all", 101)) }, "install strategy",
+			problem("", "Placement fleet/all chooses 101 clusters"+slicesAreWrittenOneByOne, stepsOfAChange),
+		},
+		"one of two install Placements has decision groups": {
+			func(f *HubFacts) {
+				grouped := chooses("fleet", "grouped", 30)
+				grouped.Object.Object.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{
+					{GroupName: "canary"},
+				}
+				f.Strategy = installedBy(chooses("fleet", "small", 100), grouped)
+			}, "install strategy",
+			problem("", "Placement fleet/grouped has decision groups"+slicesAreWrittenOneByOne, stepsOfAChange),
+		},
+		"the install Placement has many clusters in groups of a size": {
+			func(f *HubFacts) {
+				grouped := chooses("fleet", "all", 163)
+				grouped.Object.Object.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(50)
+				f.Strategy = installedBy(grouped)
+			}, "install strategy",
+			problem("", "Placement fleet/all chooses 163 clusters and has decision groups"+slicesAreWrittenOneByOne,
+				stepsOfAChange),
+		},
+		"the install Placement has one slice": {
+			func(f *HubFacts) {
+				one := chooses("fleet", "all", 100)
+				one.Object.Object.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromString("100%")
+				f.Strategy = installedBy(one)
+			}, "install strategy",
+			ok("", "Placements, of at most 100 clusters each and without decision groups"),
+		},
+		"an install Placement is hidden": {
+			func(f *HubFacts) {
+				hidden := chooses("fleet", "hidden", 0)
+				hidden.Object = Object[clusterv1beta1.Placement]{Hidden: true}
+				f.Strategy = installedBy(chooses("fleet", "small", 1), hidden)
+			}, "install strategy",
+			notVisible("", "Placement fleet/hidden"),
+		},
+		"an install Placement is hidden, and another is too large": {
+			func(f *HubFacts) {
+				hidden := chooses("fleet", "hidden", 0)
+				hidden.Object = Object[clusterv1beta1.Placement]{Hidden: true}
+				f.Strategy = installedBy(hidden, chooses("fleet", "all", 5000))
+			}, "install strategy",
+			problem("", "Placement fleet/all chooses 5000 clusters"+slicesAreWrittenOneByOne, stepsOfAChange),
+		},
+		"there is no install Placement": {
+			func(f *HubFacts) {
+				absent := chooses("fleet", "absent", 0)
+				absent.Object.Object = nil
+				f.Strategy = installedBy(absent)
+			}, "install strategy",
+			problem("", "there is no Placement fleet/absent: Open Cluster Management takes that for a Placement that chooses "+
+				"no cluster", "create it, or name another one in the chart's installStrategy.placement"),
 		},
 		"OCM's own gate is on": {
 			func(f *HubFacts) {
@@ -203,7 +386,7 @@ func TestCheckHub(t *testing.T) {
 					if diff := cmp.Diff(test.want, check); diff != "" {
 						t.Errorf("check (-want +got):\n%s", diff)
 					}
-				} else if check.State != OK {
+				} else if check.State != OK && check.Text != test.want.Text { // two checks rest on one Deployment
 					t.Errorf("another check: %+v", check)
 				}
 			}
@@ -219,7 +402,8 @@ func TestCheckHub(t *testing.T) {
 func TestHiddenKindsAreNotVisible(t *testing.T) {
 	f := HubFacts{
 		Installation: Presence{Hidden: true}, Syncer: Presence{Hidden: true}, Unreadable: []string{"Namespaces"},
-		Agents: AgentFacts{Hidden: true}, Tokens: TokenFacts{Hidden: true}, Certificates: CertificateFacts{Hidden: true},
+		Policies: PolicyFacts{Hidden: true},
+		Agents:   AgentFacts{Hidden: true}, Tokens: TokenFacts{Hidden: true}, Certificates: CertificateFacts{Hidden: true},
 	}
 	f.Registration.Hidden, f.RegistrationRole.Hidden, f.Proxy.Hidden = true, true, true
 	f.Profiles.Hidden, f.Addons.Hidden = true, true

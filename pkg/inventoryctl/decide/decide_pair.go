@@ -146,6 +146,10 @@ func (p PairFacts) exclusiveSet() string {
 	return ""
 }
 
+// installChart is the command that installs the addon on the hub.
+const installChart = "helm install cluster-inventory charts/cluster-inventory " +
+	"-n open-cluster-management-cluster-inventory --create-namespace"
+
 // fix returns the command that makes a condition of the rule true, or shows what to change.
 func (p PairFacts) fix(step selection.Step) string {
 	switch step.Name {
@@ -154,7 +158,7 @@ func (p PairFacts) fix(step selection.Step) string {
 		case p.Facts.Addon != nil:
 			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 		case !p.Installation.Found && !p.Installation.Hidden:
-			return "helm install cluster-inventory charts/cluster-inventory -n open-cluster-management"
+			return installChart
 		}
 		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
 	case selection.StepAccepted:
@@ -206,8 +210,7 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
 	switch {
 	case p.NoProfileAPI:
-		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API",
-			"helm install cluster-inventory charts/cluster-inventory -n open-cluster-management")
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", installChart)
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
 	case profile == nil && result.Answer == selection.Yes:

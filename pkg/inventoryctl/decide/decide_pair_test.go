@@ -47,7 +47,8 @@ func TestExplainPair(t *testing.T) {
 		"the addon is not on the hub": {
 			p: published(without, func(p *PairFacts) { p.Facts.Addon, p.Installation.Found = nil, false }), steps: "mdddcmmm",
 			wrong: "addon", text: "does not have the addon",
-			fix: "helm install cluster-inventory charts/cluster-inventory -n open-cluster-management",
+			fix: "helm install cluster-inventory charts/cluster-inventory " +
+				"-n open-cluster-management-cluster-inventory --create-namespace",
 		},
 		"the cluster is not accepted": {
 			p: published(without, func(p *PairFacts) { p.Facts.Cluster.Spec.HubAcceptsClient = false }), steps: "dmddcmmm",
@@ -97,6 +98,16 @@ func TestExplainPair(t *testing.T) {
 			steps: "dddmcmmm", wrong: "set", text: `ManagedClusterSet "$(reboot)" does not exist`,
 			fix: "kubectl get managedclusterset NAME -o yaml",
 		},
+		"the set is not exclusive, and only exclusive ones publish": {
+			p: published(without, func(p *PairFacts) {
+				p.Facts.ExclusiveSetsOnly = true
+				p.Facts.Bindings[0].Set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+					SelectorType: "LabelSelector", LabelSelector: &metav1.LabelSelector{},
+				}
+			}),
+			steps: "dddmcmmm", wrong: "set", text: `ManagedClusterSet "s" is not exclusive`,
+			fix: "kubectl get managedclusterset s -o yaml",
+		},
 		"no Placement chooses the cluster": {
 			p:     published(without, func(p *PairFacts) { p.Facts.Placements = placement("other") }),
 			steps: "ddddmmmm", wrong: "placement", text: "the cluster is not chosen by a Placement",
@@ -122,7 +133,8 @@ func TestExplainPair(t *testing.T) {
 		"no ClusterProfile API": {
 			p:     published(without, func(p *PairFacts) { p.NoProfileAPI = true }),
 			steps: "ddddcmmm", wrong: "profile", text: "the hub serves no ClusterProfiles",
-			fix: "helm install cluster-inventory charts/cluster-inventory -n open-cluster-management",
+			fix: "helm install cluster-inventory charts/cluster-inventory " +
+				"-n open-cluster-management-cluster-inventory --create-namespace",
 		},
 		"no access provider, and the manager says why": {
 			p: published(says("ProfilesSynced", "False", "AccessUnavailable", "No user server."), func(p *PairFacts) {

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
@@ -50,7 +53,8 @@ var listed = []struct {
 func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, error) {
 	var f decide.HubFacts
 	for _, step := range []func() error{
-		func() error { return h.readInstallation(ctx, &f.Installation) },
+		func() error { return h.readStrategy(ctx, &f) },
+		func() error { return h.readPolicies(ctx, &f.Policies) },
 		func() (err error) {
 			f.Registration, err = object[appsv1.Deployment](
 				ctx, h, "Deployments", decide.RegistrationNamespace, decide.RegistrationDeployment)
@@ -65,6 +69,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 			f.Proxy, err = object[appsv1.Deployment](ctx, h, "Deployments", decide.ProxyNamespace, upstream.ProxyDeployment)
 			return err
 		},
+		func() error { return h.readImpersonation(ctx, &f) },
 		func() error {
 			role, err := object[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", contract.UpstreamSyncerClusterRole)
 			f.Syncer = decide.Presence{Found: role.Object != nil, Hidden: role.Hidden}
@@ -100,6 +105,85 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 		}
 	}
 	return f, nil
+}
+
+// readStrategy reads whether the addon is installed on the hub, and the Placements that say on
+// which clusters.
+func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
+	definition, hidden, err := h.installation(ctx)
+	f.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
+	f.ExclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+	if err != nil || definition == nil {
+		return err
+	}
+	strategy := definition.Spec.InstallStrategy
+	if f.Strategy.ByPlacement = strategy.Type == addonv1beta1.AddonInstallStrategyPlacements; !f.Strategy.ByPlacement {
+		return nil
+	}
+	for _, one := range strategy.Placements {
+		placement, err := object[clusterv1beta1.Placement](ctx, h, "Placements", one.Namespace, one.Name)
+		if err != nil {
+			return err
+		}
+		f.Strategy.Placements = append(f.Strategy.Placements,
+			decide.InstallPlacement{Ref: one.PlacementRef, Object: placement})
+	}
+	return nil
+}
+
+// readPolicies reads the admission policies, and the ClusterRoles that tell which of them the chart
+// installs.
+func (h *Hub) readPolicies(ctx context.Context, f *decide.PolicyFacts) error {
+	var roles []*rbacv1.ClusterRole
+	for _, name := range policies.Roles() {
+		role, _, err := read[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", name)
+		if err != nil {
+			return err
+		}
+		roles = append(roles, role)
+	}
+	for _, one := range policies.All() {
+		policy, hidden, err := read[admissionregistrationv1.ValidatingAdmissionPolicy](
+			ctx, h, "ValidatingAdmissionPolicies", "", one.Name)
+		if err != nil {
+			return err
+		}
+		binding, hiddenToo, err := read[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
+			ctx, h, "ValidatingAdmissionPolicyBindings", "", one.Name)
+		if err != nil {
+			return err
+		}
+		if f.Hidden = hidden || hiddenToo; f.Hidden {
+			return nil
+		}
+		f.Add(one, policy, binding, roles...)
+	}
+	return nil
+}
+
+// readImpersonation reads on which clusters cluster-proxy impersonates its clients, if its
+// version makes that a problem.
+func (h *Hub) readImpersonation(ctx context.Context, f *decide.HubFacts) (err error) {
+	if !decide.ForwardsImpersonation(f.Proxy.Object) {
+		return nil
+	}
+	configs := map[string][]client.ObjectKey{} // by cluster
+	f.Impersonation.Hidden, err = h.eachAddon(ctx, proxyAddon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		configs[a.Namespace] = decide.DeploymentConfigs(a)
+	})
+	known := map[client.ObjectKey]decide.Object[addonv1beta1.AddOnDeploymentConfig]{}
+	for cluster, keys := range configs {
+		var found []decide.Object[addonv1beta1.AddOnDeploymentConfig]
+		for _, key := range keys {
+			if _, isKnown := known[key]; !isKnown && err == nil {
+				known[key], err = object[addonv1beta1.AddOnDeploymentConfig](
+					ctx, h, "AddOnDeploymentConfigs", key.Namespace, key.Name)
+			}
+			found = append(found, known[key])
+		}
+		f.Impersonation.Add(cluster, found)
+	}
+	return err
 }
 
 // object reads one object into the form that decisions take.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,14 @@ var kinds = []struct {
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", meta.RESTScopeNamespace},
 	{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "clusterroles", meta.RESTScopeRoot},
 	{
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), "validatingadmissionpolicies",
+		meta.RESTScopeRoot,
+	},
+	{
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+		"validatingadmissionpolicybindings", meta.RESTScopeRoot,
+	},
+	{
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), "selfsubjectaccessreviews",
 		meta.RESTScopeRoot,
 	},
@@ -71,6 +80,10 @@ var kinds = []struct {
 	{
 		schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ClusterManagementAddOn"), "clustermanagementaddons",
 		meta.RESTScopeRoot,
+	},
+	{
+		schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("AddOnDeploymentConfig"), "addondeploymentconfigs",
+		meta.RESTScopeNamespace,
 	},
 	{inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "clusterprofiles", meta.RESTScopeNamespace},
 	{authv1beta1.GroupVersion.WithKind("ManagedServiceAccount"), "managedserviceaccounts", meta.RESTScopeNamespace},
@@ -114,6 +127,7 @@ func newScheme() *runtime.Scheme {
 		appsv1.AddToScheme,
 		eventsv1.AddToScheme,
 		rbacv1.AddToScheme,
+		admissionregistrationv1.AddToScheme,
 		authorizationv1.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		addonv1beta1.Install,

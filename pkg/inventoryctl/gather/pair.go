@@ -32,7 +32,12 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 			facts.Facts.Cluster, hidden.Clusters, err = read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
 			return err
 		},
-		func() error { return h.readInstallation(ctx, &facts.Installation) },
+		func() error {
+			definition, hidden, err := h.installation(ctx)
+			facts.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
+			facts.Facts.ExclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+			return err
+		},
 		func() (err error) {
 			facts.Facts.Addon, hidden.Addons, err = h.addon(ctx, cluster, contract.AddonName)
 			return err
@@ -65,12 +70,9 @@ func (h *Hub) addon(ctx context.Context, cluster, name string) (*addonv1beta1.Ma
 	return read[addonv1beta1.ManagedClusterAddOn](ctx, h, "ManagedClusterAddOns", cluster, name)
 }
 
-// readInstallation reads whether the addon is installed on the hub.
-func (h *Hub) readInstallation(ctx context.Context, presence *decide.Presence) error {
-	found, hidden, err := read[addonv1beta1.ClusterManagementAddOn](
-		ctx, h, "ClusterManagementAddOns", "", contract.AddonName)
-	*presence = decide.Presence{Found: found != nil, Hidden: hidden}
-	return err
+// installation reads the ClusterManagementAddOn, nil if the addon is not installed on the hub.
+func (h *Hub) installation(ctx context.Context) (*addonv1beta1.ClusterManagementAddOn, bool, error) {
+	return read[addonv1beta1.ClusterManagementAddOn](ctx, h, "ClusterManagementAddOns", "", contract.AddonName)
 }
 
 func (h *Hub) readNamespace(ctx context.Context, name string, facts *decide.PairFacts) error {

@@ -17,6 +17,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -36,6 +37,8 @@ type Snapshot struct {
 	addons     map[string]*addonv1beta1.ManagedClusterAddOn
 	bindings   map[string][]selection.Binding
 	placements map[string][]selection.Placement
+
+	exclusiveSetsOnly bool
 }
 
 // SnapshotOptions say how much to read.
@@ -63,7 +66,7 @@ func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, er
 		placements: map[string][]selection.Placement{},
 	}
 	for _, step := range []func(context.Context, *Hub, SnapshotOptions) error{
-		s.readNamespaces, s.readClusters, s.readAddons, s.readBindings, s.readPlacements, s.readProfiles,
+		s.readNamespaces, s.readClusters, s.readAddons, s.readBindings, s.readPlacements, s.readInstallation, s.readProfiles,
 	} {
 		if err := step(ctx, h, opts); err != nil {
 			return nil, err
@@ -166,6 +169,12 @@ func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOpti
 	}
 	s.Hidden.Placements, s.Hidden.Decisions, s.placements = found.hidden, found.hiddenDecisions, found.byNamespace
 	return nil
+}
+
+func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptions) error {
+	definition, _, err := h.installation(ctx)
+	s.exclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+	return err
 }
 
 type placements struct {
@@ -282,6 +291,8 @@ func (s *Snapshot) Facts(pair types.NamespacedName) selection.Facts {
 		Bindings:   s.bindings[pair.Namespace],
 		Placements: s.placements[pair.Namespace],
 		Hidden:     s.Hidden,
+
+		ExclusiveSetsOnly: s.exclusiveSetsOnly,
 	}
 }
 

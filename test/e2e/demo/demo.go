@@ -27,7 +27,10 @@ const (
 	setName   = "sandbox-fleet"
 	// namespace is the consumer's: it binds the set and finds the profiles.
 	namespace = "cluster-inventory"
-	setLabel  = "cluster.open-cluster-management.io/clusterset"
+
+	// releaseNamespace is the addon's own, as in the documents.
+	releaseNamespace = "open-cluster-management-cluster-inventory"
+	setLabel         = "cluster.open-cluster-management.io/clusterset"
 
 	patience = 2 * time.Minute
 	// aMoment is more than the resolution of the times a profile shows.
@@ -183,7 +186,7 @@ func (d *Demo) install(ctx context.Context) error {
 
 // deploy installs or upgrades the chart, with the Placements strategy and more values.
 func (d *Demo) deploy(ctx context.Context, more ...string) error {
-	var args []string
+	args := []string{"--namespace", releaseNamespace}
 	for _, value := range append([]string{
 		"installStrategy.type=Placements", "installStrategy.placement.clusterSet=" + setName,
 	}, more...) {
@@ -383,6 +386,7 @@ func (d *Demo) farewell(context.Context) error {
 	d.say("%s --kubeconfig %s edit clusterproperty region.example.com", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
 	d.say("")
 	d.say("logs: %s", d.fleet.LogDir())
-	d.say("another version of the code: make deploy    the chart away: make undeploy    everything away: make fleet-down")
+	d.say("another version of the code: make deploy HELM_ARGS='-n %s'", releaseNamespace)
+	d.say("the chart away: make undeploy HELM_ARGS='-n %s'    everything away: make fleet-down", releaseNamespace)
 	return nil
 }

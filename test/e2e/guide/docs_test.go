@@ -55,3 +55,27 @@ func read(t *testing.T, path string) string {
 	apitest.Must(t, err)
 	return string(content)
 }
+
+// A command that selects objects of the whole hub must not take from others what they set: an
+// annotation of accounts says who gets their tokens.
+func TestDocumentedCommandsOverwriteNothingInBulk(t *testing.T) {
+	bulk := regexp.MustCompile(`kubectl (?:annotate|label) .*(?: -A | -l | --all| --selector)`)
+	checked := 0
+	for _, p := range pages(t, documentation...) {
+		for line := range strings.Lines(strings.ReplaceAll(p.source, "\\\n", "")) {
+			if !bulk.MatchString(line) {
+				continue
+			}
+			checked++
+			if strings.Contains(line, "--overwrite") {
+				t.Errorf("%s overwrites in bulk: %s", p.path, strings.TrimSpace(line))
+			}
+			if strings.Contains(line, "sync-to-namespaces") && !strings.Contains(line, "--field-selector metadata.name=") {
+				t.Errorf("%s hands out the tokens of accounts that it does not name: %s", p.path, strings.TrimSpace(line))
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no command is checked")
+	}
+}

@@ -1,0 +1,99 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+)
+
+// safeProxy is the first version of cluster-proxy that does not add its clients' own
+// impersonation headers to those of the user that it impersonates.
+var safeProxy = version.MustParseSemantic("0.11.0")
+
+// ForwardsImpersonation reports whether a version of cluster-proxy (its manager's Deployment,
+// nil if absent or hidden) lets clients choose groups on a cluster, unless its impersonation
+// is off there.
+func ForwardsImpersonation(proxy *appsv1.Deployment) bool {
+	if proxy == nil {
+		return false
+	}
+	found := versionOf(proxy)
+	return found != nil && found.LessThan(safeProxy)
+}
+
+// ImpersonationFacts summarizes where cluster-proxy impersonates its clients.
+type ImpersonationFacts struct {
+	Hidden  bool
+	Total   int
+	On      []string // clusters
+	Unknown []string // clusters whose configuration may not be read
+}
+
+// Add counts one cluster that has cluster-proxy, with its configurations.
+func (i *ImpersonationFacts) Add(cluster string, configs []Object[addonv1beta1.AddOnDeploymentConfig]) {
+	i.Total++
+	isOff, isHidden := false, false
+	for _, config := range configs {
+		isHidden = isHidden || config.Hidden
+		isOff = isOff || config.Object != nil && slices.Contains(config.Object.Spec.CustomizedVariables,
+			addonv1beta1.CustomizedVariable{Name: "enableImpersonation", Value: "false"})
+	}
+	switch {
+	case isOff:
+	case isHidden:
+		i.Unknown = append(i.Unknown, cluster)
+	default:
+		i.On = append(i.On, cluster)
+	}
+}
+
+// DeploymentConfigs names the AddOnDeploymentConfigs of an addon on a cluster.
+func DeploymentConfigs(addon *addonv1beta1.ManagedClusterAddOn) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, reference := range addon.Status.ConfigReferences {
+		if reference.Group == addonv1beta1.GroupName && reference.Resource == "addondeploymentconfigs" &&
+			reference.DesiredConfig != nil {
+			keys = append(keys, types.NamespacedName{
+				Namespace: reference.DesiredConfig.Namespace, Name: reference.DesiredConfig.Name,
+			})
+		}
+	}
+	return keys
+}
+
+func (f HubFacts) checkImpersonation() Finding {
+	const name = "cluster-proxy's impersonation"
+	where := ProxyNamespace + "/" + upstream.ProxyDeployment
+	switch {
+	case f.Proxy.Hidden:
+		return notVisible(name, "Deployment "+where)
+	case f.Proxy.Object == nil:
+		return notConfigured(name, "there is no Deployment "+where)
+	}
+	found, i := versionOf(f.Proxy.Object), f.Impersonation
+	switch {
+	case found == nil:
+		return ok(name, "cannot tell whether clients can choose their groups: the image of Deployment "+where+
+			" has no version in its tag; "+safeProxy.String()+" and later ones are safe")
+	case !ForwardsImpersonation(f.Proxy.Object):
+		return ok(name, "version "+found.String()+" does not let clients choose their groups")
+	case i.Hidden:
+		return notVisible(name, "ManagedClusterAddOns")
+	case i.Total == 0:
+		return notConfigured(name, "no cluster has the addon cluster-proxy")
+	case len(i.On) > 0:
+		return problem(name, fmt.Sprintf("version %s lets clients choose their groups on %d of %d clusters (%s)",
+			found, len(i.On), i.Total, clusterNames(i.On)), "upgrade it to "+safeProxy.String()+" or later, or switch "+
+			`impersonation off; docs/consumers.md says how, in "cluster-proxy's impersonation"`)
+	case len(i.Unknown) > 0:
+		return notVisible(name, "AddOnDeploymentConfigs, which may switch it off on "+clusterNames(i.Unknown))
+	default:
+		return ok(name, "it is off on all clusters")
+	}
+}
