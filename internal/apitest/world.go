@@ -175,7 +175,14 @@ func (w *World) CleanUp(objs ...client.Object) {
 	w.T.Cleanup(func() {
 		w.T.Helper()
 		for _, obj := range objs {
-			w.Remove(obj)
+			// As it is now: finalizers may have come since it was created.
+			obj = obj.DeepCopyObject().(client.Object)
+			err := w.Get(w.ctx(), client.ObjectKeyFromObject(obj), obj)
+			if err == nil {
+				w.Remove(obj)
+			} else if client.IgnoreNotFound(err) != nil {
+				w.T.Errorf("remove %s: %v", w.identify(obj), err)
+			}
 		}
 	})
 }

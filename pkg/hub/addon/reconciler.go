@@ -188,16 +188,18 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 		return 0, err
 	}
 	held, more := heldWorks(works)
+	var failed []error
 	for _, work := range held {
 		if err := r.patch(ctx, releasedWork(work), work); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("releasing ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
+			failed = append(failed, fmt.Errorf("releasing ManifestWork %s/%s: %w", work.Namespace, work.Name, err))
+			continue
 		}
 		log.FromContext(ctx).Info("Released a ManifestWork of an unreachable spoke", "manifestWork", work.Name)
 	}
 	if more {
-		return worksRetry, nil
+		return worksRetry, errors.Join(failed...)
 	}
-	return 0, nil
+	return 0, errors.Join(failed...)
 }
 
 // works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may

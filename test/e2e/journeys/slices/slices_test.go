@@ -63,7 +63,33 @@ func TestClustersThatMoveBetweenSlicesLoseNothing(t *testing.T) {
 		f.settled(t, action.what)
 		f.lostNothing(t, action.what, began)
 	}
+	f.followsTheSteps(t)
 	f.spokeKept(t)
+}
+
+// followsTheSteps adds a group of canaries in the steps of docs/operations.md, under "Changing
+// the install Placement": OCM deletes no addon.
+func (f *population) followsTheSteps(t *testing.T) {
+	t.Helper()
+	const what = "a group of canaries comes in the documented steps"
+	began := time.Now()
+	values := func(strategy string, more ...string) {
+		journeys.Installed(t, append([]string{
+			"--set", "installStrategy.type=" + strategy, "--set", "installStrategy.placement.clusterSet=" + set,
+		}, more...)...)
+	}
+	groups := []string{"--set-json", fmt.Sprintf(`installStrategy.placement.decisionStrategy={"groupStrategy":{`+
+		`"decisionGroups":[{"groupName":"canary","groupClusterSelector":{"labelSelector":{"matchLabels":{%q:"first"}}}}]}}`,
+		canary)}
+	values("Manual")
+	values("Manual", groups...)
+	f.settled(t, what+": it is decided")
+	values("Placements", groups...)
+	f.settled(t, what)
+	f.lostNothing(t, what, began)
+	if deleted := f.addons.Since(began, f.always); len(deleted) > 0 {
+		t.Errorf("%s: OCM deleted %d addons: %v", what, witness.Different(deleted), some(deleted))
+	}
 }
 
 // population is the clusters of the story.
