@@ -150,7 +150,7 @@ func (s suite) run(ctx context.Context, chosen, skipped string, events *stream) 
 		}
 	}
 	// hack/lint.sh vets everything, and more thoroughly.
-	args := []string{"test", "-json", "-count=1", "-timeout=40m", "-vet=off"}
+	args := []string{"test", "-json", "-count=1", "-timeout=55m", "-vet=off"}
 	if chosen != "" {
 		args = append(args, "-run="+chosen)
 	}

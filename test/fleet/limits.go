@@ -1,8 +1,12 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"syscall"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/supervisor"
 )
 
 // What the servers use to notice that a certificate changed: seen are 16 on a
@@ -12,6 +16,14 @@ const (
 	watchesOfHub   = 18
 	watchesOfSpoke = 10
 )
+
+// checkWatches fails if the fleet does not run and the kernel would not let it.
+func (f *Fleet) checkWatches(ctx context.Context, spokes int) error {
+	if _, err := f.Processes(ctx); !errors.Is(err, supervisor.ErrNotRunning) {
+		return nil
+	}
+	return checkWatches(spokes, syscall.InotifyInit1)
+}
 
 // checkWatches fails before anything starts if the kernel would not let this user watch
 // enough files for a fleet.

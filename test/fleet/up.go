@@ -40,10 +40,8 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 	if err := f.checkSandbox(ctx, access); err != nil {
 		return nil, err
 	}
-	if _, err := f.Processes(ctx); errors.Is(err, supervisor.ErrNotRunning) {
-		if err := checkWatches(o.Spokes, syscall.InotifyInit1); err != nil {
-			return nil, err
-		}
+	if err := f.checkWatches(ctx, o.Spokes); err != nil {
+		return nil, err
 	}
 	kube, err := programs.Kube.Path(ctx, f.Root, report)
 	if err != nil {
@@ -68,6 +66,15 @@ func Up(ctx context.Context, o Options, out io.Writer) (*Fleet, error) {
 		}
 	}
 
+	// One fleet starts at a time: two that start at once would both find room for their watches.
+	next, err := files.Lock(ctx, filepath.Join(filepath.Dir(f.Dir), "start.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer next()
+	if err := f.checkWatches(ctx, o.Spokes); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	unlock, err := files.Lock(ctx, f.path("lock"))

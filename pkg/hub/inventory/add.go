@@ -203,8 +203,8 @@ type inventory struct {
 	referenceTrigger kube.Trigger
 
 	// everyTrigger enqueues all pairs when the guard's verdict has changed, or a kind is
-	// served again or no longer. Simultaneous changes cause one reconciliation of each
-	// pair.
+	// served again or no longer, and those that wait for the install strategy when that may
+	// have changed (askAgain). Simultaneous changes cause one reconciliation of each pair.
 	everyTrigger kube.Trigger
 
 	// installTrigger asks for askAgain, which was last done at askedAgain.

@@ -31,8 +31,9 @@ type Result struct {
 	Again time.Duration
 
 	// Untrusted is true if the answer is Unknown because the caches do not show what exists:
-	// the rule is not prepared, the hub does not serve a kind, or missing objects may come
-	// back. Then no one may be given anything, not even a rotated token.
+	// the rule is not prepared, the hub does not serve a kind, missing objects may come back,
+	// a Placement has only just vanished, or a cache may be older than this process. Then no
+	// one may be given anything, not even a rotated token.
 	Untrusted bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.

@@ -256,8 +256,9 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 // create something because of a Yes or take something away because of a No. Then the result
 // may change: Settle decides an absence from decisions, and that of the addon, anew. The
 // result becomes Unknown if slices cannot tell a cluster that moves from one that was
-// removed, if a Placement has only just vanished, and if missing objects may have been
-// deleted with their CRD, which Settle reads live. If Again is set then, no event may come.
+// removed, if a Placement has only just vanished or the manager has only just started, and
+// if missing objects may have been deleted with their CRD or the cache may be older than this
+// process, for which Settle reads live. If Again is set then, no event may come.
 //
 // Once Settle has returned 0 for an Unknown that rests on Placements, the routes enqueue
 // the pair again when one of these changes. Only a controller that watches the routes may
