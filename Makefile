@@ -67,6 +67,10 @@ fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
 e2e: ## Run only the journeys (RUN=regexp selects some)
 	hack/test.sh e2e
 
+.PHONY: test-kube
+test-kube: ## Run wired tests and the main journeys on Kubernetes KUBE (1.34, 1.35, 1.36 or 1.37), which is built first
+	hack/test-kube.sh $(KUBE)
+
 .PHONY: rbac-audit
 rbac-audit: ## Run the journeys with audit logs, compare used with granted rights, and write their table (LOGS reads a folder)
 	hack/rbac-audit.sh

@@ -19,6 +19,20 @@ func Assets(ctx context.Context, out io.Writer) (string, error) {
 	return programs.Assets(ctx, root, progress.New(out))
 }
 
+// KubeAt is the path of Kubernetes' programs at the newest known version of a minor version, such
+// as 1.36, for FLEET_KUBE_BINARY.
+func KubeAt(ctx context.Context, progressTo io.Writer, minor string) (string, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	kube, err := programs.KubeAt(root, minor)
+	if err != nil {
+		return "", err
+	}
+	return kube.Path(ctx, root, progress.New(progressTo))
+}
+
 // Helm runs the pinned Helm with the caller's terminal.
 func Helm(ctx context.Context, progressTo io.Writer, args ...string) error {
 	helm, err := HelmPath(ctx, progressTo)

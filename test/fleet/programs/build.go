@@ -62,7 +62,8 @@ func (p Program) Path(ctx context.Context, root string, report *progress.Report)
 func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 	link := []string{"-s", "-w"}
 	if p.stamp != nil {
-		output, err := GoCommand(ctx, dir, "list", "-m", "-f", "{{.Version}}", p.Module, Kube.Module)
+		args := append([]string{"list"}, p.modfileArgs()...)
+		output, err := GoCommand(ctx, dir, append(args, "-m", "-f", "{{.Version}}", p.Module, Kube.Module)...)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,15 @@ func (p Program) buildArgs(ctx context.Context, dir string) ([]string, error) {
 	if p.tags != "" {
 		args = append(args, "-tags="+p.tags)
 	}
-	return args, nil
+	return append(args, p.modfileArgs()...), nil
+}
+
+// modfileArgs has the Go command use the program's own build list.
+func (p Program) modfileArgs() []string {
+	if p.modfile == "" {
+		return nil
+	}
+	return []string{"-modfile=" + p.modfile}
 }
 
 // build compiles into the cache; the final name appears when the build is complete.

@@ -9,7 +9,10 @@ import (
 
 // ready is what the program's environment variable points at, if it is set.
 func (p Program) ready() (string, error) {
-	named := os.Getenv(p.env)
+	named := ""
+	if p.env != "" {
+		named = os.Getenv(p.env)
+	}
 	if named == "" {
 		return "", nil
 	}

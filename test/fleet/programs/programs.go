@@ -1,10 +1,13 @@
 package programs
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
 )
 
 // Program is one binary, or the programs of one image.
@@ -14,7 +17,9 @@ type Program struct {
 	Module string
 
 	list string // the folder of its build list in ../tools, unless it shares the common one
-	pkg  string // what to build, unless it is an image
+	// modfile is its build list in that folder if it is not go.mod.
+	modfile string
+	pkg     string // what to build, unless it is an image
 	// image maps the packages to build to the names of their programs. Path then
 	// returns a directory with the image's root.
 	image map[string]string
@@ -46,6 +51,20 @@ var (
 		env: "FLEET_HELM_BINARY", stamp: stampHelm,
 	}
 )
+
+// KubeAt is Kube at the newest known version of a minor version, such as 1.36, which has a build
+// list of its own in the repository at root.
+func KubeAt(root, minor string) (Program, error) {
+	p := Kube
+	p.Name, p.env, p.modfile = "kube-"+minor, "", filepath.Join(versionsDir, "kube-"+minor+".mod")
+	if path := filepath.Join(p.dir(root), p.modfile); !files.Exists(path) {
+		return Program{}, fmt.Errorf("no build list of Kubernetes %q: want a file %s", minor, path)
+	}
+	return p, nil
+}
+
+// versionsDir has the build lists of KubeAt.
+const versionsDir = "versions"
 
 const (
 	clusterProxyModule    = "open-cluster-management.io/cluster-proxy"
@@ -131,6 +150,9 @@ func stampHelm(version, kubernetes string) []string {
 // duration describes how long a build takes on two cores. Packages shared by the programs
 // of the common list are compiled once; after that a build is little more than a link.
 func (p Program) duration() string {
+	if p.modfile != "" {
+		return "about 6 minutes the first time"
+	}
 	switch p.list {
 	case "":
 	case "managed-serviceaccount":
@@ -152,10 +174,14 @@ func (p Program) packages() []string {
 
 // sources are the folders of the tools module that determine the build.
 func (p Program) sources() []string {
-	if strings.HasPrefix(p.pkg, "./") {
-		return []string{".", p.pkg}
+	folders := []string{"."}
+	if p.modfile != "" {
+		folders = []string{versionsDir}
 	}
-	return []string{"."}
+	if strings.HasPrefix(p.pkg, "./") {
+		folders = append(folders, p.pkg)
+	}
+	return folders
 }
 
 // names are those that an image gives to its programs.

@@ -55,7 +55,7 @@ func newCommand() *cobra.Command {
 		processCommand(o, "stop", "Stop one process, such as cluster1/registration-agent", (*fleet.Fleet).Stop),
 		processCommand(o, "start", "Start a process that was stopped", (*fleet.Fleet).Start),
 		processCommand(o, "restart", "Restart one process", (*fleet.Fleet).Restart),
-		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), helmCommand(),
+		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), kubeCommand(), helmCommand(),
 		superviseCommand(o), nodeCommand(),
 	)
 	return root
@@ -270,6 +270,22 @@ func assetsCommand() *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
+			return err
+		},
+	}
+}
+
+func kubeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kube MINOR",
+		Short: "Print the path of Kubernetes at another version, such as 1.36, for FLEET_KUBE_BINARY",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			binary, err := fleet.KubeAt(cmd.Context(), cmd.ErrOrStderr(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), binary)
 			return err
 		},
 	}
