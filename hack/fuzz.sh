@@ -15,7 +15,7 @@ export bin root kept
 mapfile -t packages < <(grep -rlE '^func Fuzz' --include=*_test.go cmd internal pkg | xargs -n1 dirname | sort -u)
 echo "fuzz: building ${#packages[@]} packages"
 printf '%s\n' "${packages[@]}" |
-	xargs -P "$(nproc)" -I{} go test -c -fuzz . -ldflags="-s -w" -o "$bin/{}/fuzz.test" "./{}"
+	xargs -P "$(nproc)" -I{} go test -c -vet=off -fuzz . -ldflags="-s -w" -o "$bin/{}/fuzz.test" "./{}"
 
 # Whether a log shows no failure but Go's own at the end of the time: the fuzzer may take its
 # deadline for an error of the target (go.dev/issue/75804, corrected in Go 1.27).
