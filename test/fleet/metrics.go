@@ -17,7 +17,8 @@ var writeVerbs = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLL
 // Writes returns how many writes of the given resources (such as "clusterprofiles") a
 // cluster's API server has handled since it started, by "VERB resource" or "VERB
 // resource/subresource", from its own metrics. It counts all clients and every outcome: an
-// attempt that is refused or changes nothing counts, too.
+// attempt that is refused or changes nothing counts, too. A dry run, which can change nothing,
+// does not.
 func (f *Fleet) Writes(ctx context.Context, cluster string, resources ...string) (map[string]int, error) {
 	cfg, err := f.Cluster(cluster)
 	if err != nil {
@@ -47,7 +48,8 @@ func parseWrites(metrics io.Reader, resources []string) (map[string]int, error) 
 		for _, label := range metric.GetLabel() {
 			labels[label.GetName()] = label.GetValue()
 		}
-		if !slices.Contains(writeVerbs, labels["verb"]) || !slices.Contains(resources, labels["resource"]) {
+		if !slices.Contains(writeVerbs, labels["verb"]) || !slices.Contains(resources, labels["resource"]) ||
+			labels["dry_run"] != "" {
 			continue
 		}
 		request := labels["verb"] + " " + labels["resource"]

@@ -12,6 +12,7 @@ const someMetrics = `# HELP apiserver_request_total [STABLE] Counter of apiserve
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="clusterprofiles",scope="resource",subresource="status",verb="PATCH",version="v1alpha1"} 7
 apiserver_request_total{code="409",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="clusterprofiles",scope="resource",subresource="status",verb="PATCH",version="v1alpha1"} 2
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="clusterprofiles",scope="resource",subresource="",verb="POST",version="v1alpha1"} 3
+apiserver_request_total{code="422",component="apiserver",dry_run="All",group="multicluster.x-k8s.io",resource="clusterprofiles",scope="resource",subresource="",verb="POST",version="v1alpha1"} 13
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="multicluster.x-k8s.io",resource="clusterprofiles",scope="cluster",subresource="",verb="LIST",version="v1alpha1"} 11
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="secrets",scope="resource",subresource="",verb="POST",version="v1"} 5
 # TYPE process_open_fds gauge
@@ -23,7 +24,7 @@ func TestParseWrites(t *testing.T) {
 		resources []string
 		want      map[string]int
 	}{
-		"attempts of all outcomes add up, reads do not count": {
+		"attempts of all outcomes add up, reads and dry runs do not count": {
 			resources: []string{"clusterprofiles"},
 			want:      map[string]int{"PATCH clusterprofiles/status": 9, "POST clusterprofiles": 3},
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
@@ -26,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/e2e/guide"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
@@ -229,11 +228,14 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 func TestConsumersNeedNoImpersonation(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
-	journeys.Enabled(t, journeys.Cluster1)
-	ns := journeys.Sandbox(t, "impersonation", journeys.Cluster1)
+	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
+	ns := journeys.Sandbox(t, "impersonation", journeys.Cluster1, journeys.Cluster2)
 	account(t, journeys.Cluster1, "impersonation", ns)
 	way := offers(t, ns, journeys.Cluster1, throughProxy).Status.AccessProviders[0]
 	leadsIn(t, way, journeys.Cluster1, "impersonation")
+	ways := []inventoryv1alpha1.AccessProvider{
+		way, offers(t, ns, journeys.Cluster2, throughProxy).Status.AccessProviders[0],
+	}
 
 	stranger := journeys.Create(t, journeys.Hub(t), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "stranger"},
@@ -241,48 +243,56 @@ func TestConsumersNeedNoImpersonation(t *testing.T) {
 	request := &authenticationv1.TokenRequest{}
 	apitest.Must(t, journeys.Hub(t).SubResource("token").Create(t.Context(), stranger, request))
 	knows := func(ctx context.Context) error {
-		user, err := whoAmI(ctx, way, request.Status.Token)
-		if want := "cluster:hub:system:serviceaccount:" + ns + ":stranger"; err == nil && user != want {
-			err = fmt.Errorf("it knows the caller as %s", user)
+		for _, way := range ways {
+			user, err := whoAmI(ctx, way, request.Status.Token)
+			if want := "cluster:hub:system:serviceaccount:" + ns + ":stranger"; err == nil && user != want {
+				err = fmt.Errorf("%s knows the caller as %s", way.Cluster.Server, user)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	}
-	apitest.Within(t, journeys.Eventually, "any token of the hub leads to the cluster", knows)
+	apitest.Within(t, journeys.Eventually, "any token of the hub leads to both clusters", knows)
 
-	config := journeys.Create(t, journeys.Hub(t), &addonv1beta1.AddOnDeploymentConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: fleet.AccessNamespace, Name: "cluster-proxy-without-impersonation"},
-		Spec: addonv1beta1.AddOnDeploymentConfigSpec{
-			CustomizedVariables: []addonv1beta1.CustomizedVariable{{Name: "enableImpersonation", Value: "false"}},
-		},
-	})
-	const path = "/spec/installStrategy/placements/0/configs"
-	off := fmt.Sprintf(`[{"op":"add","path":%q,"value":[{"group":"addon.open-cluster-management.io",`+
-		`"resource":"addondeploymentconfigs","namespace":%q,"name":%q}]}]`, path, config.Namespace, config.Name)
-	guide, err := os.ReadFile("../../../../docs/consumers.md")
+	steps, err := guide.Read(journeys.Fleet, "consumers.md", "cluster-proxy's impersonation")
 	apitest.Must(t, err)
-	if !strings.Contains(string(guide), "kubectl patch clustermanagementaddon cluster-proxy --type json -p '"+off+"'") {
-		t.Error("the guide does not say how to switch impersonation off")
+	if len(steps) != 3 || steps[0].YAML == "" || !strings.HasPrefix(steps[1].Command, "kubectl patch clustermanagementaddon ") {
+		t.Fatalf("the guide switches impersonation off in other steps: %+v", steps)
 	}
-	c := journeys.Hub(t)
-	patch := func(ctx context.Context, patch string) error {
-		proxy := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-proxy"}}
-		return c.Patch(ctx, proxy, client.RawPatch(types.JSONPatchType, []byte(patch)))
-	}
-	apitest.Must(t, patch(t.Context(), off))
-	t.Cleanup(func() {
-		if err := patch(context.Background(), fmt.Sprintf(`[{"op":"remove","path":%q}]`, path)); err != nil {
+	types := func(ctx context.Context, line, input string) {
+		t.Helper()
+		if _, err := guide.Type(ctx, journeys.Fleet, line, input); err != nil {
 			t.Error(err)
 		}
-		apitest.Within(t, journeys.Eventually, "any token of the hub leads to the cluster again", knows)
+	}
+	installed := func(cluster string) string {
+		addon := &addonv1beta1.ManagedClusterAddOn{}
+		apitest.Must(t, journeys.Hub(t).Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: "cluster-proxy"}, addon))
+		return addon.Status.Namespace
+	}
+	before := installed(journeys.Cluster1)
+	types(t.Context(), "kubectl apply -f -", steps[0].YAML)
+	types(t.Context(), steps[1].Command, "")
+	t.Cleanup(func() {
+		types(context.Background(), `kubectl patch clustermanagementaddon cluster-proxy --type json `+
+			`-p '[{"op":"remove","path":"/spec/installStrategy/placements/0/configs"}]'`, "")
+		types(context.Background(), "kubectl delete -f -", steps[0].YAML)
+		apitest.Within(t, journeys.Eventually, "any token of the hub leads to both clusters again", knows)
 	})
 	apitest.Within(t, journeys.Eventually, "a token of the hub leads nowhere", func(ctx context.Context) error {
-		user, err := whoAmI(ctx, way, request.Status.Token)
-		if apierrors.IsUnauthorized(err) {
-			return nil
+		for _, way := range ways {
+			if user, err := whoAmI(ctx, way, request.Status.Token); !apierrors.IsUnauthorized(err) {
+				return fmt.Errorf("%s knows the caller as %s: %w", way.Cluster.Server, user, err)
+			}
 		}
-		return fmt.Errorf("it knows the caller as %s: %w", user, err)
+		return nil
 	})
 	leadsIn(t, way, journeys.Cluster1, "impersonation")
+	if now := installed(journeys.Cluster1); now != before {
+		t.Errorf("the guide moves cluster-proxy's agent from namespace %s to %s", before, now)
+	}
 }
 
 // finalized puts a finalizer on an object; the returned function removes it, at the end of

@@ -131,14 +131,7 @@ func populated(t *testing.T) *population {
 	}
 	f.watch(t)
 
-	var names []string
-	for i := range before {
-		names = append(names, fmt.Sprintf("a-%02d", i))
-	}
-	for i := range after {
-		names = append(names, fmt.Sprintf("z-%02d", i))
-	}
-	f.join(t, names...)
+	// The spoke comes first, so that its agent need not wait for the others' turn.
 	journeys.MoveTo(t.Context(), t, journeys.Cluster1, set)
 	f.chosen[journeys.Cluster1] = true
 	f.share(t, journeys.Cluster1)
@@ -149,6 +142,15 @@ func populated(t *testing.T) *population {
 	}))
 	journeys.Available(t, journeys.Cluster1)
 	journeys.Sets(t, journeys.Cluster1, "slices.example", "kept")
+
+	var names []string
+	for i := range before {
+		names = append(names, fmt.Sprintf("a-%02d", i))
+	}
+	for i := range after {
+		names = append(names, fmt.Sprintf("z-%02d", i))
+	}
+	f.join(t, names...)
 	f.settled(t, "the addon is everywhere")
 	apitest.Within(t, journeys.Eventually, "the agent has written its claims", func(context.Context) error {
 		if len(f.claims.Present()) == 0 {
