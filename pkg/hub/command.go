@@ -11,6 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upgrade"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
@@ -20,6 +21,7 @@ import (
 // ends; a returned error is one line that says what failed and where.
 func NewCommand() *cobra.Command {
 	opts := newOptions()
+	var logs *kube.Log
 	cmd := &cobra.Command{
 		Use:           "manager",
 		Short:         "Deploys the inventory agent to the spokes and maintains their ClusterProfiles",
@@ -35,19 +37,19 @@ func NewCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx := logr.NewContext(cmd.Context(), kube.Logger())
+			ctx := logr.NewContext(cmd.Context(), logs.Logger())
 			return run(ctx, cfg, opts)
 		},
 	}
 	opts.addFlags(cmd.Flags())
-	kube.AddLogFlags(cmd.PersistentFlags())
+	logs = kube.AddLogFlags(cmd.PersistentFlags())
 	version.AddFlag(cmd)
-	cmd.AddCommand(newUninstallCommand(), newCheckCommand())
+	cmd.AddCommand(newUninstallCommand(logs), newCheckCommand(logs), newUpgradeCommand(logs))
 	return cmd
 }
 
 // newCheckCommand returns what the chart's test runs.
-func newCheckCommand() *cobra.Command {
+func newCheckCommand(logs *kube.Log) *cobra.Command {
 	kubeconfig := ""
 	opts := check.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
@@ -67,7 +69,7 @@ func newCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx := logr.NewContext(cmd.Context(), kube.Logger())
+			ctx := logr.NewContext(cmd.Context(), logs.Logger())
 			return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
 		},
 	}
@@ -77,8 +79,36 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
+// newUpgradeCommand returns what the chart's pre-upgrade hook runs.
+func newUpgradeCommand(logs *kube.Log) *cobra.Command {
+	kubeconfig := ""
+	opts := upgrade.Options{Timeout: time.Minute}
+	cmd := &cobra.Command{
+		Use:   "upgrade-definition",
+		Short: "Replaces an older CustomResourceDefinition AgentRevision on the hub",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var mistakes kube.Mistakes
+			mistakes.Required("file", opts.File)
+			mistakes.Positive("timeout", opts.Timeout)
+			if err := mistakes.Err(); err != nil {
+				return err
+			}
+			cfg, err := kube.Config(kubeconfig)
+			if err != nil {
+				return err
+			}
+			return upgrade.Run(logr.NewContext(cmd.Context(), logs.Logger()), cfg, opts)
+		},
+	}
+	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	cmd.Flags().StringVar(&opts.File, "file", opts.File, "the file with the definition, in YAML (required)")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long this may take")
+	return cmd
+}
+
 // newUninstallCommand returns what the chart's pre-delete hook runs.
-func newUninstallCommand() *cobra.Command {
+func newUninstallCommand(logs *kube.Log) *cobra.Command {
 	kubeconfig := ""
 	opts := uninstall.Options{
 		Timeout: 10 * time.Minute, RegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
@@ -107,7 +137,7 @@ func newUninstallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return uninstall.Run(logr.NewContext(cmd.Context(), kube.Logger()), cfg, opts)
+			return uninstall.Run(logr.NewContext(cmd.Context(), logs.Logger()), cfg, opts)
 		},
 	}
 	addKubeconfigFlag(cmd.Flags(), &kubeconfig)

@@ -63,13 +63,13 @@ func newCommand(validated func()) *cobra.Command {
 			return errors.New(`no command given: "run" or "cleanup"`)
 		},
 	}
-	kube.AddLogFlags(root.PersistentFlags())
+	logs := kube.AddLogFlags(root.PersistentFlags())
 	version.AddFlag(root)
-	root.AddCommand(runCommand(validated), cleanupCommand(validated))
+	root.AddCommand(runCommand(validated, logs), cleanupCommand(validated, logs))
 	return root
 }
 
-func runCommand(validated func()) *cobra.Command {
+func runCommand(validated func(), logs *kube.Log) *cobra.Command {
 	opts := newOptions()
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -81,14 +81,14 @@ func runCommand(validated func()) *cobra.Command {
 				return err
 			}
 			validated()
-			return Run(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
+			return Run(logr.NewContext(cmd.Context(), logs.Logger()), *opts)
 		},
 	}
 	opts.addFlags(cmd.Flags())
 	return cmd
 }
 
-func cleanupCommand(validated func()) *cobra.Command {
+func cleanupCommand(validated func(), logs *kube.Log) *cobra.Command {
 	opts := newCleanupOptions()
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -99,7 +99,7 @@ func cleanupCommand(validated func()) *cobra.Command {
 				return err
 			}
 			validated()
-			return Cleanup(logr.NewContext(cmd.Context(), kube.Logger()), *opts)
+			return Cleanup(logr.NewContext(cmd.Context(), logs.Logger()), *opts)
 		},
 	}
 	opts.addFlags(cmd.Flags())
