@@ -33,6 +33,10 @@
 // determined: they may belong to OCM's controller by now. The hook reads that from the hub,
 // as the manager does, because a spoke may write its addon's conditions.
 //
+// Tools that do not run Helm's hooks apply the hook's Job together with everything else. They
+// also apply the ConfigMap cluster-inventory-applied-without-hooks, which tools that run hooks
+// delete at once. While it exists, the hook ends without doing anything.
+//
 // A hub may have more clusters and profiles than fit into the hook's memory, so it counts
 // and deletes them page by page, and keeps none in memory.
 //
@@ -43,5 +47,6 @@
 // managedclusteraddons named cluster-inventory list, delete; clusterprofiles list,
 // patch, delete; placementdecisions.multicluster.x-k8s.io list, delete; rolebindings of the
 // manager's two names list; agentrevisions list, delete; the ClusterRole of OCM's registration
-// controller get; in the release's namespace roles and rolebindings list, delete.
+// controller get; in the release's namespace roles and rolebindings list, delete, and that
+// ConfigMap get.
 package uninstall

@@ -25,6 +25,8 @@ var (
 	revisionKind = schema.GroupVersionKind{
 		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Kind: contract.AgentRevisionKind,
 	}
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
 	roleKind    = rbacv1.SchemeGroupVersion.WithKind("Role")
 	bindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 )

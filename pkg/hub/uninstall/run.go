@@ -39,6 +39,10 @@ const (
 	// taken to know for all of them that it keeps the profiles.
 	answerCounts = 30 * time.Second
 
+	// appliedWithoutHooks is the ConfigMap that the chart has as a hook of installations and
+	// upgrades: it exists only where hooks are applied as ordinary objects.
+	appliedWithoutHooks = "cluster-inventory-applied-without-hooks"
+
 	// workers is how many objects are deleted or changed at a time. Each waits for the
 	// API server nearly all the time, which may wait for a conversion webhook.
 	workers = 16
@@ -120,13 +124,7 @@ func (u *uninstaller) run(ctx context.Context) error {
 	var lastErr error
 	for {
 		began := time.Now()
-		done, err := u.takeStep(ctx)
-		if done {
-			done, err = u.removeSlices(ctx)
-		}
-		if done {
-			done, err = u.removeRevisions(ctx)
-		}
+		done, err := u.advance(ctx)
 		switch {
 		case lacksRight(err):
 			return fmt.Errorf("the uninstall hook lacks a right that its ClusterRole or Role should grant: %w", err)
@@ -147,6 +145,39 @@ func (u *uninstaller) run(ctx context.Context) error {
 			return u.timedOut(lastErr)
 		}
 		return ctx.Err()
+	}
+}
+
+// advance does the next part of the work. It returns true when there is nothing left to do, or
+// when the addon is not being uninstalled at all.
+func (u *uninstaller) advance(ctx context.Context) (done bool, err error) {
+	if applied, err := u.isAppliedWithTheRest(ctx); applied || err != nil {
+		return applied, err
+	}
+	for _, part := range []func(context.Context) (bool, error){u.takeStep, u.removeSlices, u.removeRevisions} {
+		if done, err := part(ctx); !done {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isAppliedWithTheRest reports whether a tool that does not run hooks has applied this one as
+// an ordinary object of the chart, so that its Job runs although nobody uninstalls.
+func (u *uninstaller) isAppliedWithTheRest(ctx context.Context) (bool, error) {
+	marker := &metav1.PartialObjectMetadata{}
+	marker.SetGroupVersionKind(configMapKind)
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.opts.Namespace, Name: appliedWithoutHooks}, marker)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading ConfigMap %s: %w", appliedWithoutHooks, err)
+	default:
+		log.FromContext(ctx).Info("This Job was applied together with the rest of the chart, so nothing is removed. "+
+			"To uninstall the addon, delete this ConfigMap and create the Job again",
+			"namespace", u.opts.Namespace, "configMap", appliedWithoutHooks)
+		return true, nil
 	}
 }
 

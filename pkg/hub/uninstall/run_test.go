@@ -18,6 +18,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -748,9 +749,57 @@ func (f *fixture) webhook(allowed func(*admissionv1.AdmissionRequest) bool) {
 func TestUninstallGivesUpWithoutRights(t *testing.T) {
 	f := newFixture(t)
 	nobody := apitest.NewClient(t, hub.User(t, "nobody"), f.Scheme())
-	err := (&uninstaller{client: nobody, opts: Options{Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())
+	err := (&uninstaller{client: nobody, opts: Options{Namespace: f.installed, Timeout: time.Hour}, every: time.Millisecond}).run(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the uninstall hook lacks a right") {
 		t.Errorf("got %v, want forbidden", err)
+	}
+}
+
+// TestUninstallDoesNothingWhenAppliedWithTheRest: "helm template" renders the hook, too, so
+// kubectl or another tool may create its Job where nobody uninstalls.
+func TestUninstallDoesNothingWhenAppliedWithTheRest(t *testing.T) {
+	f := newFixture(t)
+	f.free()
+	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: f.installed, Name: "cluster-inventory-applied-without-hooks",
+	}}
+	f.create(marker)
+	apitest.Must(t, f.uninstaller(false).run(t.Context()))
+	for _, call := range f.wire.Calls() {
+		if call.IsWrite() {
+			t.Errorf("it wrote: %s", call)
+		}
+	}
+	for _, cluster := range f.clusters {
+		f.expect("profiles of "+cluster, f.profiles(cluster), "another-managers ours theirs")
+		if !f.addon(cluster).DeletionTimestamp.IsZero() {
+			t.Errorf("the addon of %s is being deleted", cluster)
+		}
+	}
+	// What the documents say to do in order to uninstall.
+	f.MustDelete(marker)
+	apitest.Must(t, f.uninstaller(false).run(t.Context()))
+	f.gone()
+}
+
+// TestUninstallStopsWhenEverythingIsApplied: another sync of the whole chart may come while the
+// hook runs.
+func TestUninstallStopsWhenEverythingIsApplied(t *testing.T) {
+	f := newFixture(t)
+	u := f.uninstaller(false)
+	done, err := u.advance(t.Context())
+	apitest.Must(t, err)
+	if done {
+		t.Fatal("done at once")
+	}
+	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: f.installed, Name: "cluster-inventory-applied-without-hooks",
+	}})
+	apitest.Must(t, u.run(t.Context()))
+	for _, cluster := range f.clusters {
+		if !f.addon(cluster).DeletionTimestamp.IsZero() {
+			t.Errorf("the addon of %s is being deleted", cluster)
+		}
 	}
 }
 
