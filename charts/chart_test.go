@@ -71,6 +71,7 @@ func TestWhatIsInstalled(t *testing.T) {
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:metrics",
 		"ClusterRoleBinding /open-cluster-management:cluster-inventory:uninstall",
 		"ConfigMap inventory-system/cluster-inventory-access-ca",
+		"ConfigMap inventory-system/cluster-inventory-applied-without-hooks",
 		"Deployment inventory-system/cluster-inventory-manager",
 		"Job inventory-system/cluster-inventory-uninstall",
 		"Lease inventory-system/cluster-inventory-manager",
@@ -424,6 +425,7 @@ access:
     url: https://proxy.example.com/p
     caBundle: "-----BEGIN CERTIFICATE-----"
 metrics: {certificateSecret: serving, byNamespace: true}
+logFormat: json
 logLevel: 4
 uninstall: {timeout: 20m, keepProfiles: true}
 podAnnotations: {a: b}
@@ -467,6 +469,7 @@ podAnnotations: {a: b}
 		"--metrics-cert-dir=/etc/cluster-inventory/metrics",
 		"--metrics-by-namespace",
 		"--pprof-bind-address=127.0.0.1:6060",
+		"--log-format=json",
 		"-v=4",
 	}
 	if diff := cmp.Diff(want, manager.Spec.Containers[0].Args); diff != "" {
@@ -483,7 +486,7 @@ podAnnotations: {a: b}
 	}
 	hook := []string{
 		"uninstall", "--namespace=inventory-system", "--timeout=20m", "--keep-profiles=true", "--credentials-mode=draining",
-		"--upstream-gates=off", "--upstream-registration-clusterrole=other",
+		"--upstream-gates=off", "--upstream-registration-clusterrole=other", "--log-format=json",
 	}
 	if diff := cmp.Diff(hook, uninstall.Args); diff != "" {
 		t.Errorf("hook's arguments (-want +got):\n%s", diff)
@@ -528,7 +531,7 @@ func TestSchemaRejects(t *testing.T) {
 		"a value that does not exist":        {values: "agnet: {}", want: "agnet"},
 		"a nested value that does not exist": {values: "agent: {claimlimit: 3}", want: "claimlimit"},
 		"an unknown strategy":                {values: "installStrategy: {type: Placement}", want: "installStrategy/type"},
-		"placements without a set":           {values: "installStrategy: {type: Placements}", want: "clusterSet"},
+		"placements without a set":           {values: "installStrategy: {type: Placements}", want: "placement.clusterSet is empty: name the"},
 		"an unknown rollout": {
 			values: "installStrategy: {rollout: {type: Canary}}", want: "installStrategy/rollout/type",
 		},
@@ -542,10 +545,10 @@ func TestSchemaRejects(t *testing.T) {
 			values: "installStrategy: {rollout: {maxFailures: 101%}}", want: "installStrategy/rollout/maxFailures",
 		},
 		"a deadline of nothing": {
-			values: "installStrategy: {rollout: {progressDeadline: 0s}}", want: "installStrategy/rollout/progressDeadline",
+			values: "installStrategy: {rollout: {progressDeadline: 0s}}", want: "installStrategy.rollout.progressDeadline: ",
 		},
 		"a deadline that OCM does not read": {
-			values: "installStrategy: {rollout: {progressDeadline: 1h30m}}", want: "installStrategy/rollout/progressDeadline",
+			values: "installStrategy: {rollout: {progressDeadline: 1h30m}}", want: "installStrategy.rollout.progressDeadline: ",
 		},
 		"a group without a name": {
 			values: "installStrategy: {rollout: {mandatoryDecisionGroups: [{}]}}",
@@ -556,10 +559,10 @@ func TestSchemaRejects(t *testing.T) {
 			want:   "agent/installNamespace",
 		},
 		"a proxy without a host": {
-			values: `agent: {config: {proxy: {https: "https://"}}}`, want: "agent/config/proxy/https",
+			values: `agent: {config: {proxy: {https: "https://"}}}`, want: "agent.config.proxy.https: ",
 		},
 		"a CA of a proxy that is none": {
-			values: "agent: {config: {proxy: {caBundle: ca}}}", want: "agent/config/proxy/caBundle",
+			values: "agent: {config: {proxy: {caBundle: ca}}}", want: "agent.config.proxy.caBundle",
 		},
 		"a registry without a mirror": {
 			values: "agent: {config: {registries: [{source: quay.io}]}}", want: "agent/config/registries/0",
@@ -592,10 +595,10 @@ func TestSchemaRejects(t *testing.T) {
 		},
 		"metrics that are secure in words": {values: "metrics: {secure: partly}", want: "metrics/secure"},
 		"profiles for everybody":           {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
-		"a timeout of no time":             {values: "cleanupTimeout: 0s", want: "cleanupTimeout"},
+		"a timeout of no time":             {values: "cleanupTimeout: 0s", want: `cleanupTimeout: "0s" is no time at all`},
 		"no time for the Job":              {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
-		"a timeout without unit":           {values: `cleanupTimeout: "300"`, want: "cleanupTimeout"},
-		"a timeout that is a number":       {values: "cleanupTimeout: 300", want: "cleanupTimeout"},
+		"a timeout without unit":           {values: `cleanupTimeout: "300"`, want: `cleanupTimeout: "300" is no duration: write a number and its unit`},
+		"a timeout that is a number":       {values: "cleanupTimeout: 300", want: `cleanupTimeout: "300" is no duration`},
 		"gates said to be on":              {values: "upstreamGates: on", want: "upstreamGates"},
 		"no role to look at": {
 			values: `upstreamRegistrationClusterRole: ""`,
@@ -618,19 +621,19 @@ func TestSchemaRejects(t *testing.T) {
 		},
 		"an address without TLS": {
 			values: "access: {clusterProxy: {url: http://proxy}}",
-			want:   "access/clusterProxy/url",
+			want:   "access.clusterProxy.url",
 		},
 		"an address with a password": {
 			values: "access: {clusterProxy: {url: https://u:p@proxy}}",
-			want:   "access/clusterProxy/url",
+			want:   "access.clusterProxy.url",
 		},
 		"a CA that is none": {
 			values: "access: {clusterProxy: {caBundle: ca}}",
-			want:   "access/clusterProxy/caBundle",
+			want:   "access.clusterProxy.caBundle",
 		},
 		"a key beside the CA": {
 			values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`,
-			want:   "access/clusterProxy/caBundle",
+			want:   "access.clusterProxy.caBundle",
 		},
 		"a proxy nowhere": {
 			values: `access: {clusterProxy: {namespace: ""}}`,
@@ -657,9 +660,29 @@ func TestSchemaRejects(t *testing.T) {
 		"the user root, of agents":             {values: "agent: {podSecurityContext: {runAsUser: 0}}", want: "agent/podSecurityContext/runAsUser"},
 		"root after all":                       {values: "podSecurityContext: {runAsNonRoot: false}", want: "runAsNonRoot"},
 		"GitOps, perhaps":                      {values: "gitOps: auto", want: "gitOps"},
-		"replicas in words":                    {values: "replicas: two", want: "replicas"},
+		"replicas in words":                    {values: "replicas: two", want: "replicas: two is no number of managers"},
 		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
 		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
+		"a log in another format":              {values: "logFormat: xml", want: "logFormat"},
+		"a scrape timeout without unit": {
+			values: "metrics: {serviceMonitor: {scrapeTimeout: 10}}", want: `metrics.serviceMonitor.scrapeTimeout: "10" is no duration`,
+		},
+		"no managers":               {values: "replicas: 0", want: "replicas: 0 is no number of managers"},
+		"half a manager":            {values: "replicas: 1.5", want: "replicas: 1.5 is no number of managers"},
+		"another chart's replicas":  {values: "replicaCount: 2", want: "calls the number of managers replicas"},
+		"another name":              {values: "nameOverride: mine", want: "nameOverride: names are fixed"},
+		"another full name":         {values: "fullnameOverride: mine", want: "fullnameOverride: names are fixed"},
+		"a proxy without a scheme":  {values: "agent: {config: {proxy: {http: 'proxy:3128'}}}", want: "http: \"proxy:3128\" is no URL of a proxy"},
+		"a password in the message": {values: "agent: {config: {proxy: {http: 'ftp://u:secret@proxy'}}}", want: `"ftp://***@proxy"`},
+		"hosts in lines":            {values: `agent: {config: {proxy: {noProxy: "a\nb"}}}`, want: "agent.config.proxy.noProxy"},
+		"a label of the chart's":    {values: "commonLabels: {app.kubernetes.io/name: a}", want: "commonLabels: the chart sets app.kubernetes.io/name itself"},
+		"a label that publishes": {
+			values: `commonLabels: {inventory.open-cluster-management.io/publish: "true"}`, want: "commonLabels: the chart sets",
+		},
+		"a registry with a scheme":  {values: "global: {imageRegistry: 'https://registry.example.com'}", want: "global/imageRegistry"},
+		"a threshold of everything": {values: "metrics: {rules: {thresholds: {writesFailed: 1}}}", want: "writesFailed"},
+		"a threshold that is none":  {values: "metrics: {rules: {thresholds: {slow: 1}}}", want: "slow"},
+		"a limit in other units":    {values: "resources: {limits: {memory: 512MB}}", want: "512MB is no amount of memory that this chart can read"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // TestNotesAgreeWithTheDocs: the command that Helm prints after an installation is the one
@@ -92,6 +93,64 @@ func TestNotesWarnOfSharedNamespaces(t *testing.T) {
 	warns(bound, sets+"production, so")
 	apitest.Edit(h, binding, publish("false"))
 	warns(bound)
+}
+
+// TestNotesWarnOfTheInstallSet: who sees clusters is up to bindings, so an exclusive set is seldom
+// the one to install on; and a change of the agents of many clusters should not reach all at once.
+func TestNotesWarnOfTheInstallSet(t *testing.T) {
+	h := newHub(t, server)
+	exclusive := h.ExclusiveSet("exclusive")
+	broad := h.Set("broad", clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
+	})
+	notes := func(set, more string) string {
+		t.Helper()
+		release := chartutil.ReleaseOptions{Name: "cluster-inventory", Namespace: h.Namespace("own", nil)}
+		values := "installStrategy: {type: Placements, placement: {clusterSet: " + set + "}" + more + "}"
+		chart, all, err := hubtest.ForRelease(t, release, values, "cluster.open-cluster-management.io/v1beta2")
+		apitest.Must(t, err)
+		files, err := engine.RenderWithClient(chart, all, server.Config(t))
+		apitest.Must(t, err)
+		return files["cluster-inventory/templates/NOTES.txt"]
+	}
+	const isExclusive, isMany = "is exclusive. A cluster that moves", "reaches all 50 clusters"
+	warns := func(what, notes string, want ...string) {
+		t.Helper()
+		if strings.Count(notes, "WARNING") != len(want) {
+			t.Errorf("%s: the notes have other warnings than %q:\n%s", what, want, notes)
+		}
+		for _, warning := range want {
+			if !strings.Contains(notes, warning) {
+				t.Errorf("%s: the notes do not say %q:\n%s", what, warning, notes)
+			}
+		}
+	}
+	// As OCM's registration controller says it.
+	has := func(message string) {
+		t.Helper()
+		apitest.EditStatus(h, broad, func(s *clusterv1beta2.ManagedClusterSet) {
+			s.Status.Conditions = []metav1.Condition{ocmtest.Condition("ClusterSetEmpty", "False", "ClustersSelected", message)}
+		})
+	}
+	warns("an exclusive set", notes(exclusive.Name, ""), isExclusive)
+	warns("a set that OCM has not counted", notes(broad.Name, ""))
+	has("49 ManagedClusters selected")
+	warns("49 clusters", notes(broad.Name, ""))
+	has("50 ManagedClusters selected")
+	warns("50 clusters", notes(broad.Name, ""), isMany)
+	warns("50 clusters, some at a time", notes(broad.Name, ", rollout: {type: Progressive}"))
+	has("No ManagedCluster selected")
+	warns("none", notes(broad.Name, ""))
+
+	// The block in the notes is what the chart takes.
+	has("50 ManagedClusters selected")
+	_, block, _ := strings.Cut(notes(broad.Name, ""), "put into your values:\n")
+	block, _, _ = strings.Cut(block, "\n\n")
+	objects, err := hubtest.Render(t, block)
+	apitest.Must(t, err)
+	if len(objects) == 0 || !strings.Contains(block, "maxConcurrency: 10%") {
+		t.Errorf("the block is %q", block)
+	}
 }
 
 // notesOf returns what Helm prints after an installation.

@@ -1,4 +1,18 @@
 {{- define "cluster-inventory.labels" -}}
+{{ include "cluster-inventory.ownLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Other labels of an object, or of a pod, with those of everything. */}}
+{{- define "cluster-inventory.moreLabels" -}}
+{{- with merge (dict) (.labels | default dict) (.root.Values.commonLabels | default dict) }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "cluster-inventory.ownLabels" -}}
 app.kubernetes.io/name: cluster-inventory
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -12,18 +26,39 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: manager
 {{- end }}
 
+{{/* A repository, with the registry of all images in place of its own: a first part with a dot or
+a colon, or localhost. */}}
+{{- define "cluster-inventory.inRegistry" -}}
+{{- $registry := trimSuffix "/" (dig "imageRegistry" "" (.root.Values.global | default dict) | default "") -}}
+{{- if $registry -}}
+{{ $registry }}/{{ regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" .repository "" }}
+{{- else -}}
+{{ .repository }}
+{{- end -}}
+{{- end }}
+
+{{- define "cluster-inventory.repository" -}}
+{{ include "cluster-inventory.inRegistry" (dict "root" . "repository" .Values.image.repository) }}
+{{- end }}
+
+{{/* The agent's repository: the manager's, unless the values name another one. */}}
+{{- define "cluster-inventory.agentRepository" -}}
+{{- $own := .Values.agent.image | default dict -}}
+{{ include "cluster-inventory.inRegistry" (dict "root" . "repository" ($own.repository | default .Values.image.repository)) }}
+{{- end }}
+
 {{- define "cluster-inventory.image" -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{ include "cluster-inventory.repository" . }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ include "cluster-inventory.repository" . }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
 
 {{/* The agent's image: the manager's, unless the values name another one. */}}
 {{- define "cluster-inventory.agentImage" -}}
 {{- $own := .Values.agent.image | default dict -}}
-{{- $repository := $own.repository | default .Values.image.repository -}}
+{{- $repository := include "cluster-inventory.agentRepository" . -}}
 {{- if $own.digest -}}
 {{ $repository }}@{{ $own.digest }}
 {{- else if $own.tag -}}
@@ -38,13 +73,27 @@ app.kubernetes.io/component: manager
 {{/* From where configurations may have an agent's image pulled, as JSON: repositories,
 registries and parts of registries. */}}
 {{- define "cluster-inventory.allowedRegistries" -}}
-{{- $own := .Values.agent.image | default dict -}}
-{{- $all := list .Values.image.repository ($own.repository | default .Values.image.repository) -}}
+{{- $all := list (include "cluster-inventory.repository" .) (include "cluster-inventory.agentRepository" .) -}}
 {{- $all = concat $all (.Values.agent.allowedRegistries | default list) -}}
 {{- range (.Values.agent.config | default dict).registries | default list -}}
 {{- $all = append $all (trimSuffix "/" (.mirror | default "")) -}}
 {{- end -}}
 {{ without ($all | uniq) "" | toJson }}
+{{- end }}
+
+{{/* How many bytes the Go programs may use before they collect garbage more often: nine tenths of
+a memory limit, which is a quantity. Empty if there is no limit. */}}
+{{- define "cluster-inventory.goMemoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" (. | default dict) | default "" -}}
+{{- if $limit -}}
+{{- $text := ternary (printf "%.0f" (float64 $limit)) (toString $limit) (or (kindIs "float64" $limit) (kindIs "int64" $limit)) -}}
+{{- $units := dict "" 1.0 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 -}}
+{{- $unit := regexFind "[A-Za-z]*$" $text -}}
+{{- if not (and (regexMatch "^[0-9]+(\\.[0-9]+)?[A-Za-z]*$" $text) (hasKey $units $unit)) -}}
+{{- fail (printf "resources.limits.memory: %s is no amount of memory that this chart can read: write a number and a unit, for example 512Mi" $text) -}}
+{{- end -}}
+{{ mulf (trimSuffix $unit $text | float64) (get $units $unit) 0.9 | floor | int64 }}
+{{- end -}}
 {{- end }}
 
 {{- define "cluster-inventory.placementNamespace" -}}
@@ -313,6 +362,7 @@ metrics-secure: metrics.secure
 metrics-cert-dir: metrics.certificateSecret
 metrics-by-namespace: metrics.byNamespace
 pprof-bind-address: pprofBindAddress
+log-format: logFormat
 v: logLevel
 {{- end }}
 
