@@ -4,7 +4,7 @@
 // tests here run them against plain API servers.
 //
 //	connect     from a ClusterProfile to a configuration, by SIG-Multicluster's library
-//	lister      lists the namespaces of every cluster, once
+//	lister      lists the namespaces of every cluster on which it has an account, once
 //	reconciler  a controller on multicluster-runtime over all clusters
 //	greeter     says hello and ends, for Jobs on the clusters
 package consumers

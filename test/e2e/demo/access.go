@@ -265,12 +265,17 @@ func (d *Demo) showLogin(pod, log string) (worked bool) {
 		var line struct {
 			Profile    string
 			Namespaces []string
+			Skipped    string
 			Error      string
 		}
 		if strings.HasPrefix(text, "cp-creds: ") && strings.Contains(text, "cluster1-"+consumer) {
 			d.say("%s: %s", pod, strings.TrimSpace(text))
 		}
 		if json.Unmarshal([]byte(text), &line) != nil || line.Profile != namespace+"/cluster1" {
+			continue
+		}
+		if line.Skipped != "" {
+			d.say("%s: cluster1 is skipped: %s", pod, line.Skipped)
 			continue
 		}
 		if line.Error != "" {

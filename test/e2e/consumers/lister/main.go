@@ -1,5 +1,6 @@
 // Command lister lists the namespaces of every cluster that has a ClusterProfile
-// in its namespace, a line of JSON for each, and fails if one cannot be listed.
+// in its namespace, a line of JSON for each. It skips clusters on which it has no account, and
+// says so; it fails if another cannot be listed, or if it has no account at all.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,10 +38,15 @@ func main() {
 	}
 }
 
+// noAccount is how client-go reports that cp-creds found no Secret with a token. It has no
+// type for that.
+const noAccount = "cp-creds failed with exit code 5"
+
 // line is the output for one cluster.
 type line struct {
 	Profile    string   `json:"profile"`
 	Namespaces []string `json:"namespaces,omitempty"`
+	Skipped    string   `json:"skipped,omitempty"`
 	Error      string   `json:"error,omitempty"`
 }
 
@@ -64,15 +71,25 @@ func run(ctx context.Context, file, namespace string, out io.Writer) error {
 		return err
 	}
 	var problems error
+	listed := 0
 	for i := range profiles.Items {
 		told := line{Profile: profiles.Items[i].Namespace + "/" + profiles.Items[i].Name}
-		if told.Namespaces, err = list(ctx, providers, &profiles.Items[i]); err != nil {
+		told.Namespaces, err = list(ctx, providers, &profiles.Items[i])
+		switch {
+		case err == nil:
+			listed++
+		case strings.Contains(err.Error(), noAccount):
+			told.Skipped = "this program has no account on the cluster: " + err.Error()
+		default:
 			told.Error = err.Error()
 			problems = errors.Join(problems, fmt.Errorf("%s: %w", told.Profile, err))
 		}
 		if err := json.NewEncoder(out).Encode(told); err != nil {
 			return err
 		}
+	}
+	if problems == nil && listed == 0 && len(profiles.Items) > 0 {
+		return fmt.Errorf("this program has an account on none of the %d clusters in namespace %s", len(profiles.Items), namespace)
 	}
 	return problems
 }

@@ -2,6 +2,7 @@ package consumers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -27,8 +30,8 @@ const (
 	kueueNamespace  = "kueue-system"
 	kueueDeployment = "kueue-controller-manager"
 	kueueAccount    = "multikueue"
-	jobs            = "my-jobs" // namespace and queue
-	multikueue      = "multikueue"
+	jobs            = "my-jobs"                       // namespace and queue
+	workerLabel     = "multikueue.example.com/worker" // of the set that the guide binds
 )
 
 // workerValues are those of Kueue on a cluster: the frameworks of the hub, and nothing
@@ -51,7 +54,7 @@ func TestMultiKueue(t *testing.T) {
 	showWorkloads(t)
 	apitest.Must(t, consumers.BuildImage(t.Context(), journeys.Fleet, os.Stderr))
 	installKueue(t, journeys.Cluster1, apitest.File(t, "values.yaml", []byte(workerValues)))
-	t.Cleanup(func() { journeys.MoveTo(context.Background(), t, journeys.Cluster1, journeys.DefaultSet) })
+	t.Cleanup(func() { labelWorker(context.Background(), t, nil) })
 
 	read := &reader{files: map[string]func(*testing.T, string){
 		"values.yaml": func(t *testing.T, path string) { installKueue(t, fleet.HubName, asksOften(t, path)) },
@@ -75,14 +78,14 @@ func TestMultiKueue(t *testing.T) {
 	}
 
 	t.Log("=== a cluster that is withdrawn is not active, and one that is back is")
-	journeys.MoveTo(t.Context(), t, journeys.Cluster1, journeys.DefaultSet)
+	labelWorker(t.Context(), t, nil)
 	activeIs(t, metav1.ConditionFalse, "BadClusterProfile")
 	apitest.Within(t, journeys.Soon, "the token is withdrawn", func(ctx context.Context) error {
 		return journeys.Gone(ctx, journeys.Hub(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: kueueNamespace, Name: journeys.Cluster1 + "-" + kueueAccount,
 		}})
 	})
-	journeys.MoveTo(t.Context(), t, journeys.Cluster1, multikueue)
+	labelWorker(t.Context(), t, "true")
 	activeIs(t, metav1.ConditionTrue, "Active")
 	runsJob(t, "after-return")
 
@@ -100,6 +103,15 @@ func TestMultiKueue(t *testing.T) {
 	})
 	runsJob(t, "after-upgrade")
 	activeIs(t, metav1.ConditionTrue, "Active")
+}
+
+// labelWorker sets the label by which the guide's set selects clusters, nil to remove it.
+func labelWorker(ctx context.Context, t *testing.T, value any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{workerLabel: value}}})
+	apitest.Must(t, err)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
+	apitest.Must(t, journeys.Hub(t).Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // asksOften changes the guide's values so that Kueue calls the plugin again two seconds
