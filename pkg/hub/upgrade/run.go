@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 
 // read reads a definition of AgentRevisions.
 func read(file string) (*unstructured.Unstructured, error) {
-	content, err := os.ReadFile(file) //nolint:gosec // the chart names the file
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,8 @@ func read(file string) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if definition.GetKind() != "CustomResourceDefinition" || definition.GetName() != definitionName {
-		return nil, fmt.Errorf("%s defines %s %q instead of %s", file, definition.GetKind(), definition.GetName(), definitionName)
+		return nil, fmt.Errorf("%s defines %s %q instead of %s",
+			file, definition.GetKind(), definition.GetName(), definitionName)
 	}
 	return definition, nil
 }

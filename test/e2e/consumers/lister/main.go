@@ -89,7 +89,8 @@ func run(ctx context.Context, file, namespace string, out io.Writer) error {
 		}
 	}
 	if problems == nil && listed == 0 && len(profiles.Items) > 0 {
-		return fmt.Errorf("this program has an account on none of the %d clusters in namespace %s", len(profiles.Items), namespace)
+		return fmt.Errorf("this program has an account on none of the %d clusters in namespace %s",
+			len(profiles.Items), namespace)
 	}
 	return problems
 }
