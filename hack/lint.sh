@@ -11,6 +11,8 @@ echo "lint: the fleet"
 (cd test/fleet && $tool run --config "$config" ./...)
 echo "lint: the journeys"
 (cd test/e2e && $tool run --config "$config" ./...)
+echo "lint: fault injection"
+(cd test/faults && $tool run --config "$config" ./...)
 echo "lint: alerts"
 (cd test/monitoring && $tool run --config "$config" ./...)
 echo "lint: the release"

@@ -152,18 +152,19 @@ func ensureNamespace(w *apitest.World, name string) {
 	}
 }
 
-// moduleRoot is the directory with go.mod, above the package under test.
+// moduleRoot is the directory of this module, which the package under test is below: in it, or
+// in a module of its own.
 func moduleRoot(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
 	apitest.Must(tb, err)
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "charts", "cluster-inventory", "Chart.yaml")); err == nil {
 			return dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			tb.Fatal("no go.mod above the working directory")
+			tb.Fatal("no chart above the working directory")
 		}
 		dir = parent
 	}

@@ -29,23 +29,12 @@ type Manager struct {
 	once  sync.Once
 }
 
-// Start runs the manager as the user of a configuration, with the command line of
-// the chart's Deployment, until Stop is called or the test ends. It does not elect
-// a leader and serves neither probes nor metrics. More arguments override those of
-// the chart. Its log is shown if the test fails. Under the race detector, so is the
-// program, and a data race in it fails the test.
+// Start runs the manager as Command describes, until Stop is called or the test ends. Its log
+// is shown if the test fails. Under the race detector, so is the program, and a data race in
+// it fails the test.
 func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
 	tb.Helper()
-	deployment := manifesttest.Find[appsv1.Deployment](tb, MustRender(tb, ""), "Deployment", "cluster-inventory-manager")
-	args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args, []string{
-		"--kubeconfig=" + apitest.File(tb, "kubeconfig", apitest.Kubeconfig(tb, cfg, "")),
-		"--leader-elect=false",
-		"--health-probe-bind-address=0",
-		"--metrics-bind-address=0",
-	}, more)
-	m := &Manager{tb: tb, ended: make(chan struct{})}
-	m.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), args...)
-	m.cmd.Env = append(os.Environ(), "POD_NAMESPACE="+Namespace)
+	m := &Manager{tb: tb, cmd: Command(tb, cfg, more...), ended: make(chan struct{})}
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	apitest.Must(tb, m.cmd.Start())
 	go func() {
@@ -59,6 +48,23 @@ func Start(tb testing.TB, cfg *rest.Config, more ...string) *Manager {
 		}
 	})
 	return m
+}
+
+// Command is the manager as the user of a configuration, not yet started, with the command
+// line of the chart's Deployment. It does not elect a leader and serves neither probes nor
+// metrics. More arguments override those of the chart.
+func Command(tb testing.TB, cfg *rest.Config, more ...string) *exec.Cmd {
+	tb.Helper()
+	deployment := manifesttest.Find[appsv1.Deployment](tb, MustRender(tb, ""), "Deployment", "cluster-inventory-manager")
+	args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args, []string{
+		"--kubeconfig=" + apitest.File(tb, "kubeconfig", apitest.Kubeconfig(tb, cfg, "")),
+		"--leader-elect=false",
+		"--health-probe-bind-address=0",
+		"--metrics-bind-address=0",
+	}, more)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), args...)
+	cmd.Env = append(os.Environ(), "POD_NAMESPACE="+Namespace)
+	return cmd
 }
 
 // Stop kills the program, which must not have ended by itself.

@@ -1,0 +1,65 @@
+// Package faults injects faults into what the manager exchanges with a hub, one at a time, and
+// compares what comes of it with what happens without the fault. Its tests are the suite.
+//
+// A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
+// manager is the real program, and package proxy is between the two. Open Cluster Management is
+// played by package ocmtest, and clusters, accounts and cluster-proxy are objects only: agents,
+// their ManifestWorks and clean-up are not part of any story yet. Nothing collects garbage, so
+// what the manager leaves behind stays and is seen.
+//
+// # Stories
+//
+// A story (stories.go) is what an administrator, Open Cluster Management and clusters do: a
+// setup, and an act while which there is a fault. Each is played twice without a fault first.
+// What both runs have in common is its reference: the hub's state before and after, how often
+// each object was created and deleted, every write and every event of a watch. States are
+// compared without times, identities and versions (normal.go). A difference between the two
+// runs' states fails the suite; writes and events that only one of them has are printed, and
+// get no plans.
+//
+// # Plans
+//
+// A plan is a story with one fault, written as
+//
+//	edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2
+//
+// for the second write of that kind to that object. Package proxy lists the faults of writes,
+// events and watches; plan.go those of processes: the leading manager is paused while another
+// one stands by, the hub is killed and started again, or etcd is restored from a snapshot taken
+// before the act, which is then repeated. One plan follows another on the same hub, with the
+// same manager unless the fault or a finding has changed it; before each, the hub is emptied,
+// and that is checked.
+//
+// # Oracles
+//
+// A plan passes if all of these are content (oracle.go):
+//
+//   - the state after is that of the reference, in a bounded time;
+//   - every object was created and deleted as often as in the reference;
+//   - there were at most twice as many writes;
+//   - for three seconds after the state was reached there were none, one plan in a hundred of
+//     TestRobust for a minute;
+//   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
+//     that are selected at some time, none gone of those that are selected all along, others'
+//     objects untouched, and no token, searched by its value in every watched object, where it
+//     must never be, nor in the manager's log;
+//   - what a consumer saw of a property, and of a copied token, is a subsequence of what was
+//     written, and ends with the last;
+//   - the manager did not end by itself.
+//
+// Verdicts: "finding" is the manager's; "broken" is everything else, such as an error of the
+// proxy, a hub that cannot be emptied or a setup without the expected state, and such a plan
+// runs again; "not reached" means that the write or event of the plan did not come, so that
+// nothing was injected. A story that never reaches its state ends at its bound, and is a
+// finding. Each outcome says how busy the machine was: on a busy one, the bounds of time are
+// what to doubt.
+//
+// # Running
+//
+//	make robust                       # all plans, an hour at a time; the next run goes on
+//	make robust TIME=8h SEED=7
+//	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
+//	go -C test/faults test ./...      # what CI runs: 45 plans that -seed chooses
+//
+// docs/reliability.md has what ran, and what was found.
+package faults

@@ -1,0 +1,191 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+var (
+	planFlag = flag.String("plan", "", "TestRobust runs only this plan")
+	timeFlag = flag.Duration("time", 0, "TestRobust begins no plan after this time; 0 skips it")
+	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
+	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
+	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
+	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
+)
+
+// slow are faults that TestSeeded leaves out, because each of their plans takes minutes.
+var slow = ofProcesses
+
+// lasting is how long nothing may be written after one in so many of TestRobust's plans.
+const lasting, oneInSoMany = time.Minute, 100
+
+func TestMain(m *testing.M) {
+	apitest.Main(m)
+	hubtest.RemoveProgram()
+}
+
+// TestSeeded runs some plans, chosen by a seed.
+func TestSeeded(t *testing.T) {
+	s := newSuite(t, "")
+	s.start(*laneFlag, stories)
+	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
+	s.run(choose(s.all, *someFlag, *seedFlag, slow...), time.Hour)
+}
+
+// TestRobust runs all plans that have not run yet, or one.
+func TestRobust(t *testing.T) {
+	if *timeFlag == 0 && *planFlag == "" {
+		t.Skip("make robust runs it")
+	}
+	s := newSuite(t, *fileFlag)
+	if *planFlag != "" {
+		p, err := parsePlan(*planFlag)
+		apitest.Must(t, err)
+		s.start(1, slices.DeleteFunc(slices.Clone(stories), func(s story) bool { return s.name != p.story }))
+		s.run([]plan{p}, time.Hour)
+		return
+	}
+	s.start(*laneFlag, stories)
+	var left []plan
+	for _, p := range choose(s.all, len(s.all), *seedFlag) {
+		if !s.results.done(p) {
+			left = append(left, p)
+		}
+	}
+	t.Logf("%d of %d plans are left, in the order of -seed=%d", len(left), len(s.all), *seedFlag)
+	s.run(left, *timeFlag)
+}
+
+// suite runs plans on several hubs.
+type suite struct {
+	*testing.T
+	began      time.Time
+	results    *results
+	lanes      []*lane
+	references map[string]reference
+	all        []plan
+}
+
+func newSuite(t *testing.T, file string) *suite {
+	t.Helper()
+	program, err := digest(hubtest.Command(t, &rest.Config{}).Path)
+	apitest.Must(t, err)
+	r, err := openResults(file, program)
+	apitest.Must(t, err)
+	return &suite{T: t, began: time.Now(), results: r, references: map[string]reference{}}
+}
+
+// start starts the hubs, records the references of some stories, and lists their plans.
+func (s *suite) start(lanes int, of []story) {
+	s.Helper()
+	certificate := servingCertificate(s)
+	s.lanes = make([]*lane, lanes)
+	var mu sync.Mutex
+	s.share(len(of), func(l **lane, i int) {
+		if *l == nil {
+			*l = newLane(s, certificate)
+		}
+		s.Run("reference of "+of[i].name, func(t *testing.T) {
+			ref := (*l).reference(t, of[i])
+			mu.Lock()
+			defer mu.Unlock()
+			s.references[of[i].name] = ref
+			if len(ref.masked) > 0 {
+				t.Logf("not in every run without a fault: %v", ref.masked)
+			}
+		})
+	})
+	if s.Failed() {
+		s.FailNow()
+	}
+	for _, story := range of {
+		s.all = append(s.all, plansOf(story.name, s.references[story.name])...)
+	}
+}
+
+// share gives the numbers below n to the lanes, each one at a time.
+func (s *suite) share(n int, do func(l **lane, i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for at := range s.lanes {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(&s.lanes[at], i)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// run runs plans, and begins none after a time.
+func (s *suite) run(plans []plan, limit time.Duration) {
+	s.Helper()
+	s.Logf("started and recorded the references in %s", time.Since(s.began).Round(time.Second))
+	var done atomic.Int64
+	began := time.Now()
+	s.share(len(plans), func(l **lane, i int) {
+		if time.Since(s.began) > limit || *l == nil {
+			return
+		}
+		calm := quiet
+		if len(plans) > oneInSoMany && i%oneInSoMany == 0 {
+			calm = lasting
+		}
+		s.one(*l, plans[i], calm)
+		ran := int(done.Add(1))
+		left := time.Since(began) / time.Duration(ran) * time.Duration(len(plans)-ran)
+		fmt.Fprintf(os.Stderr, "%d of %d plans, %s left\n", ran, len(plans), left.Round(time.Second))
+	})
+	var text strings.Builder
+	s.results.summary(&text, len(s.all))
+	s.Log(text.String())
+}
+
+// one runs a plan as a subtest, and once more with a fresh manager if it has a finding.
+func (s *suite) one(l *lane, p plan, calm time.Duration) {
+	s.Run(p.String(), func(t *testing.T) {
+		began := time.Now()
+		o := outcome{Plan: p.String(), Verdict: broken}
+		defer func() {
+			o.Seconds, o.Loaded = time.Since(began).Seconds(), cpuPressure()
+			apitest.Must(t, s.results.add(o))
+			if o.Verdict == broken || o.Verdict == finding {
+				t.Errorf("%s (CPU pressure %.0f %%); repeat it with make robust PLAN='%s'\n%s",
+					o.Verdict, o.Loaded, p, strings.Join(o.Findings, "\n"))
+			}
+		}()
+		of := stories[slices.IndexFunc(stories, func(s story) bool { return s.name == p.story })]
+		ref := s.references[p.story]
+		got, err := l.run(t, of, p.fault, &ref, calm)
+		if err != nil {
+			o.Findings = []string{err.Error()}
+			l.discard()
+			return
+		}
+		o.Findings = judge(of, ref, got)
+		switch {
+		case len(o.Findings) > 0:
+			o.Verdict = finding
+			o.Findings = append(o.Findings, "the manager logged, at the end:\n"+tail(got.log))
+			l.discard()
+		case got.record.Fired.IsZero() && p.fault.Kind != proxy.None:
+			o.Verdict = notReached
+		default:
+			o.Verdict = passed
+		}
+	})
+}

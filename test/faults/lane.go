@@ -1,0 +1,206 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+const (
+	// resetLimit bounds the removal of what a run has left.
+	resetLimit = 2 * time.Minute
+	// setupLimit bounds the wait for the state before a story's faults.
+	setupLimit = 3 * time.Minute
+	// still is for how long nothing may be written for a state to count as reached.
+	still = time.Second
+	// quiet is for how long nothing may be written after that.
+	quiet = 3 * time.Second
+	// poll is how often states are compared.
+	poll = 100 * time.Millisecond
+)
+
+// lane is a hub on which one run follows another.
+type lane struct {
+	server  *apitest.Server
+	admin   client.Client
+	hub     *ocmtest.Hub
+	user    *rest.Config // the manager's
+	watcher *watcher
+
+	// tb is the test that owns the lane.
+	tb testing.TB
+	// manager runs from one run to the next; nil if the next run must start one.
+	manager *manager
+}
+
+// newLane starts a hub with the chart on it, which ends with the test. certificate is that of
+// cluster-proxy.
+func newLane(tb testing.TB, certificate []byte) *lane {
+	tb.Helper()
+	server := apitest.Start(tb, apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(),
+		apitest.PlacementDecision(), apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration())
+	l := &lane{tb: tb, server: server, hub: ocmtest.New(tb, server.Config(tb)), user: server.User(tb, hubtest.User)}
+	l.admin = l.hub.Client
+	hubtest.Install(l.hub.World, "", hubtest.AllButProgram)
+	l.hub.MustCreate(gateRole())
+	l.hub.MustCreate(clusterProxy(certificate)...)
+	for _, namespace := range namespaces {
+		l.hub.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	tb.Cleanup(cancel)
+	var err error
+	l.watcher, err = newWatcher(ctx, server.Config(tb), namespaces)
+	apitest.Must(tb, err)
+	return l
+}
+
+// ownedKinds are those of which a run leaves objects: the first are cluster-wide.
+var ownedKinds = []schema.GroupVersionKind{
+	{Group: "cluster.open-cluster-management.io", Version: "v1beta2", Kind: "ManagedClusterSetBinding"},
+	{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"},
+	{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "PlacementDecision"},
+	{Group: "authentication.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedServiceAccount"},
+	{Group: "addon.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedClusterAddOn"},
+	{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"},
+	{Group: "cluster.open-cluster-management.io", Version: "v1beta2", Kind: "ManagedClusterSet"},
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "ClusterProfile"},
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "PlacementDecision"},
+	{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+}
+
+// reset removes what a run has left, and returns an error unless the hub is clean.
+func (l *lane) reset(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resetLimit)
+	defer cancel()
+	for {
+		left := 0
+		for _, kind := range ownedKinds {
+			removed, err := l.remove(ctx, kind)
+			if err != nil {
+				return fmt.Errorf("cleaning the hub: %w", err)
+			}
+			left += removed
+		}
+		idle := l.manager == nil || time.Since(l.manager.proxy.LastWrite()) >= still/2
+		if left == 0 && idle && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
+			l.watcher.forget()
+			return nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return fmt.Errorf("cleaning the hub: %d objects are left: %w", left, err)
+		}
+	}
+}
+
+// remove deletes all objects of a kind whatever their finalizers, and returns how many there
+// were.
+func (l *lane) remove(ctx context.Context, kind schema.GroupVersionKind) (int, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	if err := l.admin.List(ctx, list); err != nil {
+		return 0, err
+	}
+	removed := 0
+	for i := range list.Items {
+		object := &list.Items[i]
+		if object.GetNamespace() != "" && !slices.Contains(namespaces, object.GetNamespace()) {
+			continue
+		}
+		removed++
+		if object.GetDeletionTimestamp() == nil {
+			if err := client.IgnoreNotFound(l.admin.Delete(ctx, object)); err != nil {
+				return 0, err
+			}
+		}
+		if len(object.GetFinalizers()) > 0 {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			err := l.admin.Patch(ctx, object, patch)
+			if client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
+				return 0, err
+			}
+		}
+	}
+	return removed, nil
+}
+
+// pause waits, unless the context ends before.
+func pause(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// manager is the program behind its proxy.
+type manager struct {
+	*program
+	proxy  *proxy.Proxy
+	closed sync.Once
+}
+
+// manage starts a manager on the hub.
+func (l *lane) manage(flags ...string) *manager {
+	l.tb.Helper()
+	through, err := proxy.New(l.user)
+	apitest.Must(l.tb, err)
+	cfg, err := through.Config()
+	apitest.Must(l.tb, err)
+	first := hubtest.Command(l.tb, cfg, flags...)
+	m := &manager{proxy: through, program: &program{
+		command: func() *exec.Cmd {
+			cmd := exec.Command(first.Path, first.Args[1:]...)
+			cmd.Env = first.Env
+			return cmd
+		},
+		lost: through.Disconnect,
+	}}
+	l.tb.Cleanup(m.end)
+	apitest.Must(l.tb, m.start())
+	return m
+}
+
+// end ends the manager and its proxy. It may be called again.
+func (m *manager) end() {
+	m.stop()
+	m.closed.Do(m.proxy.Close)
+}
+
+// discard makes the next run start a manager.
+func (l *lane) discard() {
+	if l.manager != nil {
+		l.manager.end()
+		l.manager = nil
+	}
+}
+
+// errNotReached says that a state was not reached in time.
+var errNotReached = errors.New("not reached in time")

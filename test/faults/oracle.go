@@ -1,0 +1,259 @@
+package faults
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// reference is what a story does without a fault.
+type reference struct {
+	// before and after are the hub's states.
+	before, after map[string]string
+	// writes and events are those that every run has.
+	writes, events []proxy.Key
+	// masked are those that differ between runs without faults.
+	masked []proxy.Key
+	// sent is the largest number of writes in one run.
+	sent int
+	// counts are how often each object was created and deleted, as "created <object>".
+	counts map[string]int
+}
+
+// result is what was seen of one run.
+type result struct {
+	before, after map[string]string
+	record        proxy.Record
+	// setup are the changes before the faults, changes those after.
+	setup, changes []change
+	// late are writes after the state was reached.
+	late []proxy.Write
+	// converged is false if the state was not reached in time.
+	converged bool
+	// tokens are names of tokens by value; wrote is what was written, by cluster and account.
+	tokens map[string]string
+	wrote  map[string][]string
+	log    string
+	// exits counts how often a manager ended by itself, but for a leader that lost its Lease.
+	exits int
+	// problems are effects that did not come while the story went on.
+	problems []string
+}
+
+// counts returns how often each object was created and deleted.
+func counts(changes []change) map[string]int {
+	counted := map[string]int{}
+	for _, c := range changes {
+		if c.what != changed {
+			counted[c.String()]++
+		}
+	}
+	return counted
+}
+
+// merge makes a reference of two runs without a fault, which must agree.
+func merge(a, b result) (reference, []string) {
+	var differences []string
+	note := func(what, diff string) {
+		if diff != "" {
+			differences = append(differences, what+" differs between two runs without a fault (-first +second):\n"+diff)
+		}
+	}
+	note("the state before", cmp.Diff(a.before, b.before))
+	note("the state after", cmp.Diff(a.after, b.after))
+	note("what is created and deleted", cmp.Diff(counts(a.changes), counts(b.changes)))
+	ref := reference{
+		before: a.before, after: a.after, counts: counts(a.changes),
+		sent: max(len(a.record.Writes), len(b.record.Writes)),
+	}
+	keep := func(of, other []proxy.Key) (kept []proxy.Key) {
+		for _, key := range of {
+			if slices.Contains(other, key) {
+				kept = append(kept, key)
+			} else {
+				ref.masked = append(ref.masked, key)
+			}
+		}
+		return kept
+	}
+	ref.writes = keep(effective(a.record.Writes), effective(b.record.Writes))
+	keep(effective(b.record.Writes), effective(a.record.Writes))
+	ref.events = keep(a.record.Events, b.record.Events)
+	keep(b.record.Events, a.record.Events)
+	return ref, differences
+}
+
+// effective returns the writes that the API server carried out.
+func effective(writes []proxy.Write) []proxy.Key {
+	var keys []proxy.Key
+	for _, write := range writes {
+		if write.Code >= 200 && write.Code < 300 {
+			keys = append(keys, write.Key)
+		}
+	}
+	return keys
+}
+
+// judge returns what is wrong with a run of a story: nothing if all oracles are content.
+func judge(s story, ref reference, got result) []string {
+	findings := slices.Clone(got.problems)
+	if !got.converged {
+		findings = append(findings, "the state is not that of a run without a fault (-want +got):\n"+
+			cmp.Diff(ref.after, got.after))
+	}
+	findings = append(findings, judgeCounts(ref.counts, counts(got.changes))...)
+	if sent := len(got.record.Writes); sent > 2*ref.sent {
+		findings = append(findings, fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes)))
+	}
+	if len(got.late) > 0 {
+		findings = append(findings, "writes although nothing was left to do: "+listed(got.late))
+	}
+	return append(findings, invariants(s, got)...)
+}
+
+func listed(writes []proxy.Write) string {
+	var all []string
+	for _, write := range writes {
+		all = append(all, fmt.Sprintf("%s: %d", write.Key, write.Code))
+	}
+	return strings.Join(all, ", ")
+}
+
+// judgeCounts compares how often each object was created and deleted.
+func judgeCounts(want, got map[string]int) []string {
+	all := map[string]bool{}
+	for what := range want {
+		all[what] = true
+	}
+	for what := range got {
+		all[what] = true
+	}
+	var findings []string
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		if want[what] != got[what] {
+			findings = append(findings, fmt.Sprintf("%s: %d times, %d without a fault", what, got[what], want[what]))
+		}
+	}
+	return findings
+}
+
+const (
+	profiles = "clusterprofiles.multicluster.x-k8s.io"
+	secrets  = "secrets"
+)
+
+// invariants checks what must hold at every moment.
+func invariants(s story, got result) []string {
+	var findings []string
+	add := func(format string, values ...any) {
+		if text := fmt.Sprintf(format, values...); !slices.Contains(findings, text) {
+			findings = append(findings, text)
+		}
+	}
+	for _, c := range slices.Concat(got.setup, got.changes) {
+		if c.resource == profiles && c.what != deleted && !isForeign(c.key) && !slices.Contains(s.may(), c.key) {
+			add("a profile of a pair that nobody selects: %s", c)
+		}
+		for token, name := range got.tokens {
+			source, _, _ := strings.Cut(name, "/")
+			if c.what == deleted || !holds(c.content, token) {
+				continue
+			}
+			allowed := append([]string{source}, s.targets[source]...)
+			if c.resource != secrets || !slices.Contains(allowed, namespaceOf(c.key)) {
+				add("token %s is where it must never be: %s", name, c)
+			}
+		}
+	}
+	for _, c := range got.changes {
+		if isForeign(c.key) {
+			add("somebody else's object was touched: %s", c)
+		}
+		if c.resource == profiles && c.what == deleted && s.keeps(c.key) {
+			add("a profile went that is selected all along: %s", c)
+		}
+	}
+	if got.exits > 0 {
+		add("the manager ended by itself %d times", got.exits)
+	}
+	for token, name := range got.tokens {
+		if strings.Contains(got.log, token) {
+			add("token %s is in the manager's log", name)
+		}
+	}
+	return append(findings, histories(got)...)
+}
+
+// holds reports whether a token is in an object, as it is or encoded.
+func holds(content, token string) bool {
+	return strings.Contains(content, token) ||
+		strings.Contains(content, base64.StdEncoding.EncodeToString([]byte(token)))
+}
+
+// histories checks that what consumers saw of a property, and of a copied token, is what was
+// written, in that order, and ends with the last.
+func histories(got result) []string {
+	type object struct {
+		Metadata struct{ Name string }
+		Status   struct {
+			Properties []struct{ Name, Value string }
+		}
+		Data map[string][]byte
+	}
+	saw, source, exists := map[string][]string{}, map[string]string{}, map[string]bool{}
+	for _, c := range slices.Concat(got.setup, got.changes) {
+		exists[c.key] = c.what != deleted
+		var o object
+		if c.content == "" || json.Unmarshal([]byte(c.content), &o) != nil {
+			continue
+		}
+		switch c.resource {
+		case profiles:
+			for _, property := range o.Status.Properties {
+				if property.Name == edited {
+					source[c.key] = o.Metadata.Name
+					saw[c.key] = append(saw[c.key], property.Value)
+				}
+			}
+		case secrets:
+			of, number, known := strings.Cut(got.tokens[string(o.Data["token"])], "#")
+			if known && namespaceOf(of) != namespaceOf(c.key) {
+				source[c.key] = of
+				saw[c.key] = append(saw[c.key], number)
+			}
+		}
+	}
+	var findings []string
+	for _, key := range slices.Sorted(maps.Keys(saw)) {
+		wrote, seen := got.wrote[source[key]], slices.Compact(slices.Clone(saw[key]))
+		if problem := judgeHistory(wrote, seen, exists[key] && got.converged); problem != "" {
+			findings = append(findings, fmt.Sprintf("%s: consumers saw %q, %q was written: %s", key, seen, wrote, problem))
+		}
+	}
+	return findings
+}
+
+// judgeHistory returns what is wrong with the values that were seen, or "". Values do not
+// repeat.
+func judgeHistory(wrote, seen []string, lasts bool) string {
+	at := 0
+	for _, value := range seen {
+		for at < len(wrote) && wrote[at] != value {
+			at++
+		}
+		if at == len(wrote) {
+			return fmt.Sprintf("%q came too late or was never written", value)
+		}
+	}
+	if lasts && len(seen) > 0 && len(wrote) > 0 && seen[len(seen)-1] != wrote[len(wrote)-1] {
+		return "the last one is missing"
+	}
+	return ""
+}

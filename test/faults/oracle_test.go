@@ -1,0 +1,189 @@
+package faults
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// profileOf is the content of a profile with a value of the edited property.
+func profileOf(cluster, size string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"status":{"properties":[{"name":%q,"value":%q}]}}`, cluster, edited, size)
+}
+
+// copyOf is the content of a Secret with a token.
+func copyOf(token string) string {
+	return fmt.Sprintf(`{"data":{"token":%q}}`, base64.StdEncoding.EncodeToString([]byte(token)))
+}
+
+// good is a run of a story without anything wrong: the profile team-a/c1 is changed once, and
+// a token of c1 copied there.
+func good() (story, reference, result) {
+	s := story{
+		name: "edit", before: []string{"team-a/c1"}, after: []string{"team-a/c1"}, meanwhile: []string{"team-a/c2"},
+		targets: map[string][]string{"c1": {"team-a"}},
+	}
+	state := map[string]string{profiles + " team-a/c1": "right"}
+	write := proxy.Write{Key: proxy.Key{Verb: "patch", Resource: profiles + "/status", Object: "team-a/c1", N: 1}, Code: 200}
+	got := result{
+		before: state, after: state, converged: true,
+		record: proxy.Record{Writes: []proxy.Write{write}, Fired: time.Now()},
+		setup:  []change{{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "1")}},
+		changes: []change{
+			{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+			{what: created, resource: secrets, key: "team-a/c1-reader", content: copyOf("t-1")},
+		},
+		tokens: map[string]string{"t-1": "c1/reader#1"},
+		wrote:  map[string][]string{"c1": {"1", "2"}, "c1/reader": {"1"}},
+	}
+	ref, _ := merge(got, got)
+	return s, ref, got
+}
+
+func TestOracles(t *testing.T) {
+	add := func(changes ...change) func(*result) {
+		return func(r *result) { r.changes = slices.Concat(r.changes, changes) }
+	}
+	tests := map[string]struct {
+		wrong func(*result)
+		want  []string // parts of the findings
+	}{
+		"nothing is wrong": {wrong: func(*result) {}},
+		"the state is another": {
+			wrong: func(r *result) {
+				r.converged, r.after = false, map[string]string{profiles + " team-a/c1": "wrong"}
+			},
+			want: []string{"the state is not that"},
+		},
+		"a profile is deleted and created again": {
+			wrong: add(change{what: deleted, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),
+			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
+				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
+		},
+		"nothing is created that should be": {
+			wrong: func(r *result) { r.changes = r.changes[:1] }, want: []string{"created secrets team-a/c1-reader: 0 times, 1"},
+		},
+		"too many writes": {
+			wrong: func(r *result) { r.record.Writes = slices.Repeat(r.record.Writes, 3) }, want: []string{"3 writes, 1"},
+		},
+		"twice as many are allowed": {wrong: func(r *result) { r.record.Writes = slices.Repeat(r.record.Writes, 2) }},
+		"it writes when all is done": {
+			wrong: func(r *result) { r.late = r.record.Writes }, want: []string{"nothing was left to do"},
+		},
+		"a profile where nothing is selected": {
+			wrong: add(change{what: changed, resource: profiles, key: "stranger/c1"}), want: []string{"nobody selects"},
+		},
+		"a token in another namespace": {
+			wrong: add(change{what: changed, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")}),
+			want:  []string{"token c1/reader#1 is where it must never be"},
+		},
+		"a token in a profile": {
+			wrong: add(change{what: changed, resource: profiles, key: "team-a/c1", content: `{"x":"t-1"}`}),
+			want:  []string{"token c1/reader#1 is where it must never be"},
+		},
+		"a token in the log": {
+			wrong: func(r *result) { r.log = "I t-1" }, want: []string{"in the manager's log"},
+		},
+		"others' objects": {
+			wrong: add(change{what: changed, resource: secrets, key: "team-a/foreign"}), want: []string{"somebody else's object"},
+		},
+		"the manager ended": {wrong: func(r *result) { r.exits = 1 }, want: []string{"ended by itself 1 times"}},
+		"a consumer sees an old value again": {
+			wrong: add(change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "1")},
+				change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),
+			want: []string{`"1" came too late`},
+		},
+		"a consumer sees a value that nobody wrote": {
+			wrong: add(change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "9")}),
+			want:  []string{`"9" came too late or was never written`},
+		},
+		"a consumer misses a value in between": {
+			wrong: func(r *result) { r.wrote["c1"] = []string{"1", "1.5", "2"} },
+		},
+		"a consumer misses the last value": {
+			wrong: func(r *result) { r.wrote["c1"] = []string{"1", "2", "3"} }, want: []string{"the last one is missing"},
+		},
+		"a copy keeps an old token": {
+			wrong: func(r *result) { r.wrote["c1/reader"] = []string{"1", "2"} }, want: []string{"the last one is missing"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, ref, got := good()
+			test.wrong(&got)
+			findings := judge(s, ref, got)
+			if len(findings) != len(test.want) {
+				t.Fatalf("got %q, want %d findings", findings, len(test.want))
+			}
+			for i := range findings {
+				if !strings.Contains(findings[i], test.want[i]) {
+					t.Errorf("got %q, want %q", findings[i], test.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestReferencesKeepWhatTwoRunsShare(t *testing.T) {
+	_, _, one := good()
+	_, _, other := good()
+	same := one.record.Writes[0]
+	extra := same
+	extra.Key.N = 2
+	failed := same
+	failed.Key.N, failed.Code = 3, 409
+	other.record.Writes = []proxy.Write{same, extra, failed}
+	ref, differences := merge(one, other)
+	if len(differences) > 0 {
+		t.Error(differences)
+	}
+	if diff := cmp.Diff([]proxy.Key{same.Key}, ref.writes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]proxy.Key{extra.Key}, ref.masked); diff != "" || ref.sent != 3 {
+		t.Errorf("%d sent; masked:\n%s", ref.sent, diff)
+	}
+	other.after = map[string]string{}
+	other.changes = nil
+	if _, differences := merge(one, other); len(differences) != 2 {
+		t.Errorf("got %q", differences)
+	}
+}
+
+func TestStatesAreEqualAfterEqualStories(t *testing.T) {
+	object := func(uid, token, when string, conditions ...any) map[string]any {
+		return map[string]any{
+			"metadata": map[string]any{"name": "x", "uid": uid, "annotations": map[string]any{"of": uid + "@" + when}},
+			"data":     map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token))},
+			"status":   map[string]any{"conditions": conditions},
+		}
+	}
+	condition := func(name, status, when string) any {
+		return map[string]any{"type": name, "status": status, "lastTransitionTime": when}
+	}
+	const one, other = "01234567-0123-0123-0123-0123456789ab", "fedcba98-0123-0123-0123-0123456789ab"
+	const then, now = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06.789Z"
+	tokens := map[string]string{"t-1": "c1/reader#1", "t-2": "c1/reader#1", "t-3": "c1/reader#2"}
+	a := normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "True", then)), tokens)
+	b := normal(object(other, "t-2", now, condition("B", "True", now), condition("A", "True", now)), tokens)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Error(diff)
+	}
+	for name, different := range map[string]string{
+		"another token":  normal(object(one, "t-3", then, condition("A", "True", then), condition("B", "True", then)), tokens),
+		"another status": normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "False", then)), tokens),
+		"a condition":    normal(object(one, "t-1", then, condition("A", "True", then)), tokens),
+	} {
+		if a == different {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// some are plans of two stories.
+func some() []plan {
+	key := func(verb string, n int) proxy.Key {
+		return proxy.Key{Verb: verb, Resource: profiles + "/status", Object: "team-a/c1", N: n}
+	}
+	ref := reference{
+		writes: []proxy.Key{key("patch", 1), key("patch", 2)}, events: []proxy.Key{key("MODIFIED", 1), key("MODIFIED", 2)},
+	}
+	return slices.Concat(plansOf("edit", ref), plansOf("bind", ref))
+}
+
+func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
+	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofProcesses)
+	all := some()
+	if len(all) != 2*each {
+		t.Errorf("%d plans, want %d", len(all), 2*each)
+	}
+	names := map[string]bool{}
+	for _, p := range all {
+		names[p.String()] = true
+		parsed, err := parsePlan(p.String())
+		if err != nil || parsed != p {
+			t.Errorf("%s is read as %s, %v", p, parsed, err)
+		}
+	}
+	if len(names) != len(all) {
+		t.Error("two plans have one name")
+	}
+}
+
+func TestOtherPlansAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
+		"edit watch-closed a b", "edit hub-restarted x",
+	} {
+		if p, err := parsePlan(text); err == nil {
+			t.Errorf("%q is read as %s", text, p)
+		}
+	}
+}
+
+func TestTheSeedDecides(t *testing.T) {
+	all := some()
+	one := choose(all, len(all), 1)
+	if diff := cmp.Diff(fmt.Sprint(one), fmt.Sprint(choose(all, len(all), 1))); diff != "" {
+		t.Error(diff)
+	}
+	if fmt.Sprint(one) == fmt.Sprint(choose(all, len(all), 2)) {
+		t.Error("two seeds choose alike")
+	}
+	sorted := func(plans []plan) []string {
+		var names []string
+		for _, p := range plans {
+			names = append(names, p.String())
+		}
+		slices.Sort(names)
+		return names
+	}
+	if diff := cmp.Diff(sorted(all), sorted(one)); diff != "" {
+		t.Error(diff)
+	}
+	// Few plans are of all kinds, but for those left out.
+	kinds := map[proxy.Kind]bool{}
+	for _, p := range choose(all, len(proxy.OfWrites)+len(proxy.OfEvents)+len(proxy.OfWatches), 3, ofProcesses...) {
+		kinds[p.fault.Kind] = true
+	}
+	for _, kind := range slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches) {
+		if !kinds[kind] {
+			t.Errorf("no plan of %s is chosen", kind)
+		}
+	}
+	for _, kind := range ofProcesses {
+		if kinds[kind] {
+			t.Errorf("a plan of %s is chosen", kind)
+		}
+	}
+}
+
+func TestResultsOfAnInterruptedRunCount(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "of", "results.jsonl")
+	open := func(manager string) *results {
+		t.Helper()
+		r, err := openResults(path, manager)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	all := some()
+	r := open("one")
+	for i, v := range []verdict{passed, finding, notReached, broken} {
+		if err := r.add(outcome{Plan: all[i].String(), Verdict: v, Findings: []string{"text"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"plan":"edit no`); err != nil { // the run was interrupted here
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r = open("one")
+	for i, want := range []bool{true, true, true, false, false} {
+		if got := r.done(all[i]); got != want {
+			t.Errorf("plan %d is done: %t", i, got)
+		}
+	}
+	var text bytes.Buffer
+	r.summary(&text, len(all))
+	for _, want := range []string{"| all | 4 | 1 | 1 | 1 | 1 |", "3 of ", "finding: PLAN='" + all[1].String()} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
+	}
+	if open("another").done(all[0]) {
+		t.Error("results of another manager count")
+	}
+}

@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stream is one watch.
+type stream struct {
+	proxy    *Proxy
+	resource string
+	upstream io.Closer
+	to       *io.PipeWriter
+	sending  sync.Mutex // one event at a time
+
+	listing bool        // the events up to a bookmark are a list
+	counts  map[Key]int // requires the proxy's lock
+}
+
+// event is what a watch sends.
+type event struct {
+	Type   string                       `json:"type"`
+	Object metav1.PartialObjectMetadata `json:"object"`
+}
+
+// expired tells a client that its resource version is too old, so that it lists again.
+const expired = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+	`"message":"too old resource version (injected)","reason":"Expired","code":410}}` + "\n"
+
+// followWatch makes the events of a watch pass one by one.
+func (p *Proxy) followWatch(response *http.Response) error {
+	info, err := p.infos.NewRequestInfo(response.Request)
+	if err != nil {
+		return err
+	}
+	if info.Verb != "watch" || response.StatusCode != http.StatusOK {
+		return nil
+	}
+	from, to := io.Pipe()
+	s := &stream{
+		proxy: p, resource: resourceOf(info), upstream: response.Body, to: to, counts: map[Key]int{},
+		listing: response.Request.URL.Query().Get("sendInitialEvents") == "true",
+	}
+	p.mu.Lock()
+	p.streams[s] = true
+	p.mu.Unlock()
+	go s.copy(response.Body)
+	response.Body = &watched{PipeReader: from, stream: s}
+	return nil
+}
+
+// watched is the body that the program reads.
+type watched struct {
+	*io.PipeReader
+	stream *stream
+}
+
+// Close ends the watch.
+func (w *watched) Close() error {
+	w.stream.end()
+	return w.PipeReader.Close()
+}
+
+// copy passes the events on until the watch ends.
+func (s *stream) copy(from io.Reader) {
+	defer s.end()
+	for events := json.NewDecoder(from); ; {
+		var frame json.RawMessage
+		if err := events.Decode(&frame); err != nil { // the end of the stream
+			return
+		}
+		var e event
+		if err := json.Unmarshal(frame, &e); err != nil {
+			s.proxy.breaks(fmt.Errorf("event of %s: %w", s.resource, err))
+			return
+		}
+		if !s.pass(append(frame, '\n'), s.happens(e)) {
+			return
+		}
+	}
+}
+
+// happens records an event and returns the fault that is to happen to it, if any.
+func (s *stream) happens(e event) Kind {
+	if e.Type == "BOOKMARK" && e.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
+		s.listing = false
+	}
+	if s.listing || (e.Type != "ADDED" && e.Type != "MODIFIED" && e.Type != "DELETED") {
+		return None
+	}
+	key := Key{Verb: e.Type, Resource: s.resource, Object: e.Object.Name}
+	if e.Object.Namespace != "" {
+		key.Object = e.Object.Namespace + "/" + key.Object
+	}
+	p := s.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.counts[key]++
+	key.N = s.counts[key]
+	if !p.seen[key] {
+		p.seen[key] = true
+		p.record.Events = append(p.record.Events, key)
+	}
+	if p.fault.Key != key {
+		return None
+	}
+	switch p.fault.Kind {
+	case EventDelayed, EventDropped, EventDuplicated:
+		p.fired()
+		return p.fault.Kind
+	}
+	return None
+}
+
+// pass sends an event to the program; false if that is gone.
+func (s *stream) pass(frame []byte, fault Kind) bool {
+	switch fault {
+	case EventDropped:
+		time.AfterFunc(DropFor, s.expire)
+		return true
+	case EventDelayed:
+		timer := time.NewTimer(DelayFor)
+		defer timer.Stop()
+		<-timer.C
+	case EventDuplicated:
+		if !s.send(frame) {
+			return false
+		}
+	}
+	return s.send(frame)
+}
+
+func (s *stream) send(frame []byte) bool {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	_, err := s.to.Write(frame)
+	return err == nil
+}
+
+// expire ends the watch with an error.
+func (s *stream) expire() {
+	s.send([]byte(expired))
+	s.end()
+}
+
+// end ends the watch.
+func (s *stream) end() {
+	s.proxy.mu.Lock()
+	delete(s.proxy.streams, s)
+	s.proxy.mu.Unlock()
+	_ = s.to.Close() // a pipe's never fails
+	_ = s.upstream.Close()
+}

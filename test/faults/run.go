@@ -1,0 +1,330 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// limits are how long a run may take to reach its state after the fault, by its kind: a write
+// may be retried after a minute, a manager that starts may wait a minute for objects to be
+// restored, and clients list again up to three minutes after a restart of the API server.
+func limitOf(kind proxy.Kind) time.Duration {
+	switch kind {
+	case restarted, restored:
+		return apitest.RestartPatience
+	default:
+		return 100 * time.Second
+	}
+}
+
+// lasts is how long after it began a fault has an effect.
+func lasts(kind proxy.Kind) time.Duration {
+	switch kind {
+	case proxy.Hang:
+		return proxy.HangFor
+	case proxy.EventDelayed:
+		return proxy.DelayFor
+	case proxy.EventDropped:
+		return proxy.DropFor
+	default:
+		return 0
+	}
+}
+
+// running is one run of a story.
+type running struct {
+	lane     *lane
+	story    story
+	world    *world
+	managers []*manager
+}
+
+// run plays a story with a fault on a clean hub, with the manager of the run before, if there is
+// one. ref is nil if the run is to make a reference. A failure of anything but the manager ends
+// the test or is returned. calm is for how long nothing may be written in the end.
+func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
+	tb.Helper()
+	if fault.Kind == paused {
+		l.discard()
+	}
+	if err := l.reset(tb.Context()); err != nil {
+		return result{}, err
+	}
+	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
+	defer r.end(fault.Kind)
+	if fault.Kind == paused {
+		r.managers = []*manager{l.manage(elect)}
+	} else {
+		if l.manager == nil {
+			l.manager = l.manage()
+		}
+		r.managers = []*manager{l.manager}
+		l.manager.forget()
+	}
+	r.world.plantForeign(teamA)
+	s.setup(r.world)
+	before := target{pairs: s.before, copies: s.copies(s.before), still: quiet}
+	after := target{pairs: s.after, copies: s.copies(s.after), still: quiet}
+	if ref != nil {
+		before.state, before.still = ref.before, still
+		after.state, after.still = ref.after, still
+	}
+	if err := r.await(tb.Context(), before, setupLimit); err != nil {
+		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
+	}
+	if fault.Kind == paused {
+		r.managers = append(r.managers, l.manage(elect))
+		if err := r.await(tb.Context(), before, setupLimit); err != nil {
+			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
+		}
+	}
+	got := result{before: r.state(), setup: l.watcher.seen(0)}
+	began := l.watcher.mark()
+	for _, m := range r.managers {
+		m.proxy.Begin(fault, m.kill)
+	}
+	if fault.Kind == restored {
+		if err := r.restore(tb, before); err != nil {
+			if !errors.Is(err, errNotReached) {
+				return result{}, err
+			}
+			got.problems = []string{"the state after the restore: " + err.Error() + r.why(before.state)}
+		}
+		// What the watcher saw of the restore is not what happened.
+		began, got.setup = l.watcher.mark(), nil
+		l.manager.proxy.Begin(fault, nil)
+	}
+	if err := r.act(tb, fault); err != nil {
+		return result{}, err
+	}
+	err := r.await(tb.Context(), after, limitOf(fault.Kind), func() bool {
+		fired := r.record().Fired
+		return fired.IsZero() || time.Since(fired) >= lasts(fault.Kind)
+	})
+	if err != nil && !errors.Is(err, errNotReached) {
+		return result{}, err
+	}
+	got.converged = err == nil
+	sent := len(r.record().Writes)
+	if got.converged {
+		if err := pause(tb.Context(), max(calm, s.calm)); err != nil {
+			return result{}, err
+		}
+	}
+	got.record, got.after, got.changes = r.record(), r.state(), l.watcher.seen(began)
+	if got.converged {
+		got.late = got.record.Writes[sent:]
+		got.converged = ref == nil || maps.Equal(got.after, ref.after)
+	}
+	got.tokens, got.wrote = r.world.tokens, r.world.wrote
+	got.problems = append(got.problems, r.world.missed...)
+	if slices.Contains(ofProcesses, fault.Kind) {
+		got.record.Fired = time.Now()
+	}
+	return got, r.report(&got, fault.Kind)
+}
+
+// elect makes managers agree on a leader.
+const elect = "--leader-elect=true"
+
+// end makes the next run start a manager where this one's may not be as before.
+func (r *running) end(fault proxy.Kind) {
+	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
+		r.lane.discard()
+	}
+	for _, m := range r.managers {
+		if m != r.lane.manager {
+			m.end()
+			continue
+		}
+		m.proxy.Begin(proxy.Fault{Kind: proxy.None}, nil)
+	}
+}
+
+// report adds what the managers say, and returns an error if something else than they went
+// wrong.
+func (r *running) report(got *result, fault proxy.Kind) error {
+	var errs []error
+	for _, m := range r.managers {
+		exits, log, err := m.report()
+		if fault != paused {
+			got.exits += exits
+		}
+		got.log += log
+		errs = append(errs, err, m.proxy.Broken())
+	}
+	return errors.Join(errs...)
+}
+
+// act plays the story, and does to the processes what the fault says.
+func (r *running) act(tb testing.TB, fault proxy.Fault) error {
+	tb.Helper()
+	switch fault.Kind {
+	case paused:
+		leader := r.managers[0]
+		if err := leader.pause(); err != nil {
+			return err
+		}
+		r.story.act(r.world)
+		if err := pause(tb.Context(), pauseFor); err != nil {
+			return err
+		}
+		return leader.resume()
+	case restarted:
+		r.story.act(r.world)
+		r.outage(func() { r.lane.server.Snapshot(tb) })
+	default:
+		r.story.act(r.world)
+	}
+	return nil
+}
+
+// restore plays the story, then puts etcd back to before it, and waits for the state before.
+func (r *running) restore(tb testing.TB, before target) error {
+	tb.Helper()
+	var data string
+	r.outage(func() { data = r.lane.server.Snapshot(tb) })
+	wrote := map[string][]string{}
+	for of, values := range r.world.wrote {
+		wrote[of] = slices.Clone(values)
+	}
+	r.story.act(r.world)
+	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
+	r.world.wrote = wrote
+	return r.await(tb.Context(), before, apitest.RestartPatience)
+}
+
+// outage calls a function while which the API server is away.
+func (r *running) outage(during func()) {
+	for _, m := range r.managers {
+		m.proxy.Outage(true)
+		defer m.proxy.Outage(false)
+	}
+	during()
+}
+
+func (r *running) state() map[string]string {
+	return r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
+}
+
+// record is that of all managers together.
+func (r *running) record() proxy.Record {
+	var all proxy.Record
+	for _, m := range r.managers {
+		one := m.proxy.Record()
+		all.Writes = append(all.Writes, one.Writes...)
+		all.Events = append(all.Events, one.Events...)
+		if all.Fired.IsZero() {
+			all.Fired = one.Fired
+		}
+	}
+	return all
+}
+
+// target is what a run waits for.
+type target struct {
+	// state is that of the reference; nil if there is none.
+	state map[string]string
+	// pairs are those that have a complete profile, and copies the copies of tokens.
+	pairs, copies []string
+	// still is for how long the managers must have written nothing.
+	still time.Duration
+}
+
+// await waits until the hub is as it should be, the managers have been still, and more holds.
+func (r *running) await(ctx context.Context, want target, limit time.Duration, more ...func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNotReached)
+	defer cancel()
+	began := time.Now()
+	for {
+		reached := time.Since(began) >= want.still
+		for _, m := range r.managers {
+			reached = reached && time.Since(m.proxy.LastWrite()) >= want.still
+		}
+		for _, holds := range more {
+			reached = reached && holds()
+		}
+		if reached && r.is(want) {
+			return nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return err
+		}
+	}
+}
+
+// is reports whether the hub is as it should be.
+func (r *running) is(want target) bool {
+	state := r.state()
+	var pairs, copies []string
+	for id := range state {
+		resource, key, _ := strings.Cut(id, " ")
+		switch {
+		case isForeign(key):
+		case strings.HasSuffix(key, "/"+ocmtest.AddonName) && !strings.Contains(state[id], `"Degraded"`):
+			return false // the manager's first conditions come late
+		case resource == profiles:
+			pairs = append(pairs, key)
+		case resource == secrets && !slices.Contains(clusterNames, namespaceOf(key)):
+			copies = append(copies, key)
+		}
+	}
+	sorted := func(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
+	return slices.Equal(sorted(pairs), sorted(want.pairs)) && slices.Equal(sorted(copies), sorted(want.copies)) &&
+		(want.state == nil || maps.Equal(state, want.state))
+}
+
+// why says how the state differs, and what the managers logged last.
+func (r *running) why(want map[string]string) string {
+	text := ""
+	if want != nil {
+		text = "\n" + cmp.Diff(want, r.state())
+	}
+	for _, m := range r.managers {
+		_, log, _ := m.report()
+		text += "\nthe manager logged, at the end:\n" + tail(log)
+	}
+	return text
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	const most = 1 << 13
+	return log[max(0, len(log)-most):]
+}
+
+// reference plays a story twice without a fault.
+func (l *lane) reference(tb testing.TB, s story) reference {
+	tb.Helper()
+	none := proxy.Fault{Kind: proxy.None}
+	play := func(ref *reference) result {
+		got, err := l.run(tb, s, none, ref, 0)
+		apitest.Must(tb, err)
+		if !got.converged {
+			tb.Fatalf("the state after the story: %v%s", errNotReached, got.log)
+		}
+		if problems := invariants(s, got); len(problems) > 0 {
+			tb.Fatalf("without a fault: %s", strings.Join(problems, "\n"))
+		}
+		return got
+	}
+	first := play(nil)
+	ref, _ := merge(first, first)
+	ref, differences := merge(first, play(&ref))
+	if len(differences) > 0 {
+		tb.Fatal(strings.Join(differences, "\n"))
+	}
+	return ref
+}

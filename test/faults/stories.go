@@ -1,0 +1,216 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// story is what somebody does on a hub, and what must hold meanwhile.
+type story struct {
+	name string
+	// before and after are the pairs namespace/cluster that have a profile then; meanwhile are
+	// those whose profile comes or goes in between.
+	before, after, meanwhile []string
+	// targets are the namespaces that may hold a copy of the token of a cluster's account.
+	targets map[string][]string
+	// setup makes the hub's state before, and act is what happens while there are faults.
+	setup, act func(*world)
+	// calm is for how long the state must last, if that is longer than for other stories.
+	calm time.Duration
+}
+
+const (
+	prod, staging = "prod", "staging"
+)
+
+// may are the pairs that have a profile at some time.
+func (s story) may() []string { return slices.Concat(s.before, s.after, s.meanwhile) }
+
+// keeps reports whether a pair has its profile all along.
+func (s story) keeps(pair string) bool {
+	return slices.Contains(s.before, pair) && slices.Contains(s.after, pair) && !slices.Contains(s.meanwhile, pair)
+}
+
+// copies are the copies of tokens that belong to pairs, as namespace/Secret.
+func (s story) copies(of []string) []string {
+	var copies []string
+	for _, pair := range of {
+		namespace, cluster, _ := strings.Cut(pair, "/")
+		if slices.Contains(s.targets[cluster], namespace) {
+			copies = append(copies, pair+"-"+reader)
+		}
+	}
+	return copies
+}
+
+// stories are all of them.
+var stories = []story{
+	{
+		name: "bind", after: pairs(teamA, "c1", "c2"),
+		targets: map[string][]string{"c1": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+			w.account("c1", teamA, stranger)
+		},
+		act: func(w *world) { w.Bind(teamA, prod) },
+	},
+	{
+		name: "edit", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+		},
+		act: func(w *world) {
+			for _, size := range []string{"2", "3", "4"} {
+				w.edit("c1", size)
+				w.shows(teamA, "c1", size)
+			}
+		},
+	},
+	{
+		name:    "rotate",
+		before:  slices.Concat(pairs(teamA, "c1"), pairs(teamB, "c1")),
+		after:   slices.Concat(pairs(teamA, "c1"), pairs(teamB, "c1")),
+		targets: map[string][]string{"c1": {teamA, teamB}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.Bind(teamB, prod)
+			w.cluster("c1", prod, "1")
+			w.account("c1", teamA, teamB, stranger)
+		},
+		act: func(w *world) {
+			for range 2 {
+				w.rotateNamed("c1")
+				w.copied(teamA, "c1")
+				w.copied(teamB, "c1")
+			}
+		},
+	},
+	{
+		name:    "unbind",
+		before:  slices.Concat(pairs(teamA, "c1", "c2"), pairs(teamB, "c1", "c2")),
+		after:   pairs(teamB, "c1", "c2"),
+		targets: map[string][]string{"c1": {teamA, teamB}, "c2": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.Bind(teamB, prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+			w.account("c1", teamA, teamB)
+			w.account("c2", teamA)
+		},
+		act: func(w *world) { w.unbind(teamA, prod) },
+	},
+	{
+		name: "register-again", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
+		meanwhile: pairs(teamA, "c1"),
+		targets:   map[string][]string{"c1": {teamA}, "c2": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+			w.account("c1", teamA)
+			w.account("c2", teamA)
+		},
+		act: func(w *world) {
+			w.unregister("c1")
+			w.gone(teamA, "c1")
+			w.cluster("c1", prod, "2")
+			w.shows(teamA, "c1", "2")
+			w.account("c1", teamA)
+			w.copied(teamA, "c1")
+		},
+	},
+	{
+		name:    "move",
+		before:  pairs(teamA, clusterNames...),
+		after:   slices.Concat(pairs(teamA, "c1", "c6"), pairs(teamB, clusterNames[1:5]...)),
+		targets: map[string][]string{"c1": {teamA}, "c2": {teamA, teamB}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.set(staging)
+			w.Bind(teamA, prod)
+			w.Bind(teamB, staging)
+			for _, cluster := range clusterNames {
+				w.cluster(cluster, prod, "1")
+			}
+			w.account("c1", teamA, teamB)
+			w.account("c2", teamA, teamB)
+		},
+		act: func(w *world) {
+			for _, cluster := range clusterNames[1:5] {
+				w.move(cluster, staging)
+			}
+		},
+	},
+	{
+		name: "place", before: pairs(teamA, "c1", "c2", "c3"), after: pairs(teamA, "c2", "c3"),
+		meanwhile: pairs(teamA, "c4"),
+		targets:   map[string][]string{"c1": {teamA}, "c2": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			for _, cluster := range clusterNames[:4] {
+				w.cluster(cluster, prod, "1")
+			}
+			w.account("c1", teamA)
+			w.account("c2", teamA)
+			w.place(teamA, "c1", "c2", "c3")
+		},
+		act: func(w *world) {
+			w.decide(teamA, "c2", "c3", "c4")
+			w.shows(teamA, "c4", "1")
+			w.gone(teamA, "c1")
+			w.decide(teamA, "c2", "c3")
+		},
+	},
+	{
+		name: "disable", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
+		meanwhile: pairs(teamA, "c1"),
+		targets:   map[string][]string{"c1": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+			w.account("c1", teamA)
+		},
+		act: func(w *world) {
+			w.MustDelete(ocmtest.Addon("c1"))
+			w.gone(teamA, "c1")
+			w.Enable("c1")
+			w.shows(teamA, "c1", "1")
+			w.copied(teamA, "c1")
+		},
+	},
+	{
+		// What others replace by deleting it and creating it again costs nobody anything. The
+		// manager acts on such an absence after ten seconds.
+		name: "replace", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"), calm: 12 * time.Second,
+		targets: map[string][]string{"c1": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.place(teamA, "c1", "c2")
+			w.Bind(teamA, prod)
+			for _, cluster := range clusterNames[:3] {
+				w.cluster(cluster, prod, "1")
+			}
+			w.account("c1", teamA)
+		},
+		act: func(w *world) {
+			w.replacePlacement(teamA, "c1", "c2")
+			w.replaceTokenSecret("c1")
+			w.replaceGate()
+		},
+	},
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Types of changes.
+const (
+	created = "created"
+	changed = "changed"
+	deleted = "deleted"
+)
+
+// change is what the watcher saw of one object.
+type change struct {
+	at       time.Time
+	what     string // created, changed or deleted
+	resource string // with its group
+	key      string // namespace/name
+	content  string // the object as JSON
+}
+
+func (c change) String() string { return c.what + " " + c.resource + " " + c.key }
+
+// watchedKinds are what the manager writes, and what consumers see.
+var watchedKinds = []schema.GroupVersionResource{
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"},
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "placementdecisions"},
+	{Version: "v1", Resource: "secrets"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	{Group: "addon.open-cluster-management.io", Version: "v1beta1", Resource: "managedclusteraddons"},
+	{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"},
+}
+
+// watcher sees every change of the watched kinds in some namespaces, past the proxy and as
+// another client. It is safe for concurrent use.
+type watcher struct {
+	namespaces []string
+
+	mu      sync.Mutex
+	objects map[string]*unstructured.Unstructured // by resource and key
+	changes []change
+}
+
+// newWatcher returns a watcher that has seen what exists.
+func newWatcher(ctx context.Context, cfg *rest.Config, namespaces []string) (*watcher, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	var synced []cache.InformerSynced
+	for _, kind := range watchedKinds {
+		informer := dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, nil, nil).Informer()
+		resource := kind.GroupResource().String()
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { w.saw(created, resource, obj) },
+			UpdateFunc: func(_, obj any) { w.saw(changed, resource, obj) },
+			DeleteFunc: func(obj any) { w.saw(deleted, resource, obj) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, registration.HasSynced)
+		go informer.RunWithContext(ctx)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil, fmt.Errorf("watching the hub: %w", context.Cause(ctx))
+	}
+	return w, nil
+}
+
+func (w *watcher) saw(what, resource string, obj any) {
+	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+		obj = last.Obj
+	}
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok || !slices.Contains(w.namespaces, object.GetNamespace()) {
+		return
+	}
+	content, err := json.Marshal(object.Object)
+	if err != nil {
+		content = []byte(err.Error()) // impossible for what was JSON
+	}
+	key := object.GetNamespace() + "/" + object.GetName()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := resource + " " + key
+	before := w.objects[id]
+	switch {
+	case what == deleted:
+		delete(w.objects, id)
+	case before != nil && before.GetUID() == object.GetUID() && before.GetResourceVersion() == object.GetResourceVersion():
+		return // listed again
+	case what == changed && before != nil && before.GetUID() != object.GetUID():
+		// It was deleted and created again between two looks.
+		w.changes = append(w.changes, change{at: time.Now(), what: deleted, resource: resource, key: key})
+		what = created
+		fallthrough
+	default:
+		w.objects[id] = object
+	}
+	w.changes = append(w.changes, change{at: time.Now(), what: what, resource: resource, key: key, content: string(content)})
+}
+
+// seen returns what was seen since the first n changes.
+func (w *watcher) seen(n int) []change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.changes[n:])
+}
+
+// mark returns the number of changes so far.
+func (w *watcher) mark() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.changes)
+}
+
+// forget empties the record of changes.
+func (w *watcher) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes = nil
+}
+
+// state returns the objects that exist, in a form that is equal after equal stories.
+func (w *watcher) state(normalize func(object map[string]any) string) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state := map[string]string{}
+	for id, object := range w.objects {
+		state[id] = normalize(object.Object)
+	}
+	return state
+}
+
+// namespaceOf returns the namespace of a key.
+func namespaceOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return namespace
+}

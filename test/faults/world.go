@@ -1,0 +1,304 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+// Namespaces of all stories, which stay.
+const (
+	teamA, teamB = "team-a", "team-b"
+	// stranger binds nothing, and must never get anything.
+	stranger = "stranger"
+)
+
+var clusterNames = []string{"c1", "c2", "c3", "c4", "c5", "c6"}
+
+var namespaces = append([]string{teamA, teamB, stranger}, clusterNames...)
+
+const (
+	// reader is the account of clusters that have one.
+	reader = "reader"
+	// edited is the property that stories edit.
+	edited = "size.example.com"
+	// foreign is the name of what others have in a team's namespace.
+	foreign = "foreign"
+
+	// stepPatience bounds the wait of a story for the effect of one step before the next.
+	stepPatience = 100 * time.Second
+)
+
+// world is the hub in one run of a story, as its administrator, Open Cluster Management and
+// the clusters act in it.
+type world struct {
+	*ocmtest.Hub
+	// tokens are those of the run by value; each has a name: cluster/account#number.
+	tokens map[string]string
+	// wrote are the values of the edited property by cluster, and the numbers of the tokens
+	// by account, in order.
+	wrote map[string][]string
+	// missed are the effects that did not come in time.
+	missed []string
+}
+
+func newWorld(hub *ocmtest.Hub) *world {
+	return &world{Hub: hub, tokens: map[string]string{}, wrote: map[string][]string{}}
+}
+
+// cluster registers a cluster in an exclusive set, with the addon and with a value of the
+// edited property.
+func (w *world) cluster(name, set, size string) {
+	w.T.Helper()
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ocmtest.InSet(set)},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
+	w.MustCreate(cluster)
+	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
+		c.Status.Conditions = []metav1.Condition{
+			ocmtest.Condition(clusterv1.ManagedClusterConditionHubAccepted, "True", "Accepted", ""),
+			ocmtest.Condition(clusterv1.ManagedClusterConditionJoined, "True", "ManagedClusterJoined", ""),
+			ocmtest.Condition(clusterv1.ManagedClusterConditionAvailable, "True", "ManagedClusterAvailable", ""),
+		}
+		c.Status.Version.Kubernetes = "v1.35.4"
+		c.Status.ClusterClaims = claims(name, size)
+	})
+	w.wrote[name] = append(w.wrote[name], size)
+	w.MustCreate(proxyAddon(name))
+	w.Enable(name)
+}
+
+func claims(cluster, size string) []clusterv1.ManagedClusterClaim {
+	return []clusterv1.ManagedClusterClaim{
+		{Name: "id.k8s.io", Value: cluster}, {Name: edited, Value: size},
+	}
+}
+
+// unregister deletes a cluster with its addon and its account.
+func (w *world) unregister(name string) {
+	w.T.Helper()
+	w.MustDelete(ocmtest.Addon(name), proxyAddon(name), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}}
+	if w.Find(account) {
+		w.MustDelete(account, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}})
+	}
+}
+
+// edit changes the property, as a klusterlet does.
+func (w *world) edit(name, size string) {
+	w.T.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.wrote[name] = append(w.wrote[name], size)
+	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = claims(name, size) })
+}
+
+// move puts a cluster into another exclusive set.
+func (w *world) move(name, set string) {
+	w.T.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	apitest.Edit(w, cluster, func(c *clusterv1.ManagedCluster) { c.Labels = ocmtest.InSet(set) })
+}
+
+// set creates an exclusive set.
+func (w *world) set(name string) {
+	w.T.Helper()
+	w.MustCreate(&clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{
+			SelectorType: clusterv1beta2.ExclusiveClusterSetLabel,
+		}},
+	})
+}
+
+// unbind ends the binding of a set to a namespace.
+func (w *world) unbind(namespace, set string) {
+	w.T.Helper()
+	w.MustDelete(&clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: set}})
+}
+
+// account creates the account of a cluster with a first token.
+func (w *world) account(cluster string, targets ...string) {
+	w.T.Helper()
+	w.rotate(w.Account(cluster, reader, targets...))
+}
+
+// rotate gives an account another token.
+func (w *world) rotate(account *authv1beta1.ManagedServiceAccount) {
+	w.T.Helper()
+	token := w.Rotate(account)
+	of := account.Namespace + "/" + account.Name
+	number := fmt.Sprint(len(w.wrote[of]) + 1)
+	w.wrote[of] = append(w.wrote[of], number)
+	w.tokens[token] = of + "#" + number
+}
+
+// rotateNamed is rotate for an account by its cluster.
+func (w *world) rotateNamed(cluster string) {
+	w.T.Helper()
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: reader}}
+	w.MustGet(account)
+	w.rotate(account)
+}
+
+// place creates a publishing Placement that has decided for the clusters.
+func (w *world) place(namespace string, clusters ...string) {
+	w.T.Helper()
+	w.Placement(namespace, "view", clusters...)
+}
+
+// replacePlacement deletes that Placement and creates it again; its decisions stay.
+func (w *world) replacePlacement(namespace string, clusters ...string) {
+	w.T.Helper()
+	old := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view"}}
+	w.MustGet(old)
+	w.MustDelete(old)
+	again := &clusterv1beta1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: old.Name, Labels: old.Labels}, Spec: old.Spec,
+	}
+	w.MustCreate(again)
+	w.decide(namespace, clusters...)
+}
+
+// replaceTokenSecret deletes the Secret of an account's token and creates it again.
+func (w *world) replaceTokenSecret(cluster string) {
+	w.T.Helper()
+	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: reader}}
+	w.MustGet(old)
+	w.MustDelete(old)
+	w.MustCreate(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: reader, Labels: old.Labels, OwnerReferences: old.OwnerReferences,
+		},
+		Type: old.Type, Data: old.Data,
+	})
+}
+
+// replaceGate deletes the ClusterRole that shows whether Open Cluster Management writes
+// ClusterProfiles itself, and creates it again.
+func (w *world) replaceGate() {
+	w.T.Helper()
+	w.MustDelete(gateRole())
+	w.MustCreate(gateRole())
+}
+
+// gateRole says that it does not.
+func gateRole() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:cluster-manager-registration:controller"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"},
+			Verbs: []string{"get"},
+		}},
+	}
+}
+
+// decide changes what it has decided.
+func (w *world) decide(namespace string, clusters ...string) {
+	w.T.Helper()
+	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view"}}
+	decision := &clusterv1beta1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view-decision-1"},
+	}
+	w.Decide(placement, decision, clusters...)
+}
+
+// step waits for the effect of a step, and notes if it does not come.
+func (w *world) step(effect string, seen func() bool) {
+	w.T.Helper()
+	deadline := time.Now().Add(stepPatience)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !seen() {
+		if time.Now().After(deadline) {
+			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", stepPatience, effect))
+			return
+		}
+		<-tick.C
+	}
+}
+
+// shows waits until the profile of a cluster shows a value of the edited property.
+func (w *world) shows(namespace, cluster, size string) {
+	w.T.Helper()
+	w.step(fmt.Sprintf("profile %s/%s shows %s", namespace, cluster, size), func() bool {
+		profile := w.Profile(namespace, cluster)
+		return profile != nil && sizeOf(profile) == size
+	})
+}
+
+func sizeOf(profile *inventoryv1alpha1.ClusterProfile) string {
+	for _, property := range profile.Status.Properties {
+		if property.Name == edited {
+			return property.Value
+		}
+	}
+	return ""
+}
+
+// gone waits until there is no profile of a cluster.
+func (w *world) gone(namespace, cluster string) {
+	w.T.Helper()
+	w.step(fmt.Sprintf("profile %s/%s is gone", namespace, cluster), func() bool {
+		return w.Profile(namespace, cluster) == nil
+	})
+}
+
+// copied waits until the copy of a cluster's token is the newest.
+func (w *world) copied(namespace, cluster string) {
+	w.T.Helper()
+	account := cluster + "/" + reader
+	newest := fmt.Sprintf("%s#%s", account, w.wrote[account][len(w.wrote[account])-1])
+	w.step(fmt.Sprintf("token %s is in %s", newest, namespace), func() bool {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-" + reader}}
+		return w.Find(secret) && w.tokens[string(secret.Data["token"])] == newest
+	})
+}
+
+// plantForeign creates what belongs to others in a team's namespace, which nobody may touch: a
+// profile of another cluster manager, a Secret and a RoleBinding.
+func (w *world) plantForeign(namespace string) {
+	w.T.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: foreign}
+	w.MustCreate(
+		&inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: foreign, Labels: map[string]string{"x-k8s.io/cluster-manager": "another"},
+			},
+			Spec: inventoryv1alpha1.ClusterProfileSpec{
+				ClusterManager: inventoryv1alpha1.ClusterManager{Name: "another"},
+			},
+		},
+		&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token": []byte("theirs")}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "somebody"}},
+		},
+	)
+}
+
+// isForeign reports whether an object is one of those.
+func isForeign(key string) bool { return strings.HasSuffix(key, "/"+foreign) }
+
+// pairs are namespace/cluster for each of some clusters.
+func pairs(namespace string, clusters ...string) []string {
+	all := make([]string, 0, len(clusters))
+	for _, cluster := range slices.Sorted(slices.Values(clusters)) {
+		all = append(all, namespace+"/"+cluster)
+	}
+	return all
+}
