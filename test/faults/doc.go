@@ -59,7 +59,7 @@
 //	make robust                       # all plans, an hour at a time; the next run goes on
 //	make robust TIME=8h SEED=7
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
-//	go -C test/faults test ./...      # what CI runs: 45 plans that -seed chooses
+//	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults
 //
 // docs/reliability.md has what ran, and what was found.
 package faults

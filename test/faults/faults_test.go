@@ -51,14 +51,15 @@ func TestRobust(t *testing.T) {
 	if *timeFlag == 0 && *planFlag == "" {
 		t.Skip("make robust runs it")
 	}
-	s := newSuite(t, *fileFlag)
 	if *planFlag != "" {
 		p, err := parsePlan(*planFlag)
 		apitest.Must(t, err)
+		s := newSuite(t, "")
 		s.start(1, slices.DeleteFunc(slices.Clone(stories), func(s story) bool { return s.name != p.story }))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
+	s := newSuite(t, *fileFlag)
 	s.start(*laneFlag, stories)
 	var left []plan
 	for _, p := range choose(s.all, len(s.all), *seedFlag) {

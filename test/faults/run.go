@@ -73,7 +73,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		r.managers = []*manager{l.manager}
 		l.manager.forget()
 	}
-	r.world.plantForeign(teamA)
+	r.world.plantForeign()
 	s.setup(r.world)
 	before := target{pairs: s.before, copies: s.copies(s.before), still: quiet}
 	after := target{pairs: s.after, copies: s.copies(s.after), still: quiet}

@@ -52,12 +52,12 @@ var stories = []story{
 		name: "bind", after: pairs(teamA, "c1", "c2"),
 		targets: map[string][]string{"c1": {teamA}},
 		setup: func(w *world) {
-			w.set(prod)
-			w.cluster("c1", prod, "1")
-			w.cluster("c2", prod, "1")
+			w.set(staging)
+			w.cluster("c1", staging, "1")
+			w.cluster("c2", staging, "1")
 			w.account("c1", teamA, stranger)
 		},
-		act: func(w *world) { w.Bind(teamA, prod) },
+		act: func(w *world) { w.Bind(teamA, staging) },
 	},
 	{
 		name: "edit", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
@@ -175,40 +175,40 @@ var stories = []story{
 		},
 	},
 	{
-		name: "disable", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
-		meanwhile: pairs(teamA, "c1"),
-		targets:   map[string][]string{"c1": {teamA}},
+		name: "disable", before: pairs(teamB, "c1", "c2"), after: pairs(teamB, "c1", "c2"),
+		meanwhile: pairs(teamB, "c1"),
+		targets:   map[string][]string{"c1": {teamB}},
 		setup: func(w *world) {
 			w.set(prod)
-			w.Bind(teamA, prod)
+			w.Bind(teamB, prod)
 			w.cluster("c1", prod, "1")
 			w.cluster("c2", prod, "1")
-			w.account("c1", teamA)
+			w.account("c1", teamB)
 		},
 		act: func(w *world) {
 			w.MustDelete(ocmtest.Addon("c1"))
-			w.gone(teamA, "c1")
+			w.gone(teamB, "c1")
 			w.Enable("c1")
-			w.shows(teamA, "c1", "1")
-			w.copied(teamA, "c1")
+			w.shows(teamB, "c1", "1")
+			w.copied(teamB, "c1")
 		},
 	},
 	{
 		// What others replace by deleting it and creating it again costs nobody anything. The
 		// manager acts on such an absence after ten seconds.
-		name: "replace", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"), calm: 12 * time.Second,
-		targets: map[string][]string{"c1": {teamA}},
+		name: "replace", before: pairs(teamB, "c1", "c2"), after: pairs(teamB, "c1", "c2"), calm: 12 * time.Second,
+		targets: map[string][]string{"c1": {teamB}},
 		setup: func(w *world) {
 			w.set(prod)
-			w.place(teamA, "c1", "c2")
-			w.Bind(teamA, prod)
+			w.place(teamB, "c1", "c2")
+			w.Bind(teamB, prod)
 			for _, cluster := range clusterNames[:3] {
 				w.cluster(cluster, prod, "1")
 			}
-			w.account("c1", teamA)
+			w.account("c1", teamB)
 		},
 		act: func(w *world) {
-			w.replacePlacement(teamA, "c1", "c2")
+			w.replacePlacement(teamB, "c1", "c2")
 			w.replaceTokenSecret("c1")
 			w.replaceGate()
 		},

@@ -270,13 +270,13 @@ func (w *world) copied(namespace, cluster string) {
 
 // plantForeign creates what belongs to others in a team's namespace, which nobody may touch: a
 // profile of another cluster manager, a Secret and a RoleBinding.
-func (w *world) plantForeign(namespace string) {
+func (w *world) plantForeign() {
 	w.T.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: foreign}
+	meta := metav1.ObjectMeta{Namespace: teamA, Name: foreign}
 	w.MustCreate(
 		&inventoryv1alpha1.ClusterProfile{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: foreign, Labels: map[string]string{"x-k8s.io/cluster-manager": "another"},
+				Namespace: teamA, Name: foreign, Labels: map[string]string{"x-k8s.io/cluster-manager": "another"},
 			},
 			Spec: inventoryv1alpha1.ClusterProfileSpec{
 				ClusterManager: inventoryv1alpha1.ClusterManager{Name: "another"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,15 +108,11 @@ func (s *stream) happens(e event) Kind {
 		p.seen[key] = true
 		p.record.Events = append(p.record.Events, key)
 	}
-	if p.fault.Key != key {
+	if p.fault.Key != key || !slices.Contains(OfEvents, p.fault.Kind) {
 		return None
 	}
-	switch p.fault.Kind {
-	case EventDelayed, EventDropped, EventDuplicated:
-		p.fired()
-		return p.fault.Kind
-	}
-	return None
+	p.fired()
+	return p.fault.Kind
 }
 
 // pass sends an event to the program; false if that is gone.
