@@ -71,6 +71,10 @@ e2e: ## Run only the journeys (RUN=regexp selects some)
 test-kube: ## Run wired tests and the main journeys on Kubernetes KUBE (1.34, 1.35, 1.36 or 1.37), which is built first
 	hack/test-kube.sh $(KUBE)
 
+.PHONY: robust
+robust: ## Inject faults until TIME (60m) is over, and go on where the last run ended; PLAN='...' repeats one plan
+	hack/robust.sh
+
 .PHONY: rbac-audit
 rbac-audit: ## Run the journeys with audit logs, compare used with granted rights, and write their table (LOGS reads a folder)
 	hack/rbac-audit.sh

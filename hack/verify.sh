@@ -22,7 +22,7 @@ new=$(cd "$copy" && find . -type f | sed 's|^\./||' | while IFS= read -r file; d
 
 # Without test/fleet/tools: tidying it downloads everything that the tests of Kubernetes
 # need. The fleet builds it, which is enough.
-for dir in . test/fleet test/e2e test/monitoring hack/tools/*/; do
+for dir in . test/fleet test/e2e test/faults test/monitoring hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
