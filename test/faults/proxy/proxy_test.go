@@ -178,8 +178,9 @@ func TestTooManyRequestsAreRetriedLater(t *testing.T) {
 	}
 }
 
-// shown returns the events of a watch of ConfigMaps until it ends or nothing more comes.
-func shown(t *testing.T, c kubernetes.Interface) []string {
+// shown returns the events of a watch of ConfigMaps until it ends or nothing more comes. It calls
+// functions after the first.
+func shown(t *testing.T, c kubernetes.Interface, first ...func()) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), DelayFor+5*time.Second)
 	defer cancel()
@@ -192,7 +193,11 @@ func shown(t *testing.T, c kubernetes.Interface) []string {
 	for e := range w.ResultChan() {
 		switch object := e.Object.(type) {
 		case *corev1.ConfigMap:
-			events = append(events, string(e.Type)+" "+object.Name)
+			if events = append(events, string(e.Type)+" "+object.Name); len(events) == 1 {
+				for _, call := range first {
+					call()
+				}
+			}
 			if object.Name == "last" {
 				return events
 			}
@@ -251,10 +256,8 @@ func TestFaultsOfWatches(t *testing.T) {
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			p, c := through(t, &server{events: []string{configMap("ADDED", "x")}})
-			time.AfterFunc(200*time.Millisecond, func() {
-				p.Begin(Fault{Kind: kind, Key: Key{Resource: "configmaps"}}, nil)
-			})
-			if diff := cmp.Diff(want, shown(t, c)); diff != "" {
+			begin := func() { p.Begin(Fault{Kind: kind, Key: Key{Resource: "configmaps"}}, nil) }
+			if diff := cmp.Diff(want, shown(t, c, begin)); diff != "" {
 				t.Error(diff)
 			}
 			if p.Record().Fired.IsZero() {
