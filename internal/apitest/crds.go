@@ -94,7 +94,7 @@ func AtomicClusterProfile() CRDs {
 // ClusterProfileInTwoVersions returns ClusterProfile as SIG-Multicluster serves it after
 // v0.1.3, a version that is not available as a Go module: also in v1alpha2, which has the
 // same content without the deprecated credentialProviders, and stricter rules. It stores
-// v1alpha1.
+// v1alpha1, which is deprecated: each response has a warning.
 func ClusterProfileInTwoVersions() CRDs {
 	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds, err := ClusterProfile()()
@@ -105,6 +105,7 @@ func ClusterProfileInTwoVersions() CRDs {
 			strict := crd.Spec.Versions[0].DeepCopy()
 			strict.Name, strict.Served, strict.Storage = "v1alpha2", true, false
 			makeProfilesStrict(strict.Schema.OpenAPIV3Schema)
+			crd.Spec.Versions[0].Deprecated = true
 			crd.Spec.Versions = append(crd.Spec.Versions, *strict)
 		}
 		return crds, nil

@@ -11,15 +11,15 @@ import (
 // Config returns the client configuration of a kubeconfig file, or of the pod's
 // own cluster if the path is empty. Its clients have no rate limit of their own:
 // the API server's priority and fairness limits requests, and a second limit in
-// the client would only add latency. Errors name the file.
+// the client would only add latency. They log each warning of an API server once an hour.
+// Errors name the file.
 func Config(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("no --kubeconfig given and not in a pod: %w", err)
 		}
-		cfg.QPS = -1
-		return cfg, nil
+		return forController(cfg), nil
 	}
 	content, err := os.ReadFile(kubeconfig)
 	if err != nil {
@@ -29,8 +29,8 @@ func Config(kubeconfig string) (*rest.Config, error) {
 }
 
 // ParseConfig returns the client configuration for the content of a kubeconfig file. The
-// path serves to resolve the names of other files in it, and for errors. Its clients have
-// no rate limit, either.
+// path serves to resolve the names of other files in it, and for errors. Its clients are like
+// Config's.
 //
 // clientcmd.BuildConfigFromFlags falls back to the pod's own cluster, with the token of the
 // pod's service account, if the file is empty or has no current context. That would send
@@ -40,8 +40,15 @@ func ParseConfig(content []byte, path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %q: %w", path, err)
 	}
+	return forController(cfg), nil
+}
+
+// forController makes the clients of a configuration send requests without a limit of their
+// own, and log repeated warnings of the API server once.
+func forController(cfg *rest.Config) *rest.Config {
 	cfg.QPS = -1
-	return cfg, nil
+	cfg.WarningHandlerWithContext = warnings
+	return cfg
 }
 
 func parse(content []byte, path string) (*rest.Config, error) {
