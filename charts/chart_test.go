@@ -214,8 +214,9 @@ func TestInstallStrategy(t *testing.T) {
 				t.Errorf("install strategy (-want +got):\n%s", diff)
 			}
 			want := map[string]string{
-				"addon.open-cluster-management.io/lifecycle":         "addon-manager",
-				"inventory.open-cluster-management.io/keep-profiles": "false",
+				"addon.open-cluster-management.io/lifecycle":             "addon-manager",
+				"inventory.open-cluster-management.io/keep-profiles":     "false",
+				"inventory.open-cluster-management.io/manager-namespace": "inventory-system",
 			}
 			if diff := cmp.Diff(want, addon.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)

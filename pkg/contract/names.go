@@ -221,6 +221,13 @@ const (
 	// AnnotationExclusiveSetsOnly with the value "true" on the ClusterManagementAddOn says that
 	// the manager runs with --exclusive-sets-only. The chart sets it for kubectl inventory.
 	AnnotationExclusiveSetsOnly = KeyPrefix + "exclusive-sets-only"
+
+	// AnnotationManagerNamespace on the ClusterManagementAddOn names the manager's namespace. The
+	// chart sets it for kubectl inventory.
+	AnnotationManagerNamespace = KeyPrefix + "manager-namespace"
+
+	// ManagerDeployment is the manager's Deployment, in its namespace.
+	ManagerDeployment = "cluster-inventory-manager"
 )
 
 // VariableProxyCA is the environment variable with the CA certificates, in PEM, of the

@@ -57,6 +57,6 @@ func newCommand(o *options) *cobra.Command {
 	}
 	o.addFlags(cmd)
 	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
-		newVersionCommand(o))
+		newRolloutCommand(o), newVersionCommand(o))
 	return cmd
 }

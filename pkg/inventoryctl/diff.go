@@ -34,7 +34,7 @@ func newDiffCommand(o *options) *cobra.Command {
 	}
 	addOutput(cmd, &d.output)
 	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil,
-		"the value of the manager's flag --label-allow (chart value profiles.labelAllow)")
+		"patterns of labels that the manager copies (chart value profiles.labelAllow; default: those of its Deployment)")
 	return cmd
 }
 
@@ -53,7 +53,14 @@ func (d *diffOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	differ := &decide.Differ{LabelAllow: d.labelAllow, Now: metav1.NewTime(d.now())}
+	of, err := hub.Settings(ctx)
+	if err != nil {
+		return advise(err, hub.Host)
+	}
+	if given := d.labelAllow; len(given) > 0 {
+		of.LabelAllow = given
+	}
+	differ := &decide.Differ{LabelAllow: of.LabelAllow, Limits: of.Limits, Now: metav1.NewTime(d.now())}
 	snapshot, err := hub.Snapshot(ctx, gather.SnapshotOptions{
 		Namespace: namespace, TrimCluster: differ.TrimCluster,
 		EachProfile: func(s *gather.Snapshot, p *inventoryv1alpha1.ClusterProfile) {
@@ -73,7 +80,11 @@ func (d *diffOptions) run(ctx context.Context) error {
 			"that right, or give a namespace with -n")
 	}
 	addAbsent(differ, snapshot)
-	return d.print(differ.Difference(decide.HiddenKinds(snapshot.Hidden, false)))
+	hidden := decide.HiddenKinds(snapshot.Hidden, false)
+	if !of.Known {
+		hidden = append(hidden, "the manager's settings (its defaults are assumed)")
+	}
+	return d.print(differ.Difference(hidden))
 }
 
 // addAbsent decides about the pairs that have no profile.

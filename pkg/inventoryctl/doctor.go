@@ -45,7 +45,7 @@ func (d *doctorOptions) run(ctx context.Context) error {
 	isHidden := func(check decide.Finding) bool { return check.State == decide.NotVisible }
 	if !slices.ContainsFunc(checks, func(check decide.Finding) bool { return !isHidden(check) }) {
 		return errors.New("nothing of this hub as a whole is visible to you: ask its administrator for the rights that " +
-			"docs/kubectl-inventory.md lists; kubectl inventory explain needs less")
+			docsOfRights() + " lists; kubectl inventory explain needs less")
 	}
 	if d.output != "" {
 		if err := show.Structured(d.Out, d.output, map[string]any{"checks": checks}); err != nil {

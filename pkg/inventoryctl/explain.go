@@ -77,7 +77,7 @@ func (e *explainOptions) explainPair(ctx context.Context, hub *gather.Hub, names
 		return advise(err, hub.Host)
 	case !facts.IsVisible():
 		return fmt.Errorf("nothing of cluster %s in namespace %s is visible to you: ask the hub's administrator for the "+
-			"rights that docs/kubectl-inventory.md lists, or give another namespace with -n", cluster, namespace)
+			"rights that %s lists, or give another namespace with -n", cluster, namespace, docsOfRights())
 	case facts.Facts.Namespace == nil && !facts.Facts.Hidden.Namespaces:
 		return noNamespace(namespace)
 	case facts.Facts.Cluster == nil && !facts.Facts.Hidden.Clusters && facts.Facts.Profile == nil:
@@ -95,7 +95,7 @@ func (e *explainOptions) explainProperty(
 		return advise(err, hub.Host)
 	case !facts.IsVisible():
 		return fmt.Errorf("nothing of cluster %s is visible to you: ask the hub's administrator for the rights that "+
-			"docs/kubectl-inventory.md lists, or give another namespace with -n", cluster)
+			"%s lists, or give another namespace with -n", cluster, docsOfRights())
 	case facts.ManagedCluster == nil && !facts.HiddenCluster && len(facts.Profiles) == 0:
 		return noCluster(cluster)
 	case namespace != "" && len(facts.Profiles) == 0:

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -25,6 +26,9 @@ const (
 	// ExitFailed: the command failed; stderr says why.
 	ExitFailed = 2
 )
+
+// docsOfRights says which rights each subcommand needs.
+func docsOfRights() string { return docs.URL("docs/kubectl-inventory.md#what-each-subcommand-reads") }
 
 // errMissing ends a subcommand that has reported what is missing.
 var errMissing = errors.New("something is missing")
@@ -52,7 +56,7 @@ func advise(err error, host string) error {
 			"%s does not accept your credentials: log in again, or choose others with --context or --user", host)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not do that: %w; ask the hub's administrator for the rights that "+
-			"docs/kubectl-inventory.md lists", err)
+			"%s lists", err, docsOfRights())
 	case clientcmd.IsEmptyConfig(err):
 		return errors.New("no kubeconfig says where the hub is: set $KUBECONFIG, or give --kubeconfig")
 	case clientcmd.IsConfigurationInvalid(err), clientcmd.IsContextNotFound(err):

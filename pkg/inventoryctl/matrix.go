@@ -121,8 +121,8 @@ func (m *matrixOptions) print(result decide.Matrix, isFolded bool) error {
 	switch {
 	case len(result.NotVisible) > 0 && len(result.Clusters) == 0:
 		return fmt.Errorf("no cluster is visible to you, because you may not read %s: ask the hub's administrator for the "+
-			"rights that docs/kubectl-inventory.md lists, or give another namespace with -n",
-			strings.Join(result.NotVisible, ", "))
+			"rights that %s lists, or give another namespace with -n",
+			strings.Join(result.NotVisible, ", "), docsOfRights())
 	case m.output != "":
 		return show.Structured(m.Out, m.output, result)
 	case len(result.Clusters) == 0:

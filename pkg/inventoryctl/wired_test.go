@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -90,14 +92,15 @@ type hub struct{ *ocmtest.Hub }
 func story(t *testing.T) *hub {
 	t.Helper()
 	h := &hub{ocmtest.New(t, hubServer.Config(t))}
-	h.MustCreate(&addonv1beta1.ClusterManagementAddOn{
-		ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"},
-		Spec: addonv1beta1.ClusterManagementAddOnSpec{
-			InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual},
-		},
+	hubtest.Install(h.World, "image: {tag: v1.2.3}", func(object *unstructured.Unstructured) bool {
+		kind := object.GetKind()
+		return strings.HasPrefix(kind, "ValidatingAdmissionPolicy") || kind == "ClusterManagementAddOn" ||
+			kind == "Deployment" || kind == "Lease"
 	})
-	hubtest.Install(h.World, "", func(object *unstructured.Unstructured) bool {
-		return strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy")
+	h.isRunning()
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
+	apitest.Edit(h, definition, func(d *addonv1beta1.ClusterManagementAddOn) {
+		d.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: revisions, ConfigReferent: named("agents-2")}}
 	})
 	h.set("prod")
 	region := clusterv1.ManagedClusterClaim{Name: "region.example.com", Value: "eu-north"}
@@ -109,6 +112,10 @@ func story(t *testing.T) *hub {
 		ocmtest.Condition("PropertiesPublished", "True", "Published", "1 property published."))
 	h.says("west", ocmtest.Condition("ProfilesSynced", "False", "WriteFailed",
 		"In team-a: the cluster cannot be published: exceeded quota."))
+	h.upgrade("east", "agents-2", ocmtest.Condition("Progressing", "False", "Completed", ""))
+	h.upgrade("west", "agents-2", ocmtest.Condition("Progressing", "False", "Failed", ""),
+		ocmtest.Condition("Available", "False", "ProbeUnavailable", "no pod of the agent is ready"))
+	h.upgrade("lab", "agents-1", ocmtest.Condition("Configured", "False", "ConfigurationsNotConfigured", ""))
 	h.MustCreate(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "newcomer", Labels: ocmtest.InSet("prod")}})
 
 	for _, namespace := range []string{"team-a", "team-b", "team-c"} {
@@ -142,6 +149,50 @@ func story(t *testing.T) *hub {
 	h.event("ManagedClusterSetBinding", "team-a", "prod", "ProfilesWithheld", 7*time.Minute, "west cannot be published: exceeded quota")
 	h.event("ManagedClusterSetBinding", "team-b", "prod", "ProfilesWithheld", 3*time.Minute, "east is not chosen by a Placement")
 	return h
+}
+
+var revisions = addonv1beta1.ConfigGroupResource{
+	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
+}
+
+func named(name string) addonv1beta1.ConfigReferent { return addonv1beta1.ConfigReferent{Name: name} }
+
+// upgrade gives a cluster an AgentRevision, and more conditions.
+func (h *hub) upgrade(cluster, revision string, conditions ...metav1.Condition) {
+	h.T.Helper()
+	apitest.EditStatus(h, ocmtest.Addon(cluster), func(a *addonv1beta1.ManagedClusterAddOn) {
+		a.Status.Conditions = append(a.Status.Conditions, conditions...)
+		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+			ConfigGroupResource: revisions,
+			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: named(revision), SpecHash: "hash"},
+		}}
+	})
+}
+
+// isRunning has the replicas of the manager be ready, and one of them lead.
+func (h *hub) isRunning() {
+	h.T.Helper()
+	deployment, lease := managerDeployment(), managerLease()
+	apitest.EditStatus(h, deployment, func(d *appsv1.Deployment) {
+		replicas := *d.Spec.Replicas
+		d.Status.ObservedGeneration = d.Generation
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas = replicas, replicas, replicas
+	})
+	apitest.Edit(h, lease, func(l *coordinationv1.Lease) {
+		l.Spec.HolderIdentity, l.Spec.RenewTime = ptr.To("cluster-inventory-manager-1"), &metav1.MicroTime{Time: then}
+	})
+}
+
+func managerDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-manager"},
+	}
+}
+
+func managerLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-manager"},
+	}
 }
 
 // event is one that the manager created.
@@ -245,6 +296,7 @@ func TestOutputByReader(t *testing.T) {
 		{"explain", "no.such.property", "--cluster", "east"},
 		{"explain", "region.example.com", "--cluster", "east", "-n", "no-such-namespace"},
 		{"doctor"},
+		{"rollout"},
 		{"diff"},
 		{"diff", "-n", "team-c"},
 	} {
@@ -269,6 +321,12 @@ func TestOutputByReader(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("the manager's own settings count", func(t *testing.T) {
+		managersSettings(t, &hub{h.In(t)}, readers["admin"])
+	})
+	t.Run("no manager works", func(t *testing.T) {
+		noManager(t, &hub{h.In(t)}, readers["admin"])
+	})
 	t.Run("lists are read in pages", func(t *testing.T) {
 		pagesOfMany(t, &hub{h.In(t)}, readers["admin"])
 	})
@@ -281,6 +339,54 @@ func TestOutputByReader(t *testing.T) {
 	t.Run("the install Placement has several slices", func(t *testing.T) {
 		placementOfMany(t, &hub{h.In(t)}, readers["admin"])
 	})
+}
+
+// managersSettings has the manager run with other flags, which everything then follows.
+func managersSettings(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	deployment := managerDeployment()
+	var before []string
+	apitest.Edit(h, deployment, func(d *appsv1.Deployment) { before = d.Spec.Template.Spec.Containers[0].Args })
+	runsWith := func(flags ...string) {
+		apitest.Edit(h, deployment, func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Args = append(slices.Clone(before), flags...)
+		})
+		h.isRunning()
+	}
+	t.Cleanup(func() { runsWith() })
+	says := func(want string, args ...string) {
+		t.Helper()
+		if got := admin.run(args...); !strings.Contains(got.stdout, want) {
+			t.Errorf("%v does not say %q: %s", args, want, got)
+		}
+	}
+	says("the claim can be a property", "explain", "region.example.com", "--cluster", "east")
+	runsWith("--max-property-bytes=5")
+	says("the claim is left out of ClusterProfiles", "explain", "region.example.com", "--cluster", "east")
+	says("--max-property-bytes=5", "doctor")
+	runsWith("--upstream-gates=off", "--credentials-mode=draining")
+	says("it is off according to upstreamGates=off", "doctor")
+	says("the manager copies no tokens (credentials.mode=draining)", "explain", "east")
+	runsWith("--access-cluster-proxy-namespace=proxies", "--upstream-registration-clusterrole=mine")
+	says("there is no Deployment proxies/cluster-proxy-addon-manager", "doctor")
+	says(`ClusterRole "mine"`, "doctor")
+}
+
+// noManager scales the manager to nothing and has it release its Lease.
+func noManager(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	scale := func(replicas int32) {
+		apitest.Edit(h, managerDeployment(), func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+	}
+	scale(0)
+	apitest.Edit(h, managerLease(), func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") })
+	t.Cleanup(func() { scale(1); h.isRunning() })
+	got := admin.run("doctor")
+	for _, want := range []string{"has 0 replicas, so no manager runs", "no manager leads, so nothing is written"} {
+		if got.code != ExitMissing || !strings.Contains(got.stdout, want) {
+			t.Errorf("does not say %q: %s", want, got)
+		}
+	}
 }
 
 // onlyExclusiveSets binds a set that selects by labels, and then has the hub admin publish only
@@ -437,10 +543,10 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 		{[]string{"matrix", "-o", "json"}, map[string]int{
 			"clusterprofiles": profilePages, "managedclusters": clusterPages, "managedclusteraddons": 1, "namespaces": 2,
 			"managedclustersets": 1, "managedclustersetbindings": 1, "placements": 1, "placementdecisions": 1,
-			"clustermanagementaddons": 1,
+			"clustermanagementaddons": 1, "deployments": 1,
 		}},
 		{[]string{"explain", "east", "-n", "wide"}, map[string]int{
-			"clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,
+			"deployments": 1, "clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,
 			"managedclustersetbindings": 1, "placements": 1, "clustermanagementaddons": 1, "managedserviceaccounts": 1,
 			"events": 2,
 		}},

@@ -33,15 +33,19 @@ type Preview struct {
 }
 
 // PreviewOf judges an account for one namespace, in which the cluster is selected as
-// given and has that profile, nil if there is none.
+// given and has that profile, nil if there is none. Unless requireTarget is true, an account
+// that names no namespaces is copied wherever its cluster is selected.
 func PreviewOf(
-	account *authv1beta1.ManagedServiceAccount, namespace string, selected selection.Result,
+	account *authv1beta1.ManagedServiceAccount, namespace string, requireTarget bool, selected selection.Result,
 	profile *inventoryv1alpha1.ClusterProfile, now time.Time,
 ) Preview {
 	key := types.NamespacedName{Namespace: account.Namespace, Name: account.Name}
 	named := source.NamedNamespaces(account)
 	preview := Preview{
 		Names: len(named.Namespaces) > 0, Wanted: slices.Contains(named.Namespaces, namespace), Secret: target.Name(key),
+	}
+	if !named.Is && !requireTarget {
+		preview.Names, preview.Wanted = true, selected.Answer == selection.Yes
 	}
 	if account.Status.ExpirationTimestamp != nil {
 		preview.Expires = account.Status.ExpirationTimestamp.Time

@@ -163,6 +163,12 @@ func Judge(cluster string, f Facts) (Result, []Step) {
 	return result, f.steps(o)
 }
 
+// IsBound reports whether a binding publishes a set that selects the cluster, which exists.
+func (f Facts) IsBound() bool {
+	bound, _, _ := bindingsAnswer(f.observation(f.Cluster.Name))
+	return bound == Yes
+}
+
 func (f Facts) steps(o Observation) []Step {
 	steps := append([]Step{f.addonStep(), f.acceptedStep()}, f.bindingSteps(o)...)
 	return append(steps, f.placementStep(o))

@@ -34,16 +34,18 @@ type Difference struct {
 
 // Differ collects what the manager would do with pairs.
 type Differ struct {
-	// LabelAllow are the patterns of labels that the manager copies, and Now is the time.
+	// LabelAllow are the patterns of labels that the manager copies, Limits those of profiles, and
+	// Now is the time.
 	LabelAllow []string
+	Limits     inventory.Limits
 	Now        metav1.Time
 
 	changes []Change
 }
 
 // TrimCluster returns the part of a cluster that the manager keeps.
-func (*Differ) TrimCluster(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
-	trimmed, _ := DefaultLimits.Trim(cluster)
+func (d *Differ) TrimCluster(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	trimmed, _ := d.Limits.Trim(cluster)
 	return trimmed
 }
 

@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
 func TestDiffer(t *testing.T) {
@@ -75,7 +76,7 @@ func TestDiffer(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := &Differ{Now: metav1.NewTime(now)}
+			d := &Differ{Now: metav1.NewTime(now), Limits: settings.Default().Limits}
 			facts := test.p.Facts
 			facts.Cluster = d.TrimCluster(facts.Cluster)
 			d.Add(types.NamespacedName{Namespace: "ns", Name: "c"}, facts)

@@ -24,17 +24,19 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // AddonCRD is the name of the CRD of addons, whose versions show how old a hub is.
 const AddonCRD = "managedclusteraddons.addon.open-cluster-management.io"
 
-// Where Open Cluster Management and cluster-proxy run on a usual hub.
+// Where Open Cluster Management runs on a usual hub.
 const (
 	RegistrationNamespace  = "open-cluster-management-hub"
 	RegistrationDeployment = "cluster-manager-registration-controller"
-	ProxyNamespace         = "open-cluster-management-addon"
 )
 
 // Object is an object that may be absent or hidden.
@@ -47,6 +49,7 @@ type Object[T any] struct {
 type HubFacts struct {
 	Installation      Presence
 	ExclusiveSetsOnly bool
+	Manager           ManagerFacts
 	Strategy          StrategyFacts
 	Policies          PolicyFacts
 
@@ -63,6 +66,8 @@ type HubFacts struct {
 	Unreadable []string
 
 	Agents       AgentFacts
+	Bound        BoundFacts
+	Rollout      rollout.Facts
 	Tokens       TokenFacts
 	Certificates CertificateFacts
 }
@@ -193,11 +198,12 @@ const maxClusters = 5
 // CheckHub checks a hub and returns one finding per check.
 func CheckHub(f HubFacts, now time.Time) []Finding {
 	return []Finding{
-		f.checkOCM(), f.checkInstallation(), f.checkStrategy(), f.checkPolicies(),
+		f.checkOCM(), f.checkInstallation(), f.checkManager(), f.checkLeader(now), f.checkSettings(),
+		f.checkStrategy(), f.checkPolicies(),
 		f.checkRegistrationGate(), f.checkProxyGate(), f.checkImpersonation(), f.checkSyncer(),
 		checkProfileAPI(f.Profiles), checkAddonAPI(f.Addons), f.checkRights(),
-		f.Agents.checkAvailable(), f.Agents.checkDegraded(), f.Agents.checkLimit(),
-		f.Tokens.check(now), f.Certificates.check(now),
+		f.Agents.checkAvailable(), checkRollout(f.Rollout, now), f.Agents.checkDegraded(), f.Agents.checkLimit(),
+		f.Bound.check(), f.checkTokens(now), f.Certificates.check(now),
 	}
 }
 
@@ -227,9 +233,11 @@ func (f HubFacts) checkOCM() Finding {
 	case found == nil:
 		return ok(name, "its version is unknown: the image of Deployment "+where+" has no version in its tag")
 	case found.LessThan(leastOCM):
-		return problem(name, "version "+found.String()+" is too old", "upgrade it to 1.2.1, or to 1.3.1 or later")
+		return problem(name, "version "+found.String()+" is too old",
+			"upgrade it to 1.2.1, or to 1.3.1 or later: "+docs.URL("docs/compatibility.md"))
 	case found.EqualTo(brokenOCM):
-		return problem(name, "version 1.3.0 converts addons wrongly", "upgrade it to 1.3.1 or later")
+		return problem(name, "version 1.3.0 converts addons wrongly",
+			"upgrade it to 1.3.1 or later: "+docs.URL("docs/compatibility.md"))
 	default:
 		return ok(name, "version "+found.String())
 	}
@@ -254,7 +262,8 @@ func (f HubFacts) checkInstallation() Finding {
 	case f.Installation.Hidden:
 		return notVisible(name, "ClusterManagementAddOns")
 	case !f.Installation.Found:
-		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName, "install the addon's chart")
+		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName,
+			"install the addon's chart: "+installChart())
 	case f.ExclusiveSetsOnly:
 		return ok(name, "the addon is installed on the hub and publishes only through exclusive sets")
 	default:
@@ -270,7 +279,8 @@ func (f HubFacts) checkPolicies() Finding {
 	case len(f.Policies.Problems) > 0 && !f.Installation.Found && !f.Installation.Hidden:
 		return notConfigured(name, "the addon is not installed")
 	case len(f.Policies.Problems) > 0:
-		return problem(name, strings.Join(f.Policies.Problems, "; "), "install them again with helm upgrade")
+		return problem(name, strings.Join(f.Policies.Problems, "; "), "install them again with helm upgrade: "+
+			docs.URL("docs/operations.md#admission-policies"))
 	default:
 		return ok(name, fmt.Sprintf("the hub has all %d, and their bindings deny", f.Policies.Total))
 	}
@@ -278,29 +288,35 @@ func (f HubFacts) checkPolicies() Finding {
 
 func (f HubFacts) checkRegistrationGate() Finding {
 	const name = "OCM's gate ClusterProfile"
+	role, override := f.Manager.Settings.RegistrationClusterRole, upstream.Override(f.Manager.Settings.UpstreamGates)
 	if f.RegistrationRole.Hidden {
-		return notVisible(name, "ClusterRole "+upstream.DefaultRegistrationClusterRole)
+		return notVisible(name, "ClusterRole "+role)
 	}
-	verdict := upstream.RegistrationVerdict(
-		upstream.DefaultRegistrationClusterRole, f.RegistrationRole.Object, upstream.OverrideNone)
-	if verdict.Allowed {
+	verdict := upstream.RegistrationVerdict(role, f.RegistrationRole.Object, override)
+	switch {
+	case verdict.Allowed && f.RegistrationRole.Object == nil:
+		return ok(name, "it is off according to upstreamGates=off, so this addon writes the ClusterProfiles")
+	case verdict.Allowed:
 		return ok(name, "it is off, so this addon writes the ClusterProfiles")
 	}
 	text, fix, _ := strings.Cut(verdict.Message, "; ")
-	return problem(name, text, fix)
+	return problem(name, text, fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
 }
 
 func (f HubFacts) checkProxyGate() Finding {
 	const name = "cluster-proxy's gate"
-	where := ProxyNamespace + "/" + upstream.ProxyDeployment
+	where := f.Manager.Settings.ClusterProxyNamespace + "/" + upstream.ProxyDeployment
 	switch {
+	case !f.Manager.Settings.ClusterProxy:
+		return notConfigured(name, "this addon publishes no access through cluster-proxy (access.clusterProxy.enabled=false)")
 	case f.Proxy.Hidden:
 		return notVisible(name, "Deployment "+where)
 	case f.Proxy.Object == nil:
 		return notConfigured(name, "there is no Deployment "+where)
 	case upstream.ProxyWrites(f.Proxy.Object):
 		return problem(name, "cluster-proxy writes access providers itself",
-			"turn the gate off in the arguments of Deployment "+where)
+			"turn the gate off in the arguments of Deployment "+where+": kubectl edit deployment "+
+				upstream.ProxyDeployment+" -n "+f.Manager.Settings.ClusterProxyNamespace)
 	default:
 		return ok(name, "it is off, so this addon writes the access providers")
 	}
@@ -308,12 +324,17 @@ func (f HubFacts) checkProxyGate() Finding {
 
 func (f HubFacts) checkSyncer() Finding {
 	const name = "managed-serviceaccount's gate"
+	s := f.Manager.Settings
 	switch {
+	case s.CredentialsMode != settings.CopyingEnabled:
+		return notConfigured(name, "this addon copies no tokens (credentials.mode="+s.CredentialsMode+")")
+	case s.UpstreamSyncer == string(upstream.OverrideOff):
+		return ok(name, "it is off according to credentials.upstreamSyncer=off, so this addon copies tokens")
 	case f.Syncer.Hidden:
 		return notVisible(name, "ClusterRole "+contract.UpstreamSyncerClusterRole)
 	case f.Syncer.Found:
 		return problem(name, "ClusterRole "+contract.UpstreamSyncerClusterRole+" shows that its own syncer copies tokens",
-			"turn its feature gate off, or delete the ClusterRole if it is a leftover")
+			"turn its feature gate off, or delete the ClusterRole if it is a leftover: "+docs.URL("docs/migration.md"))
 	default:
 		return ok(name, "it is off, so this addon copies tokens")
 	}
@@ -326,7 +347,7 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 		return notVisible(name, "CustomResourceDefinition "+selection.ProfileCRD)
 	case crd.Object == nil:
 		return problem(name, "there is no CustomResourceDefinition "+selection.ProfileCRD,
-			"install the addon's chart, which contains it")
+			"install the addon's chart, which contains it: "+installChart())
 	}
 	served, schema := servedVersions(crd.Object), (*apiextensionsv1.JSONSchemaProps)(nil)
 	for _, v := range crd.Object.Spec.Versions {
@@ -336,7 +357,8 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 	}
 	if schema == nil {
 		return problem(name,
-			"it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1", "serve v1alpha1, too")
+			"it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1",
+			"serve v1alpha1, too: kubectl edit crd "+selection.ProfileCRD)
 	}
 	form := "OCM's form, with atomic lists"
 	if conditions := schema.Properties["status"].Properties["conditions"]; conditions.XListType != nil &&
@@ -352,12 +374,13 @@ func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding
 	case crd.Hidden:
 		return notVisible(name, "CustomResourceDefinition "+AddonCRD)
 	case crd.Object == nil:
-		return problem(name, "there is no CustomResourceDefinition "+AddonCRD, "check whether this is a hub")
+		return problem(name, "there is no CustomResourceDefinition "+AddonCRD,
+			"check whether this is a hub: kubectl get managedclusters")
 	}
 	served := servedVersions(crd.Object)
 	if !slices.Contains(served, "v1beta1") {
 		return problem(name, "it serves "+strings.Join(served, ", ")+", and this addon needs v1beta1",
-			"upgrade Open Cluster Management")
+			"upgrade Open Cluster Management: "+docs.URL("docs/compatibility.md"))
 	}
 	stored := ""
 	for _, v := range crd.Object.Spec.Versions {
@@ -416,7 +439,8 @@ func (a AgentFacts) checkDegraded() Finding {
 		clusters := a.Degraded[reason]
 		parts = append(parts, fmt.Sprintf("%s on %d (%s)", reason, len(clusters), clusterNames(clusters)))
 	}
-	return problem(name, strings.Join(parts, "; "), "docs/operations.md says what to do about each reason")
+	return problem(name, strings.Join(parts, "; "),
+		docs.URL("docs/operations.md#conditions-and-reasons")+" says what to do about each reason")
 }
 
 func (a AgentFacts) checkLimit() Finding {
@@ -427,7 +451,7 @@ func (a AgentFacts) checkLimit() Finding {
 	case len(a.AtLimit) > 0:
 		return problem(name, fmt.Sprintf("klusterlets that cut properties off: %d (%s)", len(a.AtLimit),
 			clusterNames(a.AtLimit)), "raise maxCustomClusterClaims in their Klusterlet, "+
-			"spec.registrationConfiguration.clusterClaimConfiguration")
+			"spec.registrationConfiguration.clusterClaimConfiguration, on the spoke: kubectl edit klusterlet klusterlet")
 	default:
 		return ok(name, "no klusterlet cuts properties off")
 	}
@@ -439,16 +463,20 @@ func clusterNames(names []string) string {
 	return kube.ListNames(shown, maxClusters)
 }
 
-func (t TokenFacts) check(now time.Time) Finding {
+func (f HubFacts) checkTokens(now time.Time) Finding {
 	const name = "tokens"
+	t := f.Tokens
 	switch {
+	case f.Manager.Settings.CredentialsMode != settings.CopyingEnabled:
+		return notConfigured(name, "this addon copies no tokens (credentials.mode="+f.Manager.Settings.CredentialsMode+")")
 	case t.Hidden:
 		return notVisible(name, "ManagedServiceAccounts")
 	case t.Total == 0:
 		return notConfigured(name, "no ManagedServiceAccount is labelled "+contract.LabelSyncToProfile+"=true")
 	case len(t.Expired) > 0:
 		return problem(name, fmt.Sprintf("%d of %d have expired (%s)", len(t.Expired), t.Total, clusterNames(t.Expired)),
-			"check whether the agent of managed-serviceaccount runs on these clusters")
+			"check whether the agent of managed-serviceaccount runs on these clusters: "+
+				"kubectl get managedclusteraddons -A --field-selector metadata.name=managed-serviceaccount")
 	case t.Next.IsZero():
 		return ok(name, fmt.Sprintf("%d accounts, none of which says when its token expires", t.Total))
 	default:
@@ -466,11 +494,15 @@ func (c CertificateFacts) check(now time.Time) Finding {
 	case c.Bundles == 0:
 		return notConfigured(name, "no ClusterProfile has an access provider with a CA")
 	case left <= 0:
-		return problem(name, "the CA of "+server+" has expired", "renew it; the profiles follow")
+		return problem(name, "the CA of "+server+" has expired", renewCA())
 	case left < soon:
-		return problem(name, "the CA of "+server+" expires in "+duration.HumanDuration(left), "renew it; the profiles follow")
+		return problem(name, "the CA of "+server+" expires in "+duration.HumanDuration(left), renewCA())
 	default:
 		return ok(name, fmt.Sprintf("the first of %d CAs in ClusterProfiles expires in %s", c.Bundles,
 			duration.HumanDuration(left)))
 	}
+}
+
+func renewCA() string {
+	return "renew it; the profiles follow: " + docs.URL("docs/operations.md#the-ca-and-its-rotation")
 }

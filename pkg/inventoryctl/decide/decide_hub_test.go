@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
 func deploymentOf(image string, args ...string) Object[appsv1.Deployment] {
@@ -43,7 +47,7 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 		{Name: "v1alpha1", Served: true, Storage: true}, {Name: "v1beta1", Served: true},
 	}
 	f := HubFacts{
-		Installation: Presence{Found: true},
+		Installation: Presence{Found: true}, Manager: running(), Bound: boundTo(true), Rollout: rolledOut("c"),
 		Registration: deploymentOf("quay.io/open-cluster-management/registration:v1.2.1"),
 		RegistrationRole: Object[rbacv1.ClusterRole]{Object: &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"cluster.open-cluster-management.io"},
@@ -82,8 +86,9 @@ const (
 	slicesAreWrittenOneByOne = ", so its decisions have several slices. Open Cluster Management writes one after the " +
 		"other, and deletes the addon of each cluster that is in none at that moment, even if the cluster stays chosen " +
 		"(OCM issue 1346)"
-	stepsOfAChange = `change such a Placement only while installStrategy.type is Manual; docs/operations.md has the ` +
-		`steps, in "Changing the install Placement"`
+	stepsOfAChange = "change such a Placement only while installStrategy.type is Manual: " + main +
+		"docs/operations.md#changing-the-install-placement"
+	main = "https://github.com/open-cluster-management-io/cluster-inventory-addon/blob/main/"
 )
 
 func installedBy(placements ...InstallPlacement) StrategyFacts {
@@ -129,10 +134,13 @@ func TestDeploymentConfigs(t *testing.T) {
 	}
 }
 
+// hasWay matches what a reader can run or open.
+var hasWay = regexp.MustCompile("(^|: )(kubectl|clusteradm|helm) |https://")
+
 func TestCheckHub(t *testing.T) {
 	const chooseGroups = "version 0.10.0 lets clients choose their groups on "
-	const upgradeProxy = "upgrade it to 0.11.0 or later, or switch impersonation off; docs/consumers.md says how, " +
-		`in "cluster-proxy's impersonation"`
+	upgradeProxy := "upgrade it to 0.11.0 or later, or switch impersonation off: " +
+		docs.URL("docs/consumers.md#cluster-proxys-impersonation")
 	tests := map[string]struct {
 		change func(*HubFacts)
 		check  string
@@ -141,11 +149,12 @@ func TestCheckHub(t *testing.T) {
 		"OCM is too old": {
 			func(f *HubFacts) { f.Registration = deploymentOf("registry:5000/registration:v1.1.0@sha256:0") },
 			"Open Cluster Management",
-			problem("", "version 1.1.0 is too old", "upgrade it to 1.2.1, or to 1.3.1 or later"),
+			problem("", "version 1.1.0 is too old", "upgrade it to 1.2.1, or to 1.3.1 or later: "+docs.URL("docs/compatibility.md")),
 		},
 		"OCM converts wrongly": {
 			func(f *HubFacts) { f.Registration = deploymentOf("registration:v1.3.0") }, "Open Cluster Management",
-			problem("", "version 1.3.0 converts addons wrongly", "upgrade it to 1.3.1 or later"),
+			problem("", "version 1.3.0 converts addons wrongly",
+				"upgrade it to 1.3.1 or later: "+docs.URL("docs/compatibility.md")),
 		},
 		"OCM's image says nothing": {
 			func(f *HubFacts) { f.Registration = deploymentOf("registry:5000/registration") }, "Open Cluster Management",
@@ -198,11 +207,11 @@ func TestCheckHub(t *testing.T) {
 		},
 		"not installed": {
 			func(f *HubFacts) { f.Installation.Found = false }, "addon",
-			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart"),
+			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart: "+installChart()),
 		},
 		"a policy is missing": {
 			func(f *HubFacts) { f.Policies.Add(policies.All()[0], nil, nil) }, "admission policies",
-			problem("", "cluster-inventory-addons: it does not exist", "install them again with helm upgrade"),
+			problem("", "cluster-inventory-addons: it does not exist", "install them again with helm upgrade: "+main+"docs/operations.md#admission-policies"),
 		},
 		"policies are missing that limit no right of the manager": {
 			func(f *HubFacts) {
@@ -229,7 +238,7 @@ func TestCheckHub(t *testing.T) {
 				}
 			}, "admission policies",
 			problem("", "cluster-inventory-token-grants: it does not exist; cluster-inventory-token-source: it does not exist; "+
-				"cluster-inventory-token-target: it does not exist", "install them again with helm upgrade"),
+				"cluster-inventory-token-target: it does not exist", "install them again with helm upgrade: "+main+"docs/operations.md#admission-policies"),
 		},
 		"the install Placement chooses more clusters than a slice has": {
 			func(f *HubFacts) { f.Strategy = installedBy(chooses("fleet", "all", 101)) }, "install strategy",
@@ -285,7 +294,8 @@ func TestCheckHub(t *testing.T) {
 				f.Strategy = installedBy(absent)
 			}, "install strategy",
 			problem("", "there is no Placement fleet/absent: Open Cluster Management takes that for a Placement that chooses "+
-				"no cluster", "create it, or name another one in the chart's installStrategy.placement"),
+				"no cluster", "create it, or name another one in the chart's installStrategy.placement: "+
+				main+"docs/operations.md#installation-by-placement"),
 		},
 		"OCM's own gate is on": {
 			func(f *HubFacts) {
@@ -296,13 +306,14 @@ func TestCheckHub(t *testing.T) {
 			problem("", `ClusterRole "open-cluster-management:cluster-manager-registration:controller" lets OCM's `+
 				"registration controller write ClusterProfiles, so its ClusterProfile feature gate is on",
 				"turn the gate off in the ClusterManager (spec.registrationConfiguration.featureGates) to let this addon "+
-					"write profiles"),
+					"write profiles: "+main+"docs/compatibility.md#coexistence-with-ocms-own-feature-gates"),
 		},
 		"cluster-proxy's gate is on": {
 			func(f *HubFacts) { f.Proxy = deploymentOf("p", "--feature-gates=ClusterProfileAccessProvider=true") },
 			"cluster-proxy's gate",
 			problem("", "cluster-proxy writes access providers itself",
-				"turn the gate off in the arguments of Deployment open-cluster-management-addon/cluster-proxy-addon-manager"),
+				"turn the gate off in the arguments of Deployment open-cluster-management-addon/cluster-proxy-addon-manager: "+
+					"kubectl edit deployment cluster-proxy-addon-manager -n open-cluster-management-addon"),
 		},
 		"there is no cluster-proxy": {
 			func(f *HubFacts) { f.Proxy.Object = nil }, "cluster-proxy's gate",
@@ -311,12 +322,13 @@ func TestCheckHub(t *testing.T) {
 		"managed-serviceaccount's gate is on": {
 			func(f *HubFacts) { f.Syncer.Found = true }, "managed-serviceaccount's gate",
 			problem("", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile shows that "+
-				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it is a leftover"),
+				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it is a leftover: "+main+
+				"docs/migration.md"),
 		},
 		"no ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles.Object = nil }, "ClusterProfile API",
 			problem("", "there is no CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io",
-				"install the addon's chart, which contains it"),
+				"install the addon's chart, which contains it: "+installChart()),
 		},
 		"OCM's form of the ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles = crdOf(t, apitest.AtomicClusterProfile()) }, "ClusterProfile API",
@@ -324,7 +336,8 @@ func TestCheckHub(t *testing.T) {
 		},
 		"the addon API is too old": {
 			func(f *HubFacts) { f.Addons.Object.Spec.Versions[1].Served = false }, "addon API",
-			problem("", "it serves v1alpha1, and this addon needs v1beta1", "upgrade Open Cluster Management"),
+			problem("", "it serves v1alpha1, and this addon needs v1beta1", "upgrade Open Cluster Management: "+main+
+				"docs/compatibility.md"),
 		},
 		"rights are missing": {
 			func(f *HubFacts) { f.Unreadable = []string{"ManagedClusters", "Namespaces"} }, "your rights",
@@ -350,19 +363,21 @@ func TestCheckHub(t *testing.T) {
 				f.Agents.Add(addon)
 			}, "claim limit",
 			problem("", "klusterlets that cut properties off: 1 (x)", "raise maxCustomClusterClaims in their "+
-				"Klusterlet, spec.registrationConfiguration.clusterClaimConfiguration"),
+				"Klusterlet, spec.registrationConfiguration.clusterClaimConfiguration, on the spoke: "+
+				"kubectl edit klusterlet klusterlet"),
 		},
 		"degraded for two reasons": {
 			func(f *HubFacts) {
 				f.Agents.Degraded = map[string][]string{"WriteFailed": {"b", "a"}, "ForeignSecret": {"c"}}
 			}, "degraded",
 			problem("", "ForeignSecret on 1 (c); WriteFailed on 2 (a, b)",
-				"docs/operations.md says what to do about each reason"),
+				main+"docs/operations.md#conditions-and-reasons says what to do about each reason"),
 		},
 		"a token has expired": {
 			func(f *HubFacts) { f.Tokens.Add(account("old", "ns"), now.Add(time.Hour)) }, "tokens",
 			problem("", "1 of 2 have expired (c/old)",
-				"check whether the agent of managed-serviceaccount runs on these clusters"),
+				"check whether the agent of managed-serviceaccount runs on these clusters: kubectl get managedclusteraddons -A "+
+					"--field-selector metadata.name=managed-serviceaccount"),
 		},
 		"no accounts": {
 			func(f *HubFacts) { f.Tokens = TokenFacts{} }, "tokens",
@@ -371,16 +386,19 @@ func TestCheckHub(t *testing.T) {
 		},
 		"a CA ends soon": {
 			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(5*24*time.Hour))) }, "certificates",
-			problem("", "the CA of https://proxy expires in 5d", "renew it; the profiles follow"),
+			problem("", "the CA of https://proxy expires in 5d", renewCA()),
 		},
 		"a CA has ended": {
 			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(-time.Hour))) }, "certificates",
-			problem("", "the CA of https://proxy has expired", "renew it; the profiles follow"),
+			problem("", "the CA of https://proxy has expired", renewCA()),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.want.Name = test.check
+			if fix := test.want.Fix; test.want.State == Problem && !hasWay.MatchString(fix) {
+				t.Errorf("neither a command nor an address: %s", fix)
+			}
 			for _, check := range CheckHub(healthy(t, test.change), now) {
 				if check.Name == test.check {
 					if diff := cmp.Diff(test.want, check); diff != "" {
@@ -403,8 +421,12 @@ func TestHiddenKindsAreNotVisible(t *testing.T) {
 	f := HubFacts{
 		Installation: Presence{Hidden: true}, Syncer: Presence{Hidden: true}, Unreadable: []string{"Namespaces"},
 		Policies: PolicyFacts{Hidden: true},
+		Bound:    BoundFacts{Hidden: []string{"ManagedClusters"}},
+		Rollout:  rollout.Facts{HiddenAddons: true},
+		Manager:  ManagerFacts{Settings: settings.Default()},
 		Agents:   AgentFacts{Hidden: true}, Tokens: TokenFacts{Hidden: true}, Certificates: CertificateFacts{Hidden: true},
 	}
+	f.Manager.Deployment.Hidden, f.Manager.Lease.Hidden = true, true
 	f.Registration.Hidden, f.RegistrationRole.Hidden, f.Proxy.Hidden = true, true, true
 	f.Profiles.Hidden, f.Addons.Hidden = true, true
 	for _, check := range CheckHub(f, now) {

@@ -17,6 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -26,6 +27,9 @@ type PairFacts struct {
 
 	// Installation is the ClusterManagementAddOn.
 	Installation Presence
+
+	// Settings are those of the manager.
+	Settings settings.Settings
 
 	Facts         selection.Facts
 	HiddenProfile bool
@@ -146,10 +150,6 @@ func (p PairFacts) exclusiveSet() string {
 	return ""
 }
 
-// installChart is the command that installs the addon on the hub.
-const installChart = "helm install cluster-inventory charts/cluster-inventory " +
-	"-n open-cluster-management-cluster-inventory --create-namespace"
-
 // fix returns the command that makes a condition of the rule true, or shows what to change.
 func (p PairFacts) fix(step selection.Step) string {
 	switch step.Name {
@@ -158,7 +158,7 @@ func (p PairFacts) fix(step selection.Step) string {
 		case p.Facts.Addon != nil:
 			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 		case !p.Installation.Found && !p.Installation.Hidden:
-			return installChart
+			return installChart()
 		}
 		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
 	case selection.StepAccepted:
@@ -210,7 +210,7 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
 	switch {
 	case p.NoProfileAPI:
-		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", installChart)
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", installChart())
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
 	case profile == nil && result.Answer == selection.Yes:
@@ -248,6 +248,9 @@ func (p PairFacts) accessStep() Finding {
 		return done(stepAccess, "the ClusterProfile has "+strings.Join(names, ", "))
 	case p.Proxy.Hidden:
 		return notVisible(stepAccess, "ManagedClusterAddOns")
+	case !p.Settings.ClusterProxy:
+		return notConfigured(stepAccess, "the manager publishes no access through cluster-proxy "+
+			"(access.clusterProxy.enabled=false)")
 	case !p.Proxy.Found:
 		return notConfigured(stepAccess, "the cluster has no addon cluster-proxy")
 	case p.Facts.Profile == nil:
@@ -264,12 +267,17 @@ func (p PairFacts) accessStep() Finding {
 // tokenStep reports whether tokens are copied to the namespace, according to the accounts
 // and the addon: the copies themselves are Secrets, which are not read.
 func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
-	if p.HiddenAccounts {
+	switch {
+	case p.Settings.CredentialsMode != settings.CopyingEnabled:
+		return notConfigured(stepToken, "the manager copies no tokens (credentials.mode="+
+			kube.Shorten(p.Settings.CredentialsMode, maxMessageBytes)+")")
+	case p.HiddenAccounts:
 		return notVisible(stepToken, "ManagedServiceAccounts")
 	}
 	var wanted, unnamed, texts []string
 	for _, account := range p.Accounts {
-		preview := credentials.PreviewOf(account, p.Namespace, result, p.Facts.Profile, now)
+		preview := credentials.PreviewOf(
+			account, p.Namespace, p.Settings.RequireTarget, result, p.Facts.Profile, now)
 		switch {
 		case !preview.Names:
 			unnamed = append(unnamed, account.Name)

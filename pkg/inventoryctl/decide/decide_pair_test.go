@@ -47,8 +47,7 @@ func TestExplainPair(t *testing.T) {
 		"the addon is not on the hub": {
 			p: published(without, func(p *PairFacts) { p.Facts.Addon, p.Installation.Found = nil, false }), steps: "mdddcmmm",
 			wrong: "addon", text: "does not have the addon",
-			fix: "helm install cluster-inventory charts/cluster-inventory " +
-				"-n open-cluster-management-cluster-inventory --create-namespace",
+			fix: installChart(),
 		},
 		"the cluster is not accepted": {
 			p: published(without, func(p *PairFacts) { p.Facts.Cluster.Spec.HubAcceptsClient = false }), steps: "dmddcmmm",
@@ -133,8 +132,7 @@ func TestExplainPair(t *testing.T) {
 		"no ClusterProfile API": {
 			p:     published(without, func(p *PairFacts) { p.NoProfileAPI = true }),
 			steps: "ddddcmmm", wrong: "profile", text: "the hub serves no ClusterProfiles",
-			fix: "helm install cluster-inventory charts/cluster-inventory " +
-				"-n open-cluster-management-cluster-inventory --create-namespace",
+			fix: installChart(),
 		},
 		"no access provider, and the manager says why": {
 			p: published(says("ProfilesSynced", "False", "AccessUnavailable", "No user server."), func(p *PairFacts) {

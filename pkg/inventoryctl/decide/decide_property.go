@@ -11,13 +11,16 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // PropertyFacts is what a reader may know about one property of a cluster.
 type PropertyFacts struct {
 	Property, Cluster string
+
+	// Settings are those of the manager.
+	Settings settings.Settings
 
 	ManagedCluster *clusterv1.ManagedCluster
 	HiddenCluster  bool
@@ -42,11 +45,6 @@ const (
 	stepClaim = "claim"
 	stepValid = "limits"
 )
-
-// DefaultLimits are those of a manager without flags for them.
-var DefaultLimits = inventory.Limits{
-	Properties: contract.DefaultMaxProperties, PropertyBytes: contract.DefaultMaxPropertyBytes,
-}
 
 // maxValueBytes is how much of a property's value is shown.
 const maxValueBytes = 120
@@ -143,10 +141,14 @@ func (p PropertyFacts) claimStep(value string, found bool) Finding {
 
 // limitsStep reports whether the claim can be a property.
 func (p PropertyFacts) limitsStep() Finding {
-	trimmed, leftOut := DefaultLimits.Trim(p.ManagedCluster)
+	trimmed, leftOut := p.Settings.Limits.Trim(p.ManagedCluster)
 	for _, claim := range trimmed.Status.ClusterClaims {
 		if claim.Name == p.Property {
-			return done(stepValid, "the claim can be a property of a ClusterProfile")
+			text := "the claim can be a property of a ClusterProfile"
+			if !p.Settings.Known {
+				text += ", if the manager's limits are the defaults: you may not read its Deployment"
+			}
+			return done(stepValid, text)
 		}
 	}
 	return missing(stepValid, "the claim is left out of ClusterProfiles: "+

@@ -9,6 +9,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
 func TestExplainProperty(t *testing.T) {
@@ -16,7 +17,7 @@ func TestExplainProperty(t *testing.T) {
 		pair := published()
 		p := PropertyFacts{
 			Property: "region.example", Cluster: "c", ManagedCluster: pair.Facts.Cluster, Addon: pair.Facts.Addon,
-			Profiles: []*inventoryv1alpha1.ClusterProfile{pair.Facts.Profile},
+			Profiles: []*inventoryv1alpha1.ClusterProfile{pair.Facts.Profile}, Settings: settings.Default(),
 		}
 		p.ManagedCluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "region.example", Value: "north"}}
 		p.Profiles[0].Status.Properties = []inventoryv1alpha1.Property{
@@ -42,6 +43,15 @@ func TestExplainProperty(t *testing.T) {
 		text  string
 	}{
 		"it is everywhere": {p: facts(), steps: "dddd"},
+		"it is beyond the limit of the manager that runs": {
+			p: facts(func(p *PropertyFacts) {
+				p.Settings.Limits.Properties = 1
+				p.ManagedCluster.Status.ClusterClaims = append(p.ManagedCluster.Status.ClusterClaims,
+					clusterv1.ManagedClusterClaim{Name: "a.example", Value: "first"})
+				p.Profiles[0].Status.Properties = nil
+			}),
+			steps: "ddmm", wrong: "limits", text: "the claim is left out of ClusterProfiles",
+		},
 		"the agent left it out": {
 			p: facts(noClaim, agent("False", "PartiallyPublished",
 				"1 of 2 properties published. Left out: region.example (a ClusterClaim of that name was created by another client).")),

@@ -10,6 +10,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 )
 
 // safeProxy is the first version of cluster-proxy that does not add its clients' own
@@ -69,8 +70,10 @@ func DeploymentConfigs(addon *addonv1beta1.ManagedClusterAddOn) []types.Namespac
 
 func (f HubFacts) checkImpersonation() Finding {
 	const name = "cluster-proxy's impersonation"
-	where := ProxyNamespace + "/" + upstream.ProxyDeployment
+	where := f.Manager.Settings.ClusterProxyNamespace + "/" + upstream.ProxyDeployment
 	switch {
+	case !f.Manager.Settings.ClusterProxy:
+		return notConfigured(name, "this addon publishes no access through cluster-proxy (access.clusterProxy.enabled=false)")
 	case f.Proxy.Hidden:
 		return notVisible(name, "Deployment "+where)
 	case f.Proxy.Object == nil:
@@ -90,7 +93,7 @@ func (f HubFacts) checkImpersonation() Finding {
 	case len(i.On) > 0:
 		return problem(name, fmt.Sprintf("version %s lets clients choose their groups on %d of %d clusters (%s)",
 			found, len(i.On), i.Total, clusterNames(i.On)), "upgrade it to "+safeProxy.String()+" or later, or switch "+
-			`impersonation off; docs/consumers.md says how, in "cluster-proxy's impersonation"`)
+			"impersonation off: "+docs.URL("docs/consumers.md#cluster-proxys-impersonation"))
 	case len(i.Unknown) > 0:
 		return notVisible(name, "AddOnDeploymentConfigs, which may switch it off on "+clusterNames(i.Unknown))
 	default:

@@ -6,6 +6,8 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 )
 
 // sliceSize is how many clusters one slice of a Placement's decisions has at most. Open Cluster
@@ -50,13 +52,14 @@ func (f HubFacts) checkStrategy() Finding {
 	switch {
 	case len(absent) > 0:
 		return problem(name, "there is no "+strings.Join(absent, ", ")+": Open Cluster Management takes that for a "+
-			"Placement that chooses no cluster", "create it, or name another one in the chart's installStrategy.placement")
+			"Placement that chooses no cluster", "create it, or name another one in the chart's installStrategy.placement: "+
+			docs.URL("docs/operations.md#installation-by-placement"))
 	case len(split) > 0:
 		return problem(name, strings.Join(split, "; ")+", so its decisions have several slices. Open Cluster Management "+
 			"writes one after the other, and deletes the addon of each cluster that is in none at that moment, even if the "+
 			"cluster stays chosen (OCM issue 1346)",
-			"change such a Placement only while installStrategy.type is Manual; docs/operations.md has the steps, in "+
-				"\"Changing the install Placement\"")
+			"change such a Placement only while installStrategy.type is Manual: "+
+				docs.URL("docs/operations.md#changing-the-install-placement"))
 	case len(hidden) > 0:
 		return notVisible(name, strings.Join(hidden, ", "))
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
 var now = time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)
@@ -32,6 +33,7 @@ func published(changes ...func(*PairFacts)) PairFacts {
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	p := PairFacts{
 		Namespace: "ns", Cluster: "c", Installation: Presence{Found: true}, Proxy: Presence{Found: true},
+		Settings: settings.Default(),
 		Facts: selection.Facts{
 			Profile:   profile,
 			Namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},

@@ -7,11 +7,14 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +24,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
 // listed are the kinds that the inventory uses, with their resources.
@@ -54,6 +59,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 	var f decide.HubFacts
 	for _, step := range []func() error{
 		func() error { return h.readStrategy(ctx, &f) },
+		func() error { return h.readLease(ctx, &f.Manager) },
 		func() error { return h.readPolicies(ctx, &f.Policies) },
 		func() (err error) {
 			f.Registration, err = object[appsv1.Deployment](
@@ -62,11 +68,12 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 		},
 		func() (err error) {
 			f.RegistrationRole, err = object[rbacv1.ClusterRole](
-				ctx, h, "ClusterRoles", "", upstream.DefaultRegistrationClusterRole)
+				ctx, h, "ClusterRoles", "", f.Manager.Settings.RegistrationClusterRole)
 			return err
 		},
 		func() (err error) {
-			f.Proxy, err = object[appsv1.Deployment](ctx, h, "Deployments", decide.ProxyNamespace, upstream.ProxyDeployment)
+			f.Proxy, err = object[appsv1.Deployment](
+				ctx, h, "Deployments", f.Manager.Settings.ClusterProxyNamespace, upstream.ProxyDeployment)
 			return err
 		},
 		func() error { return h.readImpersonation(ctx, &f) },
@@ -86,12 +93,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 			return err
 		},
 		func() error { return h.readRights(ctx, &f) },
-		func() (err error) {
-			f.Agents.Hidden, err = h.eachAddon(ctx, contract.AddonName, func(a *addonv1beta1.ManagedClusterAddOn) {
-				f.Agents.Add(a)
-			})
-			return err
-		},
+		func() error { return h.readAgents(ctx, &f) },
 		func() error { return h.readTokens(ctx, &f.Tokens, now) },
 		func() (err error) {
 			f.Certificates.Hidden, err = h.EachProfile(ctx, "", "", func(p *inventoryv1alpha1.ClusterProfile) {
@@ -112,7 +114,11 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
 	definition, hidden, err := h.installation(ctx)
 	f.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
-	f.ExclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+	f.Rollout.Definition, f.Rollout.HiddenDefinition = definition, hidden
+	if err == nil {
+		f.Manager, err = h.manager(ctx, definition)
+	}
+	f.ExclusiveSetsOnly = exclusiveSetsOnly(definition, f.Manager.Settings)
 	if err != nil || definition == nil {
 		return err
 	}
@@ -129,6 +135,83 @@ func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
 			decide.InstallPlacement{Ref: one.PlacementRef, Object: placement})
 	}
 	return nil
+}
+
+// manager reads the Deployment of the manager, given the ClusterManagementAddOn, which is nil if it
+// is absent or hidden.
+func (h *Hub) manager(
+	ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn,
+) (decide.ManagerFacts, error) {
+	m := decide.ManagerFacts{Namespace: decide.ManagerNamespace(definition), Settings: settings.Default()}
+	var err error
+	m.Deployment, err = object[appsv1.Deployment](ctx, h, "Deployments", m.Namespace, contract.ManagerDeployment)
+	if m.Deployment.Object != nil {
+		m.Settings = settings.Of(m.Deployment.Object)
+	}
+	return m, err
+}
+
+// Settings reads the manager's settings; its defaults if they may not be read.
+func (h *Hub) Settings(ctx context.Context) (settings.Settings, error) {
+	definition, _, err := h.installation(ctx)
+	if err = served(err); err != nil {
+		return settings.Default(), err
+	}
+	m, err := h.manager(ctx, definition)
+	return m.Settings, err
+}
+
+// exclusiveSetsOnly takes the word of the manager's flag or that of the chart, whichever may be read.
+func exclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn, of settings.Settings) bool {
+	return of.ExclusiveSetsOnly || decide.ExclusiveSetsOnly(definition)
+}
+
+func (h *Hub) readLease(ctx context.Context, m *decide.ManagerFacts) (err error) {
+	m.Lease, err = object[coordinationv1.Lease](ctx, h, "Leases", m.Namespace, contract.LeaseName)
+	return err
+}
+
+// readAgents reads the addons of all clusters, and which clusters of bound sets have none.
+func (h *Hub) readAgents(ctx context.Context, f *decide.HubFacts) (err error) {
+	has := map[string]bool{}
+	f.Agents.Hidden, err = h.eachAddon(ctx, contract.AddonName, func(a *addonv1beta1.ManagedClusterAddOn) {
+		has[a.Namespace] = true
+		f.Agents.Add(a)
+		f.Rollout.Add(a)
+	})
+	f.Rollout.HiddenAddons = f.Agents.Hidden
+	if err != nil {
+		return err
+	}
+	sets, hiddenSets, err := h.sets(ctx)
+	if err != nil {
+		return err
+	}
+	hiddenBindings, err := h.eachBinding(ctx, "", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+		f.Bound.AddBinding(b, sets[b.Spec.ClusterSet])
+	})
+	if err != nil {
+		return err
+	}
+	hiddenClusters, err := h.eachCluster(ctx, func(c *clusterv1.ManagedCluster) {
+		f.Bound.AddCluster(c, has[c.Name], f.ExclusiveSetsOnly)
+	})
+	f.Bound.Hidden = decide.HiddenKinds(selection.Hidden{
+		Addons: f.Agents.Hidden, Sets: hiddenSets, Bindings: hiddenBindings, Clusters: hiddenClusters,
+	}, false)
+	return err
+}
+
+// Rollout reads how far the agents of all clusters are.
+func (h *Hub) Rollout(ctx context.Context) (rollout.Facts, error) {
+	var (
+		f   rollout.Facts
+		err error
+	)
+	if f.Definition, f.HiddenDefinition, err = h.installation(ctx); err == nil {
+		f.HiddenAddons, err = h.eachAddon(ctx, contract.AddonName, f.Add)
+	}
+	return f, err
 }
 
 // readPolicies reads the admission policies, and the ClusterRoles that tell which of them the chart

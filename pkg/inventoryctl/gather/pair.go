@@ -35,7 +35,12 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 		func() error {
 			definition, hidden, err := h.installation(ctx)
 			facts.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
-			facts.Facts.ExclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+			if err != nil {
+				return err
+			}
+			m, err := h.manager(ctx, definition)
+			facts.Settings = m.Settings
+			facts.Facts.ExclusiveSetsOnly = exclusiveSetsOnly(definition, m.Settings)
 			return err
 		},
 		func() (err error) {
@@ -150,6 +155,9 @@ func (h *Hub) Property(ctx context.Context, name, cluster, namespace, own string
 		return facts, err
 	}
 	if facts.Addon, facts.HiddenAddon, err = h.addon(ctx, cluster, contract.AddonName); err != nil {
+		return facts, err
+	}
+	if facts.Settings, err = h.Settings(ctx); err != nil {
 		return facts, err
 	}
 	facts.HiddenProfiles, err = h.profilesOf(ctx, &facts, namespace)

@@ -17,7 +17,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -25,6 +25,9 @@ import (
 // ClusterProfiles it has only their owners.
 type Snapshot struct {
 	Hidden selection.Hidden
+
+	// Settings are those of the manager.
+	Settings settings.Settings
 
 	// HiddenProfiles is true if ClusterProfiles may not be read.
 	HiddenProfiles bool
@@ -100,12 +103,14 @@ func (s *Snapshot) readClusters(ctx context.Context, h *Hub, opts SnapshotOption
 	if trim == nil {
 		trim = trimCluster
 	}
+	s.Hidden.Clusters, err = h.eachCluster(ctx, func(c *clusterv1.ManagedCluster) { s.clusters[c.Name] = trim(c) })
+	return err
+}
+
+func (h *Hub) eachCluster(ctx context.Context, take func(*clusterv1.ManagedCluster)) (hidden bool, err error) {
 	newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
 	items := func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items }
-	s.Hidden.Clusters, err = each(ctx, h, "ManagedClusters", newPage, items, func(c *clusterv1.ManagedCluster) {
-		s.clusters[c.Name] = trim(c)
-	})
-	return err
+	return each(ctx, h, "ManagedClusters", newPage, items, take)
 }
 
 // trimCluster keeps the part that the rule reads.
@@ -135,19 +140,25 @@ func (h *Hub) eachAddon(
 }
 
 func (s *Snapshot) readBindings(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
-	sets := map[string]*clusterv1beta2.ManagedClusterSet{}
-	newPage := func() *clusterv1beta2.ManagedClusterSetList { return &clusterv1beta2.ManagedClusterSetList{} }
-	items := func(l *clusterv1beta2.ManagedClusterSetList) []clusterv1beta2.ManagedClusterSet { return l.Items }
-	s.Hidden.Sets, err = each(ctx, h, "ManagedClusterSets", newPage, items, func(set *clusterv1beta2.ManagedClusterSet) {
-		sets[set.Name] = set
-	})
-	if err != nil {
+	sets, hidden, err := h.sets(ctx)
+	if s.Hidden.Sets = hidden; err != nil {
 		return err
 	}
 	s.Hidden.Bindings, err = h.eachBinding(ctx, opts.Namespace, func(b *clusterv1beta2.ManagedClusterSetBinding) {
 		s.bindings[b.Namespace] = append(s.bindings[b.Namespace], selection.Binding{Binding: b, Set: sets[b.Spec.ClusterSet]})
 	})
 	return err
+}
+
+// sets returns all sets by name.
+func (h *Hub) sets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, bool, error) {
+	sets := map[string]*clusterv1beta2.ManagedClusterSet{}
+	newPage := func() *clusterv1beta2.ManagedClusterSetList { return &clusterv1beta2.ManagedClusterSetList{} }
+	items := func(l *clusterv1beta2.ManagedClusterSetList) []clusterv1beta2.ManagedClusterSet { return l.Items }
+	hidden, err := each(ctx, h, "ManagedClusterSets", newPage, items, func(set *clusterv1beta2.ManagedClusterSet) {
+		sets[set.Name] = set
+	})
+	return sets, hidden, err
 }
 
 func (h *Hub) eachBinding(
@@ -173,7 +184,12 @@ func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOpti
 
 func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptions) error {
 	definition, _, err := h.installation(ctx)
-	s.exclusiveSetsOnly = decide.ExclusiveSetsOnly(definition)
+	if err != nil {
+		return err
+	}
+	m, err := h.manager(ctx, definition)
+	s.exclusiveSetsOnly = exclusiveSetsOnly(definition, m.Settings)
+	s.Settings = m.Settings
 	return err
 }
 

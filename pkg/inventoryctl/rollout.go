@@ -1,0 +1,109 @@
+package inventoryctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+)
+
+// leastInterval bounds how often --watch reads the addons of all clusters.
+const leastInterval = time.Second
+
+type rolloutOptions struct {
+	*options
+	output   string
+	watch    bool
+	interval time.Duration
+}
+
+func newRolloutCommand(o *options) *cobra.Command {
+	r := &rolloutOptions{options: o, interval: 10 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Shows how far the rollout of agents is: clusters by revision and state, and those that failed",
+		Long: "Shows how far the rollout of agents is: clusters by AgentRevision and state, and the names of those on which\n" +
+			"it failed. Exit code 1 says that it failed on a cluster, or that it has stood still for half an hour.\n\n" +
+			"With --watch it reads the addons again and again, and ends when all clusters have their revision.",
+		Example: "  kubectl inventory rollout --watch",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+	}
+	addOutput(cmd, &r.output)
+	cmd.Flags().BoolVarP(&r.watch, "watch", "w", false, "repeat until all clusters have their revision")
+	cmd.Flags().DurationVar(&r.interval, "interval", r.interval, "how often --watch reads the addons")
+	return cmd
+}
+
+func (r *rolloutOptions) run(ctx context.Context) error {
+	switch {
+	case r.interval < leastInterval:
+		return fmt.Errorf("--interval: %s is less than %s", r.interval, leastInterval)
+	case r.watch && r.output != "":
+		return errors.New("--watch: choose no --output with it")
+	}
+	if err := checkOutput(r.output); err != nil {
+		return err
+	}
+	hub, err := r.hub()
+	if err != nil {
+		return err
+	}
+	report, err := r.read(ctx, hub)
+	if err != nil {
+		return err
+	}
+	if err := r.print(report); err != nil {
+		return err
+	}
+	for printed := report; r.watch && !report.IsDone(); {
+		select {
+		case <-ctx.Done():
+			return advise(ctx.Err(), hub.Host)
+		case <-time.After(r.interval):
+		}
+		if report, err = r.read(ctx, hub); err != nil {
+			return err
+		}
+		if report.DiffersFrom(printed) {
+			if err := r.print(report); err != nil {
+				return err
+			}
+			printed = report
+		}
+	}
+	if len(report.Failed) > 0 || report.Stalled {
+		return errMissing
+	}
+	return nil
+}
+
+func (r *rolloutOptions) read(ctx context.Context, hub *gather.Hub) (rollout.Report, error) {
+	facts, err := hub.Rollout(ctx)
+	switch {
+	case err != nil:
+		return rollout.Report{}, advise(err, hub.Host)
+	case facts.HiddenAddons:
+		return rollout.Report{}, errors.New("you may not list the ManagedClusterAddOns of all clusters: ask the hub's " +
+			"administrator for the rights that " + docsOfRights() + " lists")
+	default:
+		return facts.Report(r.now()), nil
+	}
+}
+
+func (r *rolloutOptions) print(report rollout.Report) error {
+	switch {
+	case r.output != "":
+		return show.Structured(r.Out, r.output, report)
+	case report.Total == 0:
+		return printLine(r.ErrOut, "No cluster has the addon: clusteradm addon enable --names cluster-inventory --clusters CLUSTER")
+	default:
+		return show.Rollout(r.Out, report)
+	}
+}
