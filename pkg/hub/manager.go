@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/agents"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
@@ -187,6 +188,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	})
 	if err != nil {
 		return fmt.Errorf("adding the credentials controllers: %w", err)
+	}
+	if err := agents.Add(mgr, counts); err != nil {
+		return fmt.Errorf("adding the counts of agents: %w", err)
 	}
 	if err := addPolicies(mgr, opts, counts); err != nil {
 		return fmt.Errorf("adding the watch of the admission policies: %w", err)

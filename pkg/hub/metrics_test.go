@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
@@ -133,6 +134,32 @@ func TestHubDecidesWhoReadsMetrics(t *testing.T) {
 	address, stop = start("--metrics-secure=false")
 	served("http://"+address, "", nil)
 	stop()
+}
+
+// TestAgentsAreCounted: the manager that leads counts what agents report, and what they make up as
+// one.
+func TestAgentsAreCounted(t *testing.T) {
+	h := ocmtest.New(t, hub.Config(t))
+	address := freeAddress(t)
+	hubtest.Start(t, hub.Config(t), "--metrics-bind-address="+address, "--metrics-secure=false")
+	cluster := h.Cluster("counted", nil)
+	reports := func(reason string) {
+		apitest.EditStatus(h, ocmtest.Addon(cluster.Name), func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Status.Conditions = []metav1.Condition{ocmtest.Condition("PropertiesPublished", "False", reason, "m")}
+		})
+	}
+	for reason, label := range map[string]string{"HubKubeconfigInvalid": "HubKubeconfigInvalid", "MadeUp": "Other"} {
+		reports(reason)
+		want := fmt.Sprintf(
+			"\ncluster_inventory_addons{condition=\"PropertiesPublished\",reason=%q,status=\"False\"} 1\n", label)
+		h.Eventually(want, func() string {
+			code, text := scrape(t, "http://"+address, "", nil)
+			if code != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "MadeUp") {
+				return fmt.Sprintf("code %d", code)
+			}
+			return ""
+		})
+	}
 }
 
 // TestWrongTokensKeepNoKnownReaderOut: a token that was permitted before is reviewed,

@@ -112,6 +112,12 @@ func mode(writer, mode string) string {
 	return fmt.Sprintf(`cluster_inventory_upstream_mode{writer=%q,mode=%q}`, writer, mode)
 }
 
+func addons(condition, status, reason string) string {
+	return fmt.Sprintf(`cluster_inventory_addons{condition=%q,status=%q,reason=%q}`, condition, status, reason)
+}
+
+func agents(state string) string { return fmt.Sprintf(`cluster_inventory_agents{revision="r",state=%q}`, state) }
+
 func writes(outcome string) string {
 	return fmt.Sprintf(`cluster_inventory_writes_total{resource="clusterprofiles/status",verb="patch",outcome=%q}`, outcome)
 }
@@ -192,6 +198,38 @@ func TestAlerts(t *testing.T) {
 				"In the state InvalidSource: 2. The condition CredentialsSynced of their clusters' addons says why.",
 				"In the state NoTarget: 1. The condition CredentialsSynced of their clusters' addons says why.",
 			}},
+		},
+		"ClusterInventoryAgentsDegraded": {
+			"all is well": {series: map[string]values{
+				addons("PropertiesPublished", "True", "Published"): always(2000), agents("Completed"): always(2000),
+			}, minutes: 60},
+			"a few, as always": {series: map[string]values{
+				addons("Available", "Unknown", "ManagedClusterAddOnLeaseUpdateStopped"): always(60), agents("Completed"): always(2000),
+			}, minutes: 60},
+			"many for a moment": {series: map[string]values{
+				addons("Available", "False", "ProbeUnavailable"): steps(900, 0, 10), agents("Completed"): always(2000),
+			}, minutes: 60},
+			"2000 agents cannot use their kubeconfig": {series: map[string]values{
+				addons("PropertiesPublished", "False", "HubKubeconfigInvalid"): from(10, 0, 2000), agents("Completed"): always(2000),
+			}, minutes: 40, want: fires{"On 2k clusters the condition PropertiesPublished of the addon is not True, because of HubKubeconfigInvalid. kubectl inventory doctor names some of them."}},
+			"the manager's own conditions have alerts of their own": {series: map[string]values{
+				addons("ProfilesSynced", "False", "WriteFailed"): always(2000), agents("Completed"): always(2000),
+			}, minutes: 60},
+		},
+		"ClusterInventoryRolloutStalled": {
+			"none": {series: map[string]values{agents("Completed"): always(2000)}, minutes: 180},
+			"it goes on": {series: map[string]values{
+				agents("Completed"): rate(10), agents("Progressing"): always(10), agents("Waiting"): always(500),
+			}, minutes: 180},
+			"it has just begun": {series: map[string]values{
+				agents("Completed"): always(2000), agents("Progressing"): from(100, 0, 10),
+			}, minutes: 120},
+			"nothing is completed any more": {series: map[string]values{
+				agents("Completed"): from(20, 1990, 1995), agents("Progressing"): always(5), agents("Waiting"): always(100),
+			}, minutes: 180, want: fires{"On 5 clusters the agent is being upgraded or was not, and no cluster was completed within an hour. kubectl inventory rollout names those on which it failed."}},
+			"clusters wait only, for instance for minSuccessTime": {series: map[string]values{
+				agents("Completed"): always(10), agents("Waiting"): always(100),
+			}, minutes: 180},
 		},
 		"ClusterInventorySlow": {
 			"fast":                {series: delays(1000, 1), minutes: 60},

@@ -20,6 +20,8 @@ cluster_inventory_credentials{state="Copied"} 2
 cluster_inventory_credential_expiry_seconds 3600
 cluster_inventory_properties_rejected{reason="TooMany"} 4
 cluster_inventory_upstream_mode{writer="registration",mode="Off"} 1
+cluster_inventory_agents{revision="agents-2",state="Completed"} 3
+cluster_inventory_addons{condition="Degraded",status="True",reason="WriteFailed"} 1
 cluster_inventory_build_info{version="v1"} 1
 leader_election_master_status{name="cluster-inventory-manager"} 1
 process_resident_memory_bytes 6e+07
@@ -36,6 +38,8 @@ cluster_inventory_credentials{state="ForeignSecret"} 1
 cluster_inventory_credential_expiry_seconds 3540
 cluster_inventory_properties_rejected{reason="TooMany"} 4
 cluster_inventory_upstream_mode{writer="registration",mode="Off"} 1
+cluster_inventory_agents{revision="agents-2",state="Completed"} 3
+cluster_inventory_addons{condition="Degraded",status="True",reason="WriteFailed"} 1
 cluster_inventory_build_info{version="v1"} 1
 leader_election_master_status{name="cluster-inventory-manager"} 1
 process_resident_memory_bytes 6.1e+07

@@ -89,6 +89,25 @@ func Targets(definition *addonv1beta1.ClusterManagementAddOn) []string {
 	return slices.Compact(names)
 }
 
+// Known returns the AgentRevisions that the ClusterManagementAddOn names: the targets and, during a
+// rollout, those before.
+func Known(definition *addonv1beta1.ClusterManagementAddOn) []string {
+	names := Targets(definition)
+	for _, progression := range definition.Status.InstallProgressions {
+		for _, reference := range progression.ConfigReferences {
+			for _, config := range []*addonv1beta1.ConfigSpecHash{
+				reference.DesiredConfig, reference.LastAppliedConfig, reference.LastKnownGoodConfig,
+			} {
+				if isRevision(reference.ConfigGroupResource) && config != nil {
+					names = append(names, config.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func named(configs []addonv1beta1.AddOnConfig) []string {
 	var names []string
 	for _, config := range configs {

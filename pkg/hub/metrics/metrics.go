@@ -99,6 +99,8 @@ type Metric struct {
 // All is the table of the metrics, sorted by name.
 func All() []Metric {
 	return []Metric{
+		{prefix + "addons", []string{"condition", "reason", "status"}},
+		{prefix + "agents", []string{"revision", "state"}},
 		{prefix + "build_info", []string{"goversion", "revision", "version"}},
 		{prefix + "credential_expiry_seconds", nil},
 		{prefix + "credentials", []string{"state"}},
@@ -125,6 +127,7 @@ type Metrics struct {
 	writes      *prometheus.CounterVec
 	upstream    *writerModes
 	policies    *prometheus.GaugeVec
+	fleet       *fleet
 	build       prometheus.Collector
 }
 
@@ -161,6 +164,7 @@ func New(opts Options) *Metrics {
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
 		upstream: newWriterModes(),
+		fleet:    newFleet(),
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: prefix + "policy_enforced",
 			Help: "1 if the hub was found to enforce an admission policy of the chart at the last check, else 0.",
@@ -172,7 +176,7 @@ func New(opts Options) *Metrics {
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.profiles, m.withheld, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.policies,
-		m.build,
+		m.fleet, m.build,
 	}
 }
 

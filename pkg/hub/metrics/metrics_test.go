@@ -324,6 +324,9 @@ func TestNilMetricsCountNothing(*testing.T) {
 	m.ProfileServed(types.NamespacedName{}, "1", true)
 	m.Upstream(WriterRegistration, On)
 	m.PolicyEnforced("a", true)
+	m.CountCondition("Degraded", "True", "WriteFailed", 1)
+	m.CountAgent("r", "Completed", 1)
+	m.NameRevisions([]string{"r"})
 }
 
 // documented is a row of the table in docs/metrics.md.
@@ -362,6 +365,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m.TokenEnds(types.NamespacedName{Name: "a"}, time.Now())
 	m.Upstream(WriterRegistration, On)
 	m.PolicyEnforced("a", true)
+	m.CountCondition("Degraded", "True", "WriteFailed", 1)
+	m.CountAgent("r", "Completed", 1)
 	m.writes.WithLabelValues("secrets", "create", outcomeSuccess).Inc()
 	got := map[string]documented{}
 	var all []Metric
@@ -382,7 +387,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	values := slices.Concat(
 		profileStates(), withheldReasons(), RejectionReasons(), credentialStates(), outcomes(), writtenResources,
-		[]string{WriterRegistration, WriterClusterProxy, WriterServiceAccount, otherResource},
+		[]string{WriterRegistration, WriterClusterProxy, WriterServiceAccount, otherResource, Other, None},
 	)
 	for _, mode := range modes() {
 		values = append(values, string(mode))
