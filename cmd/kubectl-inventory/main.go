@@ -17,7 +17,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code := inventoryctl.Main(ctx, os.Args[1:], streams)
+	code := inventoryctl.Main(ctx, inventoryctl.Arguments(os.Args), streams)
 	stop()
 	os.Exit(code)
 }

@@ -49,14 +49,14 @@ func newCommand(o *options) *cobra.Command {
 		Long: "Shows which namespaces see which clusters of a hub of Open Cluster Management, and explains why not.\n\n" +
 			"It only reads, with your rights. It never reads a Secret. Exit codes: 0 all is well,\n" +
 			"1 something is missing or would change, 2 the command failed.",
-		Args:              cobra.NoArgs,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	o.addFlags(cmd)
+	cmd.SetUsageTemplate(usage)
 	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
-		newRolloutCommand(o), newVersionCommand(o))
+		newRolloutCommand(o), newOptionsCommand(o), newVersionCommand(o))
 	return cmd
 }

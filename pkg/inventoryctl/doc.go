@@ -1,10 +1,11 @@
 // Package inventoryctl is the logic of cmd/kubectl-inventory, a kubectl plugin that shows
 // which namespaces see which clusters of the inventory, and explains why one does not.
 //
-//   - gather reads the hub with the reader's rights: page by page, never by a watch, and
-//     never a Secret.
+//   - gather reads the hub with the reader's rights: page by page, and never a Secret. Only
+//     list --watch opens a watch.
 //   - decide says what follows, with the manager's own pure decisions.
 //   - show prints it.
+//   - settings, rollout, where, columns and docs each know one thing that these need.
 //
 // It only reads. What the reader may not read is "not visible to you", and never inferred
 // from something else. Each failure is one line on stderr that says what to do, and an exit

@@ -19,10 +19,11 @@ type doctorOptions struct {
 func newDoctorCommand(o *options) *cobra.Command {
 	d := &doctorOptions{options: o}
 	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Checks the hub: versions, APIs, rights, agents, tokens and certificates",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+		Use:     "doctor",
+		Aliases: []string{"check"},
+		Short:   "Checks the hub: the manager, versions, APIs, rights, agents, tokens and certificates",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	addOutput(cmd, &d.output)
 	return cmd

@@ -16,50 +16,49 @@ import (
 
 type explainOptions struct {
 	*options
-	cluster string
-	output  string
+	output string
 }
 
 func newExplainCommand(o *options) *cobra.Command {
 	e := &explainOptions{options: o}
 	cmd := &cobra.Command{
-		Use:   "explain CLUSTER | PROPERTY --cluster CLUSTER",
-		Short: "Explains step by step why a cluster or one of its properties is published or not",
-		Long: "Explains step by step why a cluster is published in a namespace or not, or with --cluster why a property\n" +
-			"of that cluster is, and names the command that fixes the first missing step.",
+		Use:     "explain CLUSTER [PROPERTY]",
+		Aliases: []string{"why"},
+		Short:   "Explains step by step why a cluster or one of its properties is published or not",
+		Long: "Explains step by step why a cluster is published in a namespace or not, or why one of its properties is,\n" +
+			"and names the command that fixes the first missing step.",
 		Example: "  kubectl inventory explain cluster1 -n team-a\n" +
-			"  kubectl inventory explain region.example.com --cluster cluster1",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+			"  kubectl inventory explain cluster1 region.example.com",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: o.completeCluster,
+		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0], args[1:]) },
 	}
-	// It replaces kubectl's flag of that name, which chooses a cluster of the kubeconfig.
-	cmd.Flags().StringVar(&e.cluster, "cluster", "", "the cluster whose property is explained")
 	addOutput(cmd, &e.output)
 	return cmd
 }
 
-func (e *explainOptions) run(ctx context.Context, name string) error {
+func (e *explainOptions) run(ctx context.Context, cluster string, property []string) error {
 	if err := checkOutput(e.output); err != nil {
 		return err
-	}
-	cluster := e.cluster
-	if cluster == "" {
-		cluster = name
 	}
 	if problems := validation.IsDNS1123Subdomain(cluster); len(problems) > 0 {
 		return fmt.Errorf("%s is not a cluster name", kube.Quote(cluster))
 	}
 	namespace, given, err := e.namespace()
-	if err != nil {
+	if chosen := *e.config.ClusterName; err != nil && chosen != "" {
+		return fmt.Errorf("%w (--cluster chooses a cluster of the kubeconfig; a property of a cluster of the fleet is "+
+			"explained by: kubectl inventory explain CLUSTER PROPERTY)", err)
+	} else if err != nil {
 		return err
 	}
 	hub, err := e.hub()
 	if err != nil {
 		return err
 	}
-	if e.cluster == "" {
+	if len(property) == 0 {
 		return e.explainPair(ctx, hub, namespace, cluster)
 	}
+	name := property[0]
 	if name == "" || len(name) > contract.MaxPropertyNameBytes {
 		return fmt.Errorf("%s is not a property name", kube.Quote(name))
 	}

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/columns"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/where"
 )
 
 type listOptions struct {
@@ -22,17 +26,28 @@ type listOptions struct {
 	allNamespaces bool
 	selector      string
 	properties    []string
+	where         []string
+	countBy       string
+	watch         bool
 	output        string
 	noHeaders     bool
+
+	conditions where.Conditions
 }
 
 func newListCommand(o *options) *cobra.Command {
 	l := &listOptions{options: o}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Lists ClusterProfiles with version, health, access and properties",
+		Use:     "list",
+		Aliases: []string{"get"},
+		Short:   "Lists ClusterProfiles with version, health, access and properties",
+		Long: "Lists ClusterProfiles with version, health, access and properties.\n\n" +
+			"--where selects by properties: NAME=PATTERN and NAME!=PATTERN compare the value, where * stands for any text\n" +
+			"and ? for one character; NAME and !NAME ask whether the property exists. All conditions must hold.",
 		Example: "  kubectl inventory list -n team-a -L region.example.com\n" +
-			"  kubectl inventory list -A -o wide",
+			"  kubectl inventory list -A -o wide\n" +
+			"  kubectl inventory list -A --where 'region.example.com=eu-*' --where '!deprecated.example.com'\n" +
+			"  kubectl inventory list -A --count-by region.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context()) },
 	}
@@ -41,7 +56,12 @@ func newListCommand(o *options) *cobra.Command {
 	flags.StringVarP(&l.selector, "selector", "l", "", "label selector of the profiles")
 	flags.StringSliceVarP(&l.properties, "property-columns", "L", nil,
 		"names of properties to show, each in a column; may be repeated")
-	flags.StringVarP(&l.output, "output", "o", "", "output format: wide, json, yaml or name")
+	flags.StringArrayVar(&l.where, "where", nil,
+		"condition on a property, such as region.example.com=eu-*; may be repeated")
+	flags.StringVar(&l.countBy, "count-by", "", "count the clusters by the values of a property, instead of listing them")
+	flags.BoolVarP(&l.watch, "watch", "w", false, "list the profiles, and then print each that changes")
+	flags.StringVarP(&l.output, "output", "o", "",
+		"output format: wide, json, yaml, name, jsonpath=..., go-template=... or custom-columns=...")
 	flags.BoolVar(&l.noHeaders, "no-headers", false, "do not print column headers")
 	return cmd
 }
@@ -51,8 +71,8 @@ func (l *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := labels.Parse(l.selector); err != nil {
-		return fmt.Errorf("--selector: %w", err)
+	if err := l.validate(structured != nil); err != nil {
+		return err
 	}
 	namespace := ""
 	if !l.allNamespaces {
@@ -64,16 +84,41 @@ func (l *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.watch {
+		return l.watchProfiles(ctx, hub, namespace)
+	}
 	var count int
 	if structured != nil {
 		count, err = l.printObjects(ctx, hub, namespace, structured)
 	} else {
 		count, err = l.printTable(ctx, hub, namespace)
 	}
-	if err != nil || count > 0 {
+	switch {
+	case err != nil || count > 0:
 		return err
+	case len(l.conditions) > 0 || l.selector != "":
+		return printLine(l.ErrOut, "No ClusterProfiles meet these conditions.")
+	default:
+		return l.explainNothing(ctx, hub, namespace)
 	}
-	return l.explainNothing(ctx, hub, namespace)
+}
+
+// validate checks the flags.
+func (l *listOptions) validate(isStructured bool) error {
+	if _, err := labels.Parse(l.selector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	var err error
+	if l.conditions, err = where.Parse(l.where); err != nil {
+		return fmt.Errorf("--where: %w", err)
+	}
+	switch {
+	case l.countBy != "" && (l.output != "" || l.watch):
+		return errors.New("--count-by: choose neither --output nor --watch with it")
+	case l.watch && isStructured:
+		return errors.New("--watch: it prints tables only")
+	}
+	return nil
 }
 
 // printer returns the printer of whole objects, nil for a table.
@@ -87,23 +132,88 @@ func (l *listOptions) printer() (printers.ResourcePrinter, error) {
 		return &printers.YAMLPrinter{}, nil
 	case "name":
 		return &printers.NamePrinter{}, nil
-	default:
-		return nil, fmt.Errorf("--output: %q is not one of wide, json, yaml, name", l.output)
 	}
+	if definition, found := strings.CutPrefix(l.output, "custom-columns="); found {
+		parsed, err := columns.Parse(definition)
+		if err != nil {
+			return nil, fmt.Errorf("--output: %w", err)
+		}
+		return show.CustomColumns(parsed, !l.noHeaders), nil
+	}
+	for _, printer := range []interface {
+		ToPrinter(format string) (printers.ResourcePrinter, error)
+	}{&genericclioptions.JSONPathPrintFlags{}, &genericclioptions.GoTemplatePrintFlags{}} {
+		switch found, err := printer.ToPrinter(l.output); {
+		case err == nil:
+			return found, nil
+		case !genericclioptions.IsNoCompatiblePrinterError(err):
+			return nil, fmt.Errorf("--output: %w", err)
+		}
+	}
+	return nil, fmt.Errorf(
+		"--output: %q is not one of wide, json, yaml, name, jsonpath=..., go-template=..., custom-columns=...", l.output)
 }
 
 func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace string) (int, error) {
 	properties := decide.PropertyNames(l.properties)
+	counter := decide.Counter{Property: l.countBy}
 	var profiles []decide.Profile
 	hidden, err := hub.EachProfile(ctx, namespace, l.selector, func(p *inventoryv1alpha1.ClusterProfile) {
-		profiles = append(profiles, decide.ProfileOf(p, properties))
+		switch {
+		case !l.conditions.Match(p):
+		case l.countBy != "":
+			counter.Add(p)
+		default:
+			profiles = append(profiles, decide.ProfileOf(p, properties))
+		}
 	})
-	if err := l.failure(hub, namespace, hidden, err); err != nil || len(profiles) == 0 {
+	counts := counter.Counts()
+	switch err := l.failure(hub, namespace, hidden, err); {
+	case err != nil:
 		return 0, err
+	case len(counts) > 0:
+		return len(counts), show.Counts(l.Out, l.countBy, counts, !l.noHeaders)
+	case len(profiles) == 0:
+		return 0, nil
 	}
-	return len(profiles), show.List(l.Out, profiles, show.ListOptions{
+	return len(profiles), show.List(l.Out, profiles, l.table(properties))
+}
+
+func (l *listOptions) table(properties []string) show.ListOptions {
+	return show.ListOptions{
 		Namespaces: l.allNamespaces, Properties: properties, Wide: l.output == "wide", Headers: !l.noHeaders, Now: l.now(),
-	})
+	}
+}
+
+// watchProfiles prints the profiles, and then each that changes, until it is interrupted.
+func (l *listOptions) watchProfiles(ctx context.Context, hub *gather.Hub, namespace string) error {
+	properties := decide.PropertyNames(l.properties)
+	if _, err := l.printTable(ctx, hub, namespace); err != nil {
+		return err
+	}
+	table := l.table(properties)
+	table.Headers = false
+	take := func(p *inventoryv1alpha1.ClusterProfile, gone bool) error {
+		if !l.conditions.Match(p) {
+			return nil
+		}
+		profile := decide.ProfileOf(p, properties)
+		if gone {
+			profile.Health = "Deleted"
+		}
+		table.Now = l.now()
+		return show.List(l.Out, []decide.Profile{profile}, table)
+	}
+	hidden, err := hub.WatchProfiles(ctx, namespace, l.selector, take)
+	switch {
+	case hidden:
+		return errors.New("you may not watch ClusterProfiles here: ask for the right to watch " +
+			"clusterprofiles.multicluster.x-k8s.io, or leave out --watch")
+	case ctx.Err() != nil:
+		return nil // whoever watches ends that so
+	default:
+		return advise(err, hub.Host)
+	}
 }
 
 // printObjects prints the objects as they are on the hub, in a list as kubectl prints it.
@@ -115,6 +225,9 @@ func (l *listOptions) printObjects(
 	}}
 	list.Items = []unstructured.Unstructured{}
 	hidden, err := hub.EachWholeProfile(ctx, namespace, l.selector, func(p *unstructured.Unstructured) {
+		if len(l.conditions) > 0 && !l.conditions.MatchProperties(decide.PropertiesOf(p)) {
+			return
+		}
 		p.SetManagedFields(nil)
 		list.Items = append(list.Items, *p)
 	})

@@ -27,10 +27,16 @@ func newMatrixCommand(o *options) *cobra.Command {
 	m := &matrixOptions{options: o, fold: "auto"}
 	cmd := &cobra.Command{
 		Use:   "matrix [CLUSTER...]",
-		Short: "Shows which namespaces see which clusters: published, withheld or unknown",
-		Long: "Shows which namespaces see which clusters: published, withheld or unknown.\n\n" +
-			"It shows all namespaces in which a set is bound or that hold a ClusterProfile, or only the one given with -n.",
-		RunE: func(cmd *cobra.Command, clusters []string) error { return m.run(cmd.Context(), clusters) },
+		Short: "Shows which namespaces see which clusters, and why the others do not",
+		Long: "Shows which namespaces see which clusters:\n\n" +
+			"  published      there is a ClusterProfile\n" +
+			"  not selected   no set that is bound in the namespace has the cluster\n" +
+			"  withheld       one has it, and there must be no ClusterProfile\n" +
+			"  failed         there should be a ClusterProfile, and it cannot be written\n" +
+			"  unknown        that is undecided, not done yet, or not visible to you\n\n" +
+			"It shows the namespaces that publish a set or have a ClusterProfile, or only the one given with -n.",
+		ValidArgsFunction: o.completeCluster,
+		RunE:              func(cmd *cobra.Command, clusters []string) error { return m.run(cmd.Context(), clusters) },
 	}
 	addOutput(cmd, &m.output)
 	cmd.Flags().StringVar(&m.fold, "fold", m.fold,

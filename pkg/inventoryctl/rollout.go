@@ -28,8 +28,8 @@ func newRolloutCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Shows how far the rollout of agents is: clusters by revision and state, and those that failed",
-		Long: "Shows how far the rollout of agents is: clusters by AgentRevision and state, and the names of those on which\n" +
-			"it failed. Exit code 1 says that it failed on a cluster, or that it has stood still for half an hour.\n\n" +
+		Long: "Shows how far the rollout of agents is: clusters by AgentRevision and state, and the names of those on\n" +
+			"which it failed. Exit code 1 says that it failed on a cluster, or that it has stood still for half an hour.\n\n" +
 			"With --watch it reads the addons again and again, and ends when all clusters have their revision.",
 		Example: "  kubectl inventory rollout --watch",
 		Args:    cobra.NoArgs,
@@ -102,7 +102,8 @@ func (r *rolloutOptions) print(report rollout.Report) error {
 	case r.output != "":
 		return show.Structured(r.Out, r.output, report)
 	case report.Total == 0:
-		return printLine(r.ErrOut, "No cluster has the addon: clusteradm addon enable --names cluster-inventory --clusters CLUSTER")
+		return printLine(r.ErrOut, "No cluster has the addon: "+
+			"clusteradm addon enable --names cluster-inventory --clusters CLUSTER")
 	default:
 		return show.Rollout(r.Out, report)
 	}

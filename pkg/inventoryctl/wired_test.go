@@ -1,10 +1,12 @@
 package inventoryctl
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -73,7 +75,12 @@ func (r *reader) run(args ...string) ran {
 	r.t.Helper()
 	r.wire.Reset()
 	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
-	args = append(slices.Clone(args), "--kubeconfig="+r.kubeconfig)
+	kubeconfig := "--kubeconfig=" + r.kubeconfig
+	if args = slices.Clone(args); len(args) > 0 && args[0] == "__complete" {
+		args = slices.Insert(args, 1, kubeconfig) // what comes last is completed
+	} else {
+		args = append(args, kubeconfig)
+	}
 	code := run(r.t.Context(), args, streams, func() time.Time { return then })
 	for _, call := range r.wire.Calls() {
 		isReview := call.Method == http.MethodPost && call.Resource == "selfsubjectaccessreviews"
@@ -264,6 +271,9 @@ func (h *hub) tenant(namespace string) *rest.Config {
 	return cfg
 }
 
+// inFileNames leaves out what file names may not have.
+var inFileNames = strings.NewReplacer("*", "", ":", "", "!", "not-")
+
 // The output for the administrator, the tenant of one namespace and a user without rights,
 // on one hub: each is a golden file.
 func TestOutputByReader(t *testing.T) {
@@ -276,6 +286,9 @@ func TestOutputByReader(t *testing.T) {
 	for _, command := range [][]string{
 		{"list", "-A", "-L", "region.example.com"},
 		{"list", "-n", "team-a", "-o", "name"},
+		{"list", "-A", "--where", "region.example.com=eu-*", "-o", "custom-columns=WHERE:.metadata.namespace,NAME:.metadata.name"},
+		{"list", "-n", "team-a", "--where", "!region.example.com"},
+		{"list", "-A", "--count-by", "region.example.com"},
 		{"list", "-n", "team-b"},
 		{"list", "-n", "no-such-namespace"},
 		{"matrix"},
@@ -292,16 +305,16 @@ func TestOutputByReader(t *testing.T) {
 		{"explain", "no-such-cluster"},
 		{"explain", "east", "-n", "no-such-namespace"},
 		{"explain", "Not_A_Name"},
-		{"explain", "region.example.com", "--cluster", "east"},
-		{"explain", "no.such.property", "--cluster", "east"},
-		{"explain", "region.example.com", "--cluster", "east", "-n", "no-such-namespace"},
+		{"explain", "east", "region.example.com"},
+		{"explain", "east", "no.such.property"},
+		{"explain", "east", "region.example.com", "-n", "no-such-namespace"},
 		{"doctor"},
 		{"rollout"},
 		{"diff"},
 		{"diff", "-n", "team-c"},
 	} {
 		for name, reader := range readers {
-			title := strings.Join(append(slices.Clone(command), "as", name), "_")
+			title := inFileNames.Replace(strings.Join(append(slices.Clone(command), "as", name), "_"))
 			t.Run(title, func(t *testing.T) {
 				golden.Check(t, title, "$ kubectl inventory "+strings.Join(command, " ")+"\n"+reader.run(command...).String())
 			})
@@ -315,6 +328,24 @@ func TestOutputByReader(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("templates", func(t *testing.T) {
+		for _, output := range []string{
+			"jsonpath={.items[*].metadata.name}", "go-template={{range .items}}{{.metadata.name}}{{end}}",
+		} {
+			if got := readers["admin"].run("list", "-n", "team-a", "-o", output); got.code != ExitOK || got.stdout != "east" {
+				t.Errorf("%s: %s", output, got)
+			}
+		}
+	})
+	t.Run("names of clusters are completed", func(t *testing.T) {
+		for name, want := range map[string]string{"admin": "east\n:4\n", "tenant": "east\n:4\n", "nobody": ":5\n"} {
+			got := readers[name].run("__complete", "explain", "ea")
+			if got.stdout != want {
+				t.Errorf("%s gets %q", name, got.stdout)
+			}
+		}
+	})
+	t.Run("profiles are watched", func(t *testing.T) { watchedProfiles(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("kubectl's own flags", func(t *testing.T) {
 		got := readers["admin"].run("list", "--as=nobody", "-n", "team-a")
 		if got.code != ExitFailed || !strings.Contains(got.stderr, "you may not list the ClusterProfiles of namespace team-a") {
@@ -341,6 +372,41 @@ func TestOutputByReader(t *testing.T) {
 	})
 }
 
+// watchedProfiles changes a profile while its reader watches.
+func watchedProfiles(t *testing.T, h *hub, admin *reader) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, printed := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: printed, ErrOut: io.Discard}
+		ended <- run(ctx, []string{"list", "-n", "team-a", "-w", "--kubeconfig=" + admin.kubeconfig}, streams, time.Now)
+		_ = printed.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("want %q: %q %v", want, lines.Text(), lines.Err())
+		}
+	}
+	next("NAME")
+	next("v1.35.4")
+	apitest.EditStatus(h, ocmtest.OurProfile("team-a", "east"), func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.Version.Kubernetes = "v1.36.0"
+	})
+	defer apitest.EditStatus(h, ocmtest.OurProfile("team-a", "east"), func(p *inventoryv1alpha1.ClusterProfile) {
+		p.Status.Version.Kubernetes = "v1.35.4"
+	})
+	next("v1.36.0")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	stop()
+	if code := <-ended; code != ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // managersSettings has the manager run with other flags, which everything then follows.
 func managersSettings(t *testing.T, h *hub, admin *reader) {
 	t.Helper()
@@ -360,9 +426,9 @@ func managersSettings(t *testing.T, h *hub, admin *reader) {
 			t.Errorf("%v does not say %q: %s", args, want, got)
 		}
 	}
-	says("the claim can be a property", "explain", "region.example.com", "--cluster", "east")
+	says("the claim can be a property", "explain", "east", "region.example.com")
 	runsWith("--max-property-bytes=5")
-	says("the claim is left out of ClusterProfiles", "explain", "region.example.com", "--cluster", "east")
+	says("the claim is left out of ClusterProfiles", "explain", "east", "region.example.com")
 	says("--max-property-bytes=5", "doctor")
 	runsWith("--upstream-gates=off", "--credentials-mode=draining")
 	says("it is off according to upstreamGates=off", "doctor")
@@ -623,25 +689,33 @@ func TestFailureIsOneLine(t *testing.T) {
 		args   string
 		want   string
 	}{
-		"list without OCM":         {empty, "list", "serves no ClusterProfiles: install the addon with its chart"},
-		"matrix without OCM":       {empty, "matrix", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
-		"explain without OCM":      {empty, "explain c", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
-		"property without OCM":     {empty, "explain p --cluster c", "serves no ManagedClusters"},
-		"doctor without OCM":       {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
-		"diff without OCM":         {empty, "diff", "serves no ManagedClusters"},
-		"nobody answers":           {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
-		"a website answers":        {website, "matrix", "is the hub's API server, or choose another with --context"},
-		"no kubeconfig":            {missing, "list", "kubeconfig"},
-		"no such context":          {empty, "list --context=x", "context"},
-		"no such selector":         {empty, "list -l a=(", "--selector: unable to parse requirement"},
-		"no such format":           {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name`},
-		"no such format of matrix": {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
-		"no such fold":             {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
-		"no such namespace name":   {empty, "matrix -n A_B", `--namespace: "A_B" is not a namespace name`},
-		"no such command":          {empty, "lst", `unknown command "lst"`},
-		"no such flag":             {empty, "list --nope", "unknown flag: --nope"},
-		"nothing to explain":       {empty, "explain", "accepts 1 arg(s), received 0"},
-		"a negative page":          {empty, "list --chunk-size=-1", "--chunk-size: -1 is negative"},
+		"list without OCM":           {empty, "list", "serves no ClusterProfiles: install the addon with its chart"},
+		"matrix without OCM":         {empty, "matrix", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
+		"explain without OCM":        {empty, "explain c", "serves no ManagedClusters: it is not a hub of Open Cluster Management"},
+		"property without OCM":       {empty, "explain c p", "serves no ManagedClusters"},
+		"doctor without OCM":         {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
+		"diff without OCM":           {empty, "diff", "serves no ManagedClusters"},
+		"nobody answers":             {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
+		"a website answers":          {website, "matrix", "is the hub's API server, or choose another with --context"},
+		"no kubeconfig":              {missing, "list", "kubeconfig"},
+		"no such context":            {empty, "list --context=x", "context"},
+		"no such selector":           {empty, "list -l a=(", "--selector: unable to parse requirement"},
+		"no such format":             {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name, jsonpath`},
+		"no such format of matrix":   {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
+		"no such fold":               {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
+		"no such namespace name":     {empty, "matrix -n A_B", `--namespace: "A_B" is not a namespace name`},
+		"no such command":            {empty, "lst", `unknown command "lst" for "kubectl inventory" Did you mean this? list`},
+		"no such flag":               {empty, "list --nope", "unknown flag: --nope"},
+		"nothing to explain":         {empty, "explain", "accepts between 1 and 2 arg(s), received 0"},
+		"no such condition":          {empty, "list --where =x", "--where: \"=x\" names no property"},
+		"a template without an end":  {empty, "list -o jsonpath={.items[", "--output: error parsing jsonpath"},
+		"a template without meaning": {empty, "list -o go-template={{", "--output: "},
+		"a column without a path":    {empty, "list -o custom-columns=A", `--output: "A" is not a column`},
+		"two outputs":                {empty, "list --count-by=a -o json", "--count-by: choose neither"},
+		"watching objects":           {empty, "list -w -o json", "--watch: it prints tables only"},
+		"a rollout without a pause":  {empty, "rollout -w --interval=1ms", "--interval: 1ms is less than 1s"},
+		"kubectl's flag --cluster":   {empty, "explain p --cluster=east", "kubectl inventory explain CLUSTER PROPERTY"},
+		"a negative page":            {empty, "list --chunk-size=-1", "--chunk-size: -1 is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.reader.t = t

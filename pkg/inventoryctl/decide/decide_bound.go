@@ -34,7 +34,9 @@ type boundSet struct {
 }
 
 // AddBinding adds a binding with its set, which is nil if it does not exist.
-func (b *BoundFacts) AddBinding(binding *clusterv1beta2.ManagedClusterSetBinding, set *clusterv1beta2.ManagedClusterSet) {
+func (b *BoundFacts) AddBinding(
+	binding *clusterv1beta2.ManagedClusterSetBinding, set *clusterv1beta2.ManagedClusterSet,
+) {
 	key := boundSet{set: binding.Spec.ClusterSet, publish: binding.Labels[contract.LabelPublish]}
 	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	if bound != nil {
@@ -75,8 +77,8 @@ func (b BoundFacts) check() Finding {
 		first := slices.Clone(b.Missing)
 		slices.Sort(first)
 		first = first[:min(len(first), maxClusters)]
-		return problem(name, fmt.Sprintf("%d of %d clusters in bound sets do not have the addon (%s)", len(b.Missing), b.Total,
-			clusterNames(b.Missing)),
+		return problem(name, fmt.Sprintf("%d of %d clusters in bound sets do not have the addon (%s)", len(b.Missing),
+			b.Total, clusterNames(b.Missing)),
 			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, strings.Join(first, ",")))
 	default:
 		return ok(name, fmt.Sprintf("all %d clusters in bound sets have the addon", b.Total))

@@ -21,10 +21,15 @@ type CellState string
 const (
 	// Published means that there is a ClusterProfile of Open Cluster Management.
 	Published CellState = "published"
-	// Withheld means that there is none.
+	// NotSelected means that no set that is bound in the namespace has the cluster.
+	NotSelected CellState = "not selected"
+	// Withheld means that a set that is bound in the namespace has the cluster, or may have it, and
+	// that there must be no ClusterProfile: what the metric cluster_inventory_withheld counts.
 	Withheld CellState = "withheld"
-	// Unknown means that it is undecided whether there must be one, or that the reader may
-	// not know.
+	// Failed means that there should be a ClusterProfile, and it cannot be written.
+	Failed CellState = "failed"
+	// Unknown means that it is undecided whether there must be one, that it is not written yet, or
+	// that the reader may not know.
 	Unknown CellState = "unknown"
 )
 
@@ -40,13 +45,15 @@ type Cell struct {
 
 // Row summarizes one namespace.
 type Row struct {
-	Namespace string `json:"namespace"`
-	Published int    `json:"published"`
-	Withheld  int    `json:"withheld"`
-	Unknown   int    `json:"unknown"`
+	Namespace   string `json:"namespace"`
+	Published   int    `json:"published"`
+	Withheld    int    `json:"withheld"`
+	Failed      int    `json:"failed"`
+	NotSelected int    `json:"notSelected"`
+	Unknown     int    `json:"unknown"`
 
-	// MostlyBecause is the most frequent reason why clusters are not published, and
-	// MostlyCount how many have it.
+	// MostlyBecause is the most frequent reason why clusters that are selected are not published,
+	// and MostlyCount how many have it.
 	MostlyBecause string `json:"mostlyBecause,omitempty"`
 	MostlyCount   int    `json:"mostlyCount,omitempty"`
 }
@@ -79,7 +86,7 @@ func MatrixOf(source Source, namespaces, clusters []string, hiddenProfiles, with
 			pair := types.NamespacedName{Namespace: namespace, Name: cluster}
 			cell := cellOf(pair, source.Facts(pair), hiddenProfiles)
 			row.count(cell.State)
-			if cell.Why != "" {
+			if cell.Why != "" && cell.State != NotSelected {
 				reasons[cell.Why]++
 			}
 			if withCells {
@@ -98,6 +105,10 @@ func (r *Row) count(state CellState) {
 		r.Published++
 	case Withheld:
 		r.Withheld++
+	case Failed:
+		r.Failed++
+	case NotSelected:
+		r.NotSelected++
 	case Unknown:
 		r.Unknown++
 	}
@@ -121,9 +132,9 @@ func cellOf(pair types.NamespacedName, f selection.Facts, hiddenProfiles bool) C
 	case f.Profile != nil && selection.IsOurs(f.Profile):
 		cell.State = Published
 	case f.Profile != nil:
-		cell.State, cell.Why = Withheld, foreignProfile(f)
+		cell.State, cell.Why = Failed, foreignProfile(f)
 	default:
-		cell.State, cell.Why = absent(pair.Name, f)
+		cell.State, cell.Why = absent(pair, f)
 	}
 	return cell
 }
@@ -134,30 +145,34 @@ func foreignProfile(f selection.Facts) string {
 }
 
 // absent returns why there is no profile.
-func absent(cluster string, f selection.Facts) (CellState, string) {
-	_, result := selection.Decide(cluster, f)
-	switch result.Answer {
-	case selection.No:
+func absent(pair types.NamespacedName, f selection.Facts) (CellState, string) {
+	_, result := selection.Decide(pair.Name, f)
+	switch {
+	case result.Answer == selection.No && len(result.Bindings) == 0:
+		return NotSelected, result.Why
+	case result.Answer == selection.No:
 		return Withheld, result.Why
-	case selection.Unknown:
+	case result.Answer == selection.Unknown:
 		return Unknown, result.Why
 	default:
-		return Withheld, notWritten(f.Addon)
+		return notWritten(f.Addon, pair.Namespace)
 	}
 }
 
 // maxMessageBytes is how much of a condition's message is shown.
 const maxMessageBytes = 300
 
-// notWritten returns why a profile that must exist does not, as far as the cluster's addon
-// shows.
-func notWritten(addon *addonv1beta1.ManagedClusterAddOn) string {
+// notWritten returns why a profile that must exist in a namespace does not, as far as the
+// cluster's addon shows.
+func notWritten(addon *addonv1beta1.ManagedClusterAddOn, namespace string) (CellState, string) {
 	if condition := conditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
 		condition.Status != metav1.ConditionTrue {
-		return fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
-			kube.Shorten(condition.Message, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
+		if why := concerning(condition.Message, namespace); why != "" {
+			return Failed, fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
+				kube.Shorten(why, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
+		}
 	}
-	return "is selected, but its ClusterProfile does not exist yet"
+	return Unknown, "is selected, but its ClusterProfile does not exist yet"
 }
 
 func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
@@ -215,7 +230,12 @@ func (m Matrix) Reasons() []Reason {
 		reasons = append(reasons, Reason{State: k.state, Why: k.why, Pairs: list})
 	}
 	slices.SortFunc(reasons, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(a.Why, b.Why)) // withheld before unknown
+		return cmp.Or(cmp.Compare(placeOf(a.State), placeOf(b.State)), cmp.Compare(a.Why, b.Why))
 	})
 	return reasons
+}
+
+// placeOf puts first what needs somebody to act.
+func placeOf(state CellState) int {
+	return slices.Index([]CellState{Failed, Withheld, Unknown, NotSelected}, state)
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,15 +47,15 @@ func TestMatrix(t *testing.T) {
 		Clusters: clusters,
 		Rows: []Row{
 			{
-				Namespace: "a", Published: 1, Withheld: 3,
+				Namespace: "a", Published: 1, Failed: 2, Unknown: 1,
 				MostlyBecause: `has a ClusterProfile of cluster manager "other" in its place`, MostlyCount: 1,
 			},
 			{Namespace: "b", Published: 1, Withheld: 2, Unknown: 1, MostlyBecause: lacks, MostlyCount: 2},
 		},
 		Cells: []Cell{
-			{"a", "failed", Withheld, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
-			{"a", "foreign", Withheld, `has a ClusterProfile of cluster manager "other" in its place`},
-			{"a", "pending", Withheld, "is selected, but its ClusterProfile does not exist yet"},
+			{"a", "failed", Failed, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
+			{"a", "foreign", Failed, `has a ClusterProfile of cluster manager "other" in its place`},
+			{"a", "pending", Unknown, "is selected, but its ClusterProfile does not exist yet"},
 			{"a", "published", Published, ""},
 			{"b", "failed", Withheld, lacks},
 			{"b", "foreign", Published, ""},
@@ -65,9 +66,12 @@ func TestMatrix(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("matrix (-want +got):\n%s", diff)
 	}
-	last := got.Reasons()[len(got.Reasons())-1]
-	if diff := cmp.Diff(Reason{Unknown, unknown, []string{"b/pending"}}, last); diff != "" {
-		t.Errorf("last reason (-want +got):\n%s", diff)
+	var states []CellState
+	for _, reason := range got.Reasons() {
+		states = append(states, reason.State)
+	}
+	if diff := cmp.Diff([]CellState{Failed, Failed, Withheld, Unknown, Unknown}, states); diff != "" {
+		t.Errorf("order of reasons (-want +got):\n%s", diff)
 	}
 
 	folded := MatrixOf(source, []string{"a", "b"}, clusters, false, false)
@@ -104,6 +108,33 @@ func TestProfileOf(t *testing.T) {
 	}
 	if bare := ProfileOf(ocmtest.OurProfile("ns", "c"), nil); bare.Health != "" || !bare.Newest.IsZero() {
 		t.Errorf("of a profile without a status: %+v", bare)
+	}
+}
+
+// A cluster that no bound set has is not selected, and one that is kept back is withheld.
+func TestNotSelectedIsNotWithheld(t *testing.T) {
+	elsewhere := func(p *PairFacts) { p.Facts.Cluster.Labels = nil }
+	unaccepted := func(p *PairFacts) { p.Facts.Cluster.Spec.HubAcceptsClient = false }
+	notOurs := says("ProfilesSynced", "False", "WriteFailed", "In other: the cluster cannot be published: exceeded quota.")
+	unplaced := func(p *PairFacts) { p.Facts.Placements = placement("other") }
+	for name, test := range map[string]struct {
+		facts PairFacts
+		want  CellState
+		why   string
+	}{
+		"in no bound set":             {published(without, elsewhere), NotSelected, "is in no ManagedClusterSet"},
+		"in no set, and not accepted": {published(without, elsewhere, unaccepted), NotSelected, "is not accepted"},
+		"not accepted":                {published(without, unaccepted), Withheld, "is not accepted"},
+		"not placed":                  {published(without, unplaced), Withheld, "is not chosen by a Placement"},
+		"another namespace's failure": {published(without, notOurs), Unknown, "does not exist yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+			got := cellOf(pair, test.facts.Facts, false)
+			if got.State != test.want || !strings.Contains(got.Why, test.why) || strings.Contains(got.Why, "quota") {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -214,7 +213,8 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
 	case profile == nil && result.Answer == selection.Yes:
-		return missing(stepProfile, "the cluster "+notWritten(p.Facts.Addon), p.describeAddon())
+		_, why := notWritten(p.Facts.Addon, p.Namespace)
+		return missing(stepProfile, "the cluster "+why, p.describeAddon())
 	case profile == nil && !p.Facts.Hidden.Any():
 		return missing(stepProfile, "there is no ClusterProfile", "")
 	case profile == nil:
@@ -259,7 +259,9 @@ func (p PairFacts) accessStep() Finding {
 	text := "the cluster has the addon cluster-proxy, but its ClusterProfile has no access provider"
 	if synced := conditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
 		synced.Status == metav1.ConditionFalse {
-		text += ": " + kube.Shorten(synced.Message, maxMessageBytes)
+		if why := concerning(synced.Message, p.Namespace); why != "" {
+			text += ": " + kube.Shorten(why, maxMessageBytes)
+		}
 	}
 	return missing(stepAccess, text, p.describeAddon())
 }
@@ -308,29 +310,20 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 // copiedStep reports the addon's condition about accounts that should be copied.
 func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 	synced := conditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
+	why := ""
+	if synced != nil && synced.Status == metav1.ConditionFalse {
+		why = aboutAccounts(synced.Message, wanted, p.Namespace)
+	}
 	switch {
 	case p.Facts.Hidden.Addons:
 		return notVisible(stepToken, "ManagedClusterAddOns, which show whether the token is copied")
 	case synced == nil:
 		return notConfigured(stepToken, "the manager has not reported that it copies tokens")
-	case synced.Status == metav1.ConditionFalse && isAbout(synced.Message, wanted, p.Namespace):
-		return missing(stepToken, kube.Shorten(synced.Message, maxMessageBytes), p.describeAddon())
+	case why != "":
+		return missing(stepToken, kube.Shorten(why, maxMessageBytes), p.describeAddon())
 	default:
 		return done(stepToken, text)
 	}
-}
-
-// isAbout reports whether a message is about one of the accounts in a namespace, or about
-// all: a message about an account has a sentence that begins with it.
-func isAbout(message string, accounts []string, namespace string) bool {
-	if !strings.Contains(message, "Account ") {
-		return true
-	}
-	return slices.ContainsFunc(accounts, func(account string) bool {
-		_, after, found := strings.Cut(message, "Account "+account+" ")
-		sentence, _, _ := strings.Cut(after, "Account ")
-		return found && (strings.Contains(sentence, namespace) || !strings.Contains(sentence, " in "))
-	})
 }
 
 // fixToken returns the command that shows why a token is not copied.

@@ -174,8 +174,8 @@ func (p PropertyFacts) profileStep(profile *inventoryv1alpha1.ClusterProfile, cl
 	name := stepProfile + " " + profile.Namespace
 	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 	if p.HiddenAddon {
-		describe = fmt.Sprintf("kubectl inventory explain %s --cluster %s # as the hub's administrator, who sees more",
-			argument(p.Property), p.Cluster)
+		describe = fmt.Sprintf("kubectl inventory explain %s %s # as the hub's administrator, who sees more",
+			p.Cluster, argument(p.Property))
 	}
 	for _, property := range profile.Status.Properties {
 		if property.Name != p.Property {

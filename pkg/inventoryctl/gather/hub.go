@@ -93,13 +93,16 @@ var kinds = []struct {
 
 // Hub is a hub as its reader sees it.
 type Hub struct {
-	reader client.Client
+	reader client.WithWatch
 
 	// Host is the address of its API server, for messages.
 	Host string
 
 	// PageSize is how many objects one request returns.
 	PageSize int64
+
+	// version is the resource version of the last page that was read, from which to watch.
+	version string
 
 	// Progress, unless nil, receives how many objects of a kind have been read.
 	Progress func(kind string, count int)
@@ -115,7 +118,7 @@ func New(cfg *rest.Config) (*Hub, error) {
 		resource := k.kind.GroupVersion().WithResource(k.resource)
 		mapper.AddSpecific(k.kind, resource, resource, k.scope)
 	}
-	c, err := client.New(cfg, client.Options{Scheme: newScheme(), Mapper: mapper})
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme(), Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +169,7 @@ func each[T any, L client.ObjectList](
 	count := 0
 	err = kube.EachPage(ctx, h.reader, h.PageSize, newPage, func(page L) error {
 		list := items(page)
+		h.version = page.GetResourceVersion()
 		for i := range list {
 			take(&list[i])
 		}
@@ -243,4 +247,29 @@ func (h *Hub) MayList(ctx context.Context, resource schema.GroupResource, namesp
 func (h *Hub) Namespace(ctx context.Context, name string) (bool, error) {
 	found, hidden, err := h.get(ctx, "Namespaces", "", name, kube.Partial(kube.NamespaceKind))
 	return found || hidden, err
+}
+
+// mostNames is how many names of clusters are read to complete a command line.
+const mostNames = 500
+
+// ClusterNames returns names of clusters, up to 500: of those on the hub, or, for readers who may not
+// list these, of those with a ClusterProfile in a namespace.
+func (h *Hub) ClusterNames(ctx context.Context, namespace string) ([]string, error) {
+	names, err := h.someNames(ctx, clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"), "")
+	if apierrors.IsForbidden(err) {
+		names, err = h.someNames(ctx, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), namespace)
+	}
+	return names, err
+}
+
+func (h *Hub) someNames(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]string, error) {
+	list := kube.PartialList(kind)
+	if err := h.reader.List(ctx, list, client.InNamespace(namespace), client.Limit(mostNames)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
 }

@@ -265,14 +265,20 @@ func profileOptions(namespace, selector string) []client.ListOption {
 }
 
 // Namespaces returns the namespaces in which something is or could be published: a set is
-// bound there, or there is a ClusterProfile.
+// bound and published there, or there is a ClusterProfile of Open Cluster Management.
 func (s *Snapshot) Namespaces() []string {
 	names := map[string]struct{}{}
-	for namespace := range s.bindings {
+	for namespace, bindings := range s.bindings {
+		isOff := func(b selection.Binding) bool { return b.Binding.Labels[contract.LabelPublish] == "false" }
+		if !slices.ContainsFunc(bindings, func(b selection.Binding) bool { return !isOff(b) }) {
+			continue
+		}
 		names[namespace] = struct{}{}
 	}
-	for pair := range s.Profiles {
-		names[pair.Namespace] = struct{}{}
+	for pair, profile := range s.Profiles {
+		if selection.IsOurs(profile) {
+			names[pair.Namespace] = struct{}{}
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }

@@ -6,8 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/columns"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -34,7 +38,7 @@ func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
 	}
 	columns = append(columns,
 		column{name: "Newest value"}, column{"Joined", true}, column{"Clusterset", true}, column{"Properties", true},
-		column{"Manager", true}, column{"Age", true})
+		column{"Manager", true}, column{name: "Age"})
 	rows := make([][]string, 0, len(profiles))
 	for _, p := range profiles {
 		var row []string
@@ -49,10 +53,48 @@ func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
 	return printTable(out, columns, rows, opts.Wide, opts.Headers)
 }
 
-// age returns how long ago a time was; "" for the zero time.
+// age returns how long ago a time was; "" for the zero time. A time that is yet to come by this
+// machine's clock is now.
 func age(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(now.Sub(at))
+	return duration.HumanDuration(max(0, now.Sub(at)))
+}
+
+// Counts prints how many clusters have each value of a property.
+func Counts(out io.Writer, property string, counts []decide.Count, headers bool) error {
+	shown := []column{{name: kube.Shorten(property, maxCellBytes)}, {name: "Clusters"}}
+	rows := make([][]string, 0, len(counts))
+	for _, count := range counts {
+		rows = append(rows, []string{count.Value, strconv.Itoa(count.Clusters)})
+	}
+	return printTable(out, shown, rows, false, headers)
+}
+
+// CustomColumns returns a printer of lists in columns that the user defines.
+func CustomColumns(defined []columns.Column, headers bool) printers.ResourcePrinter {
+	return printers.ResourcePrinterFunc(func(object runtime.Object, out io.Writer) error {
+		list, ok := object.(*unstructured.UnstructuredList)
+		if !ok {
+			return nil
+		}
+		shown := make([]column, len(defined))
+		var rows [][]string
+		if headers { // as they are written: the table's own headers are in capitals
+			names := make([]string, 0, len(defined))
+			for _, one := range defined {
+				names = append(names, one.Name)
+			}
+			rows = append(rows, names)
+		}
+		for i := range list.Items {
+			values, err := columns.Values(defined, &list.Items[i])
+			if err != nil {
+				return err
+			}
+			rows = append(rows, values)
+		}
+		return printTable(out, shown, rows, false, false)
+	})
 }

@@ -44,7 +44,8 @@ func Matrix(out io.Writer, m decide.Matrix) error {
 // MatrixCounts prints how many clusters each namespace sees, and the most frequent reasons.
 func MatrixCounts(out io.Writer, m decide.Matrix) error {
 	columns := []column{
-		{name: "Namespace"}, {name: "Published"}, {name: "Withheld"}, {name: "Unknown"}, {name: "Mostly because the cluster"},
+		{name: "Namespace"}, {name: "Published"}, {name: "Withheld"}, {name: "Failed"}, {name: "Not selected"},
+		{name: "Unknown"}, {name: "Mostly because the cluster"},
 	}
 	rows := make([][]string, 0, len(m.Rows))
 	for _, row := range m.Rows {
@@ -53,7 +54,8 @@ func MatrixCounts(out io.Writer, m decide.Matrix) error {
 			mostly = fmt.Sprintf("%s (%d)", kube.Shorten(row.MostlyBecause, maxCellBytes-len(" (1234567)")), row.MostlyCount)
 		}
 		rows = append(rows, []string{
-			row.Namespace, strconv.Itoa(row.Published), strconv.Itoa(row.Withheld), strconv.Itoa(row.Unknown), mostly,
+			row.Namespace, strconv.Itoa(row.Published), strconv.Itoa(row.Withheld), strconv.Itoa(row.Failed),
+			strconv.Itoa(row.NotSelected), strconv.Itoa(row.Unknown), mostly,
 		})
 	}
 	return printTable(out, columns, rows, false, true)

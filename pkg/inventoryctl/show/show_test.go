@@ -46,7 +46,7 @@ func TestMatrix(t *testing.T) {
 		Clusters: []string{"east", "west"},
 		Rows: []decide.Row{
 			{Namespace: "team-a", Published: 2},
-			{Namespace: "team-b", Withheld: 1, Unknown: 1, MostlyBecause: lacks, MostlyCount: 1},
+			{Namespace: "team-b", Withheld: 1, Failed: 2, NotSelected: 3, Unknown: 1, MostlyBecause: lacks, MostlyCount: 1},
 		},
 		Cells: []decide.Cell{
 			{Namespace: "team-a", Cluster: "east", State: decide.Published},

@@ -90,7 +90,7 @@ func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	journeys.Sets(t, journeys.Cluster1, "plugin.example", "seen")
 	journeys.Shows(t, ns, journeys.Cluster1, "plugin.example", "seen")
 	p.says(t, "kubectl inventory list -L plugin.example -n "+ns, 0, "PLUGIN.EXAMPLE", "seen", "Healthy")
-	property := fmt.Sprintf("kubectl inventory explain plugin.example --cluster %s -n %s", journeys.Cluster1, ns)
+	property := fmt.Sprintf("kubectl inventory explain %s plugin.example -n %s", journeys.Cluster1, ns)
 	p.says(t, property, 0, `the ManagedCluster has the claim, with the value "seen"`)
 	journeys.Unsets(t, journeys.Cluster1, "plugin.example")
 	p.says(t, property, 1, "the ManagedCluster has no such claim")

@@ -1,0 +1,56 @@
+package inventoryctl
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completer is the program that kubectl starts to complete a command line of this plugin.
+const completer = "kubectl_complete-inventory"
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// Arguments returns the arguments of the program with this command line. If it was started as kubectl
+// starts the completer, they ask for completions.
+func Arguments(commandLine []string) []string {
+	if len(commandLine) == 0 {
+		return nil
+	}
+	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
+	if name == completer {
+		return append([]string{cobra.ShellCompRequestCmd}, commandLine[1:]...)
+	}
+	return commandLine[1:]
+}
+
+// completeCluster completes the name of a cluster, as the first argument.
+func (o *options) completeCluster(
+	cmd *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	var names []string
+	hub, err := o.hub()
+	if err == nil {
+		namespace, _, _ := o.namespace()
+		names, err = hub.ClusterNames(ctx, namespace)
+	}
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+	}
+	var matching []string
+	for _, name := range names {
+		if strings.HasPrefix(name, begun) {
+			matching = append(matching, name)
+		}
+	}
+	return matching, cobra.ShellCompDirectiveNoFileComp
+}
