@@ -151,7 +151,7 @@ func (l *listOptions) printer() (printers.ResourcePrinter, error) {
 		}
 	}
 	return nil, fmt.Errorf(
-		"--output: %q is not one of wide, json, yaml, name, jsonpath=..., go-template=..., custom-columns=...", l.output)
+		"--output: want wide, json, yaml, name, jsonpath=..., go-template=... or custom-columns=..., not %q", l.output)
 }
 
 func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace string) (int, error) {
@@ -210,7 +210,7 @@ func (l *listOptions) watchProfiles(ctx context.Context, hub *gather.Hub, namesp
 		return errors.New("you may not watch ClusterProfiles here: ask for the right to watch " +
 			"clusterprofiles.multicluster.x-k8s.io, or leave out --watch")
 	case ctx.Err() != nil:
-		return nil // whoever watches ends that so
+		return nil //nolint:nilerr // users end a watch by ending the program
 	default:
 		return advise(err, hub.Host)
 	}

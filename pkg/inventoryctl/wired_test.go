@@ -700,7 +700,7 @@ func TestFailureIsOneLine(t *testing.T) {
 		"no kubeconfig":              {missing, "list", "kubeconfig"},
 		"no such context":            {empty, "list --context=x", "context"},
 		"no such selector":           {empty, "list -l a=(", "--selector: unable to parse requirement"},
-		"no such format":             {empty, "list -o xml", `--output: "xml" is not one of wide, json, yaml, name, jsonpath`},
+		"no such format":             {empty, "list -o xml", `--output: want wide, json, yaml, name, jsonpath=..., go-template=... or custom-columns=..., not "xml"`},
 		"no such format of matrix":   {empty, "matrix -o wide", `--output: "wide" is neither json nor yaml`},
 		"no such fold":               {empty, "matrix --fold=some", `--fold: "some" is not one of auto, always, never`},
 		"no such namespace name":     {empty, "matrix -n A_B", `--namespace: "A_B" is not a namespace name`},

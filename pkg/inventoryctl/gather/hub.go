@@ -255,7 +255,7 @@ const mostNames = 500
 // ClusterNames returns names of clusters, up to 500: of those on the hub, or, for readers who may not
 // list these, of those with a ClusterProfile in a namespace.
 func (h *Hub) ClusterNames(ctx context.Context, namespace string) ([]string, error) {
-	names, err := h.someNames(ctx, clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"), "")
+	names, err := h.someNames(ctx, schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"), "")
 	if apierrors.IsForbidden(err) {
 		names, err = h.someNames(ctx, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), namespace)
 	}

@@ -85,7 +85,7 @@ func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	explain := fmt.Sprintf("kubectl inventory explain %s -n %s", journeys.Cluster1, ns)
 
 	p.says(t, explain, 0, "done", "not configured")
-	p.says(t, "kubectl inventory matrix -n "+ns, 0, "published", "withheld")
+	p.says(t, "kubectl inventory matrix -n "+ns, 0, "published", "not selected")
 
 	journeys.Sets(t, journeys.Cluster1, "plugin.example", "seen")
 	journeys.Shows(t, ns, journeys.Cluster1, "plugin.example", "seen")
