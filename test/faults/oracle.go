@@ -110,7 +110,8 @@ func judge(s story, ref reference, got result) []string {
 	}
 	findings = append(findings, judgeCounts(ref.counts, counts(got.changes))...)
 	if sent := len(got.record.Writes); sent > 2*ref.sent {
-		findings = append(findings, fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes)))
+		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
+		findings = append(findings, finding)
 	}
 	if len(got.late) > 0 {
 		findings = append(findings, "writes although nothing was left to do: "+listed(got.late))

@@ -99,23 +99,20 @@ func choose(all []plan, n int, seed uint64, without ...proxy.Kind) []plan {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeatable
 	shuffled := slices.Clone(all)
 	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	type turn struct{ kind, story, both int }
-	kinds, both := map[proxy.Kind]int{}, map[string]int{}
-	turns := map[plan]turn{}
+	counts, turns := map[string]int{}, map[plan]int{}
 	var chosen []plan
 	for _, p := range shuffled {
 		if slices.Contains(without, p.fault.Kind) {
 			continue
 		}
 		id := p.story + " " + string(p.fault.Kind)
-		turns[p] = turn{kind: kinds[p.fault.Kind], both: both[id]}
-		kinds[p.fault.Kind]++
-		both[id]++
+		turns[p] = counts[id]
+		counts[id]++
 		chosen = append(chosen, p)
 	}
 	// The first plan of each kind and story, then the second, and so on; each time in an order
 	// in which the kinds alternate.
-	slices.SortStableFunc(chosen, func(a, b plan) int { return turns[a].both - turns[b].both })
+	slices.SortStableFunc(chosen, func(a, b plan) int { return turns[a] - turns[b] })
 	var order []plan
 	for len(chosen) > 0 {
 		taken := map[proxy.Kind]bool{}

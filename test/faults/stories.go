@@ -89,8 +89,8 @@ var stories = []story{
 		act: func(w *world) {
 			for range 2 {
 				w.rotateNamed("c1")
-				w.copied(teamA, "c1")
-				w.copied(teamB, "c1")
+				w.copied(teamA)
+				w.copied(teamB)
 			}
 		},
 	},
@@ -128,7 +128,7 @@ var stories = []story{
 			w.cluster("c1", prod, "2")
 			w.shows(teamA, "c1", "2")
 			w.account("c1", teamA)
-			w.copied(teamA, "c1")
+			w.copied(teamA)
 		},
 	},
 	{
@@ -190,7 +190,7 @@ var stories = []story{
 			w.gone(teamB, "c1")
 			w.Enable("c1")
 			w.shows(teamB, "c1", "1")
-			w.copied(teamB, "c1")
+			w.copied(teamB)
 		},
 	},
 	{

@@ -113,7 +113,9 @@ func (w *watcher) saw(what, resource string, obj any) {
 	default:
 		w.objects[id] = object
 	}
-	w.changes = append(w.changes, change{at: time.Now(), what: what, resource: resource, key: key, content: string(content)})
+	w.changes = append(w.changes, change{
+		at: time.Now(), what: what, resource: resource, key: key, content: string(content),
+	})
 }
 
 // seen returns what was seen since the first n changes.

@@ -91,7 +91,8 @@ func claims(cluster, size string) []clusterv1.ManagedClusterClaim {
 // unregister deletes a cluster with its addon and its account.
 func (w *world) unregister(name string) {
 	w.T.Helper()
-	w.MustDelete(ocmtest.Addon(name), proxyAddon(name), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.MustDelete(ocmtest.Addon(name), proxyAddon(name), cluster)
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}}
 	if w.Find(account) {
 		w.MustDelete(account, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}})
@@ -257,9 +258,10 @@ func (w *world) gone(namespace, cluster string) {
 	})
 }
 
-// copied waits until the copy of a cluster's token is the newest.
-func (w *world) copied(namespace, cluster string) {
+// copied waits until the copy of the first cluster's token is the newest.
+func (w *world) copied(namespace string) {
 	w.T.Helper()
+	const cluster = "c1"
 	account := cluster + "/" + reader
 	newest := fmt.Sprintf("%s#%s", account, w.wrote[account][len(w.wrote[account])-1])
 	w.step(fmt.Sprintf("token %s is in %s", newest, namespace), func() bool {
