@@ -116,7 +116,9 @@ func addons(condition, status, reason string) string {
 	return fmt.Sprintf(`cluster_inventory_addons{condition=%q,status=%q,reason=%q}`, condition, status, reason)
 }
 
-func agents(state string) string { return fmt.Sprintf(`cluster_inventory_agents{revision="r",state=%q}`, state) }
+func agents(state string) string {
+	return fmt.Sprintf(`cluster_inventory_agents{revision="r",state=%q}`, state)
+}
 
 func writes(outcome string) string {
 	return fmt.Sprintf(`cluster_inventory_writes_total{resource="clusterprofiles/status",verb="patch",outcome=%q}`, outcome)
