@@ -48,7 +48,7 @@ clean: ## Remove build output from the tree
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet
+test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet, but the longest (e2e has it)
 	hack/test.sh all
 
 .PHONY: test-unit
@@ -64,7 +64,7 @@ fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
 	hack/fuzz.sh
 
 .PHONY: e2e
-e2e: ## Run only the journeys (RUN=regexp selects some)
+e2e: ## Run only the journeys, also the longest, which "test" leaves out (RUN=regexp selects some)
 	hack/test.sh e2e
 
 .PHONY: test-kube
