@@ -305,21 +305,15 @@ func (f HubFacts) checkRegistrationGate() Finding {
 
 func (f HubFacts) checkProxyGate() Finding {
 	const name = "cluster-proxy's gate"
-	where := f.Manager.Settings.ClusterProxyNamespace + "/" + upstream.ProxyDeployment
-	switch {
-	case !f.Manager.Settings.ClusterProxy:
-		return notConfigured(name, "this addon publishes no access through cluster-proxy (access.clusterProxy.enabled=false)")
-	case f.Proxy.Hidden:
-		return notVisible(name, "Deployment "+where)
-	case f.Proxy.Object == nil:
-		return notConfigured(name, "there is no Deployment "+where)
-	case upstream.ProxyWrites(f.Proxy.Object):
-		return problem(name, "cluster-proxy writes access providers itself",
-			"turn the gate off in the arguments of Deployment "+where+": kubectl edit deployment "+
-				upstream.ProxyDeployment+" -n "+f.Manager.Settings.ClusterProxyNamespace)
-	default:
-		return ok(name, "it is off, so this addon writes the access providers")
+	if finding, absent := f.withoutProxy(name); absent {
+		return finding
 	}
+	if upstream.ProxyWrites(f.Proxy.Object) {
+		return problem(name, "cluster-proxy writes access providers itself",
+			"turn the gate off in the arguments of Deployment "+f.proxyDeployment()+": kubectl edit deployment "+
+				upstream.ProxyDeployment+" -n "+f.Manager.Settings.ClusterProxyNamespace)
+	}
+	return ok(name, "it is off, so this addon writes the access providers")
 }
 
 func (f HubFacts) checkSyncer() Finding {

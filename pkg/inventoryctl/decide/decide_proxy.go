@@ -68,16 +68,32 @@ func DeploymentConfigs(addon *addonv1beta1.ManagedClusterAddOn) []types.Namespac
 	return keys
 }
 
-func (f HubFacts) checkImpersonation() Finding {
-	const name = "cluster-proxy's impersonation"
-	where := f.Manager.Settings.ClusterProxyNamespace + "/" + upstream.ProxyDeployment
+// proxyDeployment is the namespace and the name of cluster-proxy's Deployment on the hub.
+func (f HubFacts) proxyDeployment() string {
+	return f.Manager.Settings.ClusterProxyNamespace + "/" + upstream.ProxyDeployment
+}
+
+// withoutProxy returns the finding of a check of cluster-proxy if there is nothing to check, or
+// the reader may not see it.
+func (f HubFacts) withoutProxy(name string) (finding Finding, absent bool) {
 	switch {
 	case !f.Manager.Settings.ClusterProxy:
-		return notConfigured(name, "this addon publishes no access through cluster-proxy (access.clusterProxy.enabled=false)")
+		return notConfigured(name,
+			"this addon publishes no access through cluster-proxy (access.clusterProxy.enabled=false)"), true
 	case f.Proxy.Hidden:
-		return notVisible(name, "Deployment "+where)
+		return notVisible(name, "Deployment "+f.proxyDeployment()), true
 	case f.Proxy.Object == nil:
-		return notConfigured(name, "there is no Deployment "+where)
+		return notConfigured(name, "there is no Deployment "+f.proxyDeployment()), true
+	default:
+		return Finding{}, false
+	}
+}
+
+func (f HubFacts) checkImpersonation() Finding {
+	const name = "cluster-proxy's impersonation"
+	where := f.proxyDeployment()
+	if finding, absent := f.withoutProxy(name); absent {
+		return finding
 	}
 	found, i := versionOf(f.Proxy.Object), f.Impersonation
 	switch {
