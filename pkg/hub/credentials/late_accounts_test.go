@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
@@ -14,9 +15,14 @@ import (
 )
 
 // TestAccountsThatALaggingCacheLacks: the cache of a manager that has just started is older than
-// the API server, and has no account. Whether the copy stays depends on whether there is one.
+// the API server, and has no account, or one without a token. Whether the copy stays depends on
+// what there is.
 func TestAccountsThatALaggingCacheLacks(t *testing.T) {
-	for name, exists := range map[string]bool{"it exists": true, "it does not exist": false} {
+	for name, is := range map[string]struct{ cached, deleted bool }{
+		"it exists":         {},
+		"it has a token":    {cached: true},
+		"it does not exist": {deleted: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c, team := w.cluster(w.Name("c")), w.team()
@@ -43,6 +49,11 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 					return apitest.Fault{Until: caughtUp}
 				}
 			})
+			create := func() *authv1beta1.ManagedServiceAccount { return w.Account(c, "reader", team) }
+			if is.cached {
+				account := create()
+				create = func() *authv1beta1.ManagedServiceAccount { return account }
+			}
 			w.start()
 			count := func(what string, least int, matches func(apitest.Call) bool) {
 				t.Helper()
@@ -60,14 +71,14 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 				})
 			}
 			count("the accounts are listed, and the manager asks how far the API server is", 1, asksHowFar)
-			account := w.Account(c, "reader", team)
+			account := create()
 			token := w.Rotate(account)
-			if !exists {
+			if is.deleted {
 				w.MustDelete(account)
 			}
 			close(ahead)
 
-			if !exists {
+			if is.deleted {
 				w.lacks(team, c, "reader")
 				return
 			}

@@ -96,8 +96,8 @@ func writeOf(o observed, namespace string, owner target.Owner) request {
 	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
-// lagRecheck is how soon to look again for an account that exists although the cache, which
-// was filled by an API server that lags, lacks it.
+// lagRecheck is how soon to look again for an account that the cache, which was filled by an
+// API server that lags, lacks or has without its token.
 const lagRecheck = time.Second
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost
@@ -119,12 +119,12 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 		}
 		o.restoring = doubtful != ""
 	}
-	if !o.restoring && !r.unconfirmed && o.account == nil && r.definitions.Lags(source.AccountCRD) {
-		exists, err := source.Exists(ctx, r.live, o.key)
+	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) && r.definitions.Lags(source.AccountCRD) {
+		account, err := source.Read(ctx, r.live, o.key)
 		if err != nil {
 			return err
 		}
-		if o.restoring = exists; exists {
+		if o.restoring = !isIncomplete(account); o.restoring {
 			o.again = kube.Sooner(o.again, lagRecheck)
 		}
 	}

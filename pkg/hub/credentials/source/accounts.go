@@ -209,17 +209,21 @@ func (a *Accounts) Get(
 	}
 }
 
-// Exists reads past every cache whether there is a labelled account. There is a right to list
+// Read reads a labelled account past every cache, nil if there is none. There is a right to list
 // accounts, and none to get them.
-func Exists(ctx context.Context, live client.Reader, key types.NamespacedName) (bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(AccountKind)
+func Read(
+	ctx context.Context, live client.Reader, key types.NamespacedName,
+) (*authv1beta1.ManagedServiceAccount, error) {
+	list := &authv1beta1.ManagedServiceAccountList{}
 	err := live.List(ctx, list, client.InNamespace(key.Namespace),
 		client.MatchingFields{metav1.ObjectNameField: key.Name}, client.MatchingLabels{contract.LabelSyncToProfile: "true"})
 	if err != nil {
-		return false, fmt.Errorf("reading ManagedServiceAccount %s: %w", key, err)
+		return nil, fmt.Errorf("reading ManagedServiceAccount %s: %w", key, err)
 	}
-	return len(list.Items) > 0, nil
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }
 
 // List returns the labelled accounts that the options select; none while the accounts are
