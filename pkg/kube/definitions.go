@@ -187,22 +187,33 @@ func (d *Definitions) version(ctx context.Context) (string, error) {
 	return one.ResourceVersion, nil
 }
 
-// Lags reports whether the cache of one of some kinds may be older than this process: an API
+// Lagging are the names of CRDs whose kinds' caches may be older than this process: an API
 // server that is cut off from etcd lists what it had before. Then objects missing from the
 // cache may exist.
-func (d *Definitions) Lags(names ...string) bool {
+type Lagging []string
+
+// Any reports whether one of the kinds is among them.
+func (l Lagging) Any(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(l, name) })
+}
+
+// Lagging returns which caches may be older than this process. Call it before reading them: what
+// was read may be old although the cache has caught up since.
+func (d *Definitions) Lagging() Lagging {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(names, func(name string) bool {
-		def, ok := d.known[name]
-		if !ok || def.caughtUp {
-			return false
+	var lagging Lagging
+	for name, def := range d.known {
+		if def.caughtUp {
+			continue
 		}
 		objects, _ := def.Informer.(informer)
 		reached := objects.LastSyncResourceVersion()
-		def.caughtUp = reached == d.started || IsNewer(reached, d.started)
-		return !def.caughtUp
-	})
+		if def.caughtUp = reached == d.started || IsNewer(reached, d.started); !def.caughtUp {
+			lagging = append(lagging, name)
+		}
+	}
+	return lagging
 }
 
 // followGrowth records when the objects of some kinds were added, now and from now on.

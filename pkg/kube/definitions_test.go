@@ -503,14 +503,14 @@ func TestLiveReadsAreShared(t *testing.T) {
 
 // A cache that was filled by an API server that lags is told from one that is up to date, and
 // once it has caught up, it has for ever.
-func TestLags(t *testing.T) {
+func TestLagging(t *testing.T) {
 	s := newCRDScene(t)
 	s.live.version = "11"
 	s.old()
 	s.follow(false)
 	lags := func(when string, want bool) {
 		t.Helper()
-		if got := s.Lags("a"); got != want {
+		if got := s.Lagging().Any("b", "a"); got != want {
 			t.Errorf("%s: lags is %t, want %t", when, got, want)
 		}
 	}
@@ -519,7 +519,7 @@ func TestLags(t *testing.T) {
 	lags("the cache has come as far", false)
 	s.informer.version = "1"
 	lags("the hub was restored", false)
-	if s.Lags("unknown") {
+	if s.Lagging().Any("unknown") {
 		t.Error("a kind that nobody follows lags")
 	}
 

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
@@ -88,7 +89,28 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			if w.copied(team, c, "reader") == nil {
 				t.Error("the copy was withdrawn although its account exists")
 			}
+			// The cache catches up while the manager, which has read it, reads the CRD live.
+			going, reads := make(chan struct{}), make(chan struct{}, 1)
+			w.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Resource != "customresourcedefinitions" || call.IsWatch() {
+					return apitest.Fault{}
+				}
+				select {
+				case reads <- struct{}{}:
+				default:
+				}
+				return apitest.Fault{Until: going}
+			})
+			<-reads
 			close(caughtUp)
+			w.Eventually("the cache has the account's token", func() string {
+				cached, _, err := w.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account))
+				if err != nil || cached == nil || cached.Status.TokenSecretRef == nil {
+					return fmt.Sprintf("%v, %v", cached, err)
+				}
+				return ""
+			})
+			close(going)
 			if now := w.holds(team, c, "reader", token); now.UID != left.UID {
 				t.Error("the copy was recreated")
 			}

@@ -52,10 +52,11 @@ func (r *observer) glance(ctx context.Context, key types.NamespacedName, now tim
 // observe reads one account and everything that its copies depend on.
 func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
 	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On(), unknown: r.syncer.Unknown()}
+	lags := r.definitions.Lagging().Any(source.AccountCRD)
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
 		return o, err
 	}
-	if err := r.observeDefinition(ctx, &o); err != nil {
+	if err := r.observeDefinition(ctx, &o, lags); err != nil {
 		return o, err
 	}
 	if o.account != nil {
@@ -102,8 +103,8 @@ const lagRecheck = time.Second
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost
 // its token: it may have vanished with its CRD, and may be about to be restored, or the
-// cache may be older than this process.
-func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
+// cache that was read may have been older than this process (lags).
+func (r *observer) observeDefinition(ctx context.Context, o *observed, lags bool) error {
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed) error {
 		}
 		o.restoring = doubtful != ""
 	}
-	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) && r.definitions.Lags(source.AccountCRD) {
+	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) && lags {
 		account, err := source.Read(ctx, r.live, o.key)
 		if err != nil {
 			return err

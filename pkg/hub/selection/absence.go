@@ -86,7 +86,7 @@ func (r *Rule) settleDecisions(
 		return o, result, 0, nil
 	}
 	if len(moving) == 0 {
-		choosing, err := r.mayChoose(ctx, o.placements, pair.Name, since)
+		choosing, err := r.mayChoose(ctx, o.placements, o.lagging, pair.Name, since)
 		if err != nil || choosing == "" {
 			return o, result, 0, err
 		}
@@ -150,9 +150,9 @@ func (r Result) vanished(again time.Duration, placements ...string) Result {
 // deny that; "" if none does. It reads those live that are of a kind that hides clusters: the
 // cache may lag. All pairs of the namespace share what was read in the last second.
 func (r *Rule) mayChoose(
-	ctx context.Context, placements []observedPlacement, cluster string, since time.Time,
+	ctx context.Context, placements []observedPlacement, lagging kube.Lagging, cluster string, since time.Time,
 ) (name string, err error) {
-	lags := r.definitions.Lags(placementCRD, decisionCRD)
+	lags := lagging.Any(placementCRD, decisionCRD)
 	var hiding []types.NamespacedName
 	for _, p := range placements {
 		if lags || p.mayHide() {

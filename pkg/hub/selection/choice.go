@@ -42,7 +42,7 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (Choi
 	if choice.Result, err = r.confirmed(ctx, choice.Result); err != nil || choice.Answer != No {
 		return choice, err
 	}
-	if o.placement == nil && r.definitions.Lags(placementCRD) {
+	if o.placement == nil && o.lagging.Any(placementCRD) {
 		live, err := r.live.placement(ctx, placement, r.live.recent(time.Time{}))
 		if err != nil || live != nil {
 			choice.Result = Result{Why: whyLags, Again: lagRecheck}
@@ -110,7 +110,7 @@ func (r *Rule) Leaving(
 	for _, cluster := range clusters {
 		wait := waits[cluster]
 		if wait == 0 {
-			if wait, err = r.leftMoving(ctx, placement, choice.observed, cluster, now); err != nil {
+			if wait, err = r.leftMoving(ctx, placement, choice, cluster, now); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -132,7 +132,7 @@ func (r *Rule) Leaving(
 
 // leftMoving returns how long a cluster may still turn up in another slice.
 func (r *Rule) leftMoving(
-	ctx context.Context, placement types.NamespacedName, observed observedPlacement, cluster string, now time.Time,
+	ctx context.Context, placement types.NamespacedName, choice Choice, cluster string, now time.Time,
 ) (time.Duration, error) {
 	since, ok := r.settling.leftSince(placement, cluster)
 	if !ok {
@@ -142,10 +142,10 @@ func (r *Rule) leftMoving(
 	switch {
 	case left == 0:
 		return 0, nil
-	case observed.mayMove(cluster):
+	case choice.observed.mayMove(cluster):
 		return left, nil
 	}
-	choosing, err := r.mayChoose(ctx, []observedPlacement{observed}, cluster, since)
+	choosing, err := r.mayChoose(ctx, []observedPlacement{choice.observed}, choice.lagging, cluster, since)
 	if choosing == "" || err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Observation is the state of one pair of namespace and cluster according to the caches.
@@ -30,6 +31,9 @@ type Observation struct {
 	// restoring names the CRDs that were deleted and recreated and whose objects may not
 	// have been restored yet: absences from their caches mean nothing.
 	restoring []string
+
+	// lagging names the CRDs whose caches may have been older than this process.
+	lagging kube.Lagging
 
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool

@@ -9,6 +9,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Group is a decision group of a Placement. Clusters of a Placement that has none are in
@@ -39,6 +40,9 @@ type Choice struct {
 
 	observed  observedPlacement
 	restoring []string
+
+	// lagging are those whose caches may have been older than this process.
+	lagging kube.Lagging
 }
 
 // choiceObservation is the state of one Placement according to the caches.
@@ -51,7 +55,7 @@ type choiceObservation struct {
 
 // decideChoice determines what a Placement chooses.
 func decideChoice(o choiceObservation) Choice {
-	c := Choice{Placement: o.placement, restoring: o.restoring}
+	c := Choice{Placement: o.placement, restoring: o.restoring, lagging: o.lagging}
 	c.Result = choiceAnswer(o)
 	if c.Answer != Yes {
 		return c

@@ -51,6 +51,21 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			s.copies(No)
 		})
 	}
+	t.Run("and catches up after it was read", func(t *testing.T) {
+		s := newScene(t)
+		*s.cache.version = "5"
+		s.Rule.live.reader = newScene(t).cache
+		apitest.Must(t, s.cache.Delete(t.Context(), aCluster("c", ocmtest.InSet("s"))))
+		o, result, err := s.Observe(t.Context(), s.pair)
+		*s.cache.version = "8"
+		if err != nil || result.Answer != No {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		settled, wait, err := s.Settle(t.Context(), s.pair, o, result, true)
+		if err != nil || wait > 0 || settled.Answer != Unknown || settled.Again == 0 {
+			t.Errorf("%+v after %s, %v; want to look again", settled, wait, err)
+		}
+	})
 	t.Run("a Placement", func(t *testing.T) {
 		s := newScene(t)
 		*s.cache.version = "5"

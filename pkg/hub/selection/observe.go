@@ -114,8 +114,9 @@ func isUncached(err error) bool {
 	return errors.As(err, &uncached)
 }
 
-// observeDefinitions reads how far the caches can be trusted.
+// observeDefinitions reads how far the caches can be trusted, which are read after it.
 func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
+	o.lagging = r.definitions.Lagging()
 	for _, source := range sources {
 		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
 		if err != nil {

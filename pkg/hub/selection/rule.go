@@ -303,7 +303,7 @@ func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
 ) (Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
-	if err == nil && confirmed.Answer == No && !result.Going && r.definitions.Lags(result.Rests...) {
+	if err == nil && confirmed.Answer == No && !result.Going && o.lagging.Any(result.Rests...) {
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed)
 	}
 	if err == nil && slices.Contains(result.Rests, placementCRD) && confirmed.Answer != Unknown {
