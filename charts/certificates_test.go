@@ -27,7 +27,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/approval"
 )
 
 const (
@@ -130,7 +130,7 @@ func (a *approver) judges(t *testing.T, request *certificatesv1.CertificateSigni
 		return false
 	}
 	key := client.ObjectKeyFromObject(request)
-	_, err := (&addon.Approver{Client: a}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	_, err := (&approval.Approver{Client: a}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	apitest.Must(t, err)
 	a.MustGet(request)
 	return len(request.Status.Conditions) > 0

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 const (
@@ -151,7 +153,7 @@ func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches o
 func (a *inventoryAgent) Manifests(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]runtime.Object, error) {
-	if !addon.DeletionTimestamp.IsZero() && !waitsForCleanup(addon) {
+	if !addon.DeletionTimestamp.IsZero() && !ownwork.WaitsForCleanup(addon) {
 		return nil, nil // the framework would add a finalizer, which the API server now refuses
 	}
 	if again, err := a.isReinstalled(ctx, cluster, addon); again || err != nil {
@@ -229,7 +231,7 @@ func (a *inventoryAgent) cleansUp(addon *addonv1beta1.ManagedClusterAddOn) bool 
 func (a *inventoryAgent) manifestsForCleanup(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
 ) ([]runtime.Object, error) {
-	if there.agent() != nil || !waitsForCleanup(addon) {
+	if there.agent() != nil || !ownwork.WaitsForCleanup(addon) {
 		return there.manifests(a.renderers.templates, string(addon.UID))
 	}
 	values, err := a.present()
@@ -495,8 +497,11 @@ func clusterMatters(before, after *clusterv1.ManagedCluster) bool {
 // cluster is unreachable, OCM sets the addon's condition Available to Unknown and the
 // framework leaves it so; when the cluster is back, the spoke has nothing new to report.
 func reachableAgain(before, after *clusterv1.ManagedCluster) bool {
-	unknown := string(metav1.ConditionUnknown)
-	return availability(before) == unknown && availability(after) != unknown
+	isUnknown := func(cluster *clusterv1.ManagedCluster) bool {
+		return apimeta.IsStatusConditionPresentAndEqual(
+			cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown)
+	}
+	return isUnknown(before) && !isUnknown(after)
 }
 
 // health checks the status that the spoke reported for the agent's Deployment. Its

@@ -111,8 +111,8 @@ func (f *fleet) each(do func(ctx context.Context, i int) error) {
 // measure runs the framework while act runs, and reports CPU time, time and writes.
 func (f *fleet) measure(what string, act func(context.Context)) {
 	f.b.Helper()
-	f.wire.Reset()
-	cfg := f.wire.Tap(hub.Config(f.b))
+	f.Wire.Reset()
+	cfg := f.Wire.Tap(hub.Config(f.b))
 	shared, err := cache.New(cfg, cache.Options{Scheme: f.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(f.b, err)
 	shell := &framework{
@@ -132,7 +132,7 @@ func (f *fleet) measure(what string, act func(context.Context)) {
 	stopCache()
 	f.b.ReportMetric((cpuTime(f.b) - cpu).Seconds(), "CPU-s/"+what)
 	writes := map[string]int{}
-	for _, call := range f.wire.Writes() {
+	for _, call := range f.Wire.Writes() {
 		writes[call.Method+" "+call.Resource]++
 	}
 	f.b.Logf("%s: %s, CPU %s, writes %v", what, time.Since(began).Round(time.Millisecond),
@@ -211,7 +211,7 @@ func (f *fleet) waitUntilIdle() {
 			f.b.Fatal("the benchmark ended first")
 		}
 		now := cpuTime(f.b)
-		watched := slices.ContainsFunc(f.wire.Calls(), func(c apitest.Call) bool {
+		watched := slices.ContainsFunc(f.Wire.Calls(), func(c apitest.Call) bool {
 			return c.Resource == "manifestworks" && c.IsWatch()
 		})
 		if quiet++; !watched || now-before > idle {

@@ -25,7 +25,7 @@ func clusterChanges(r *rollout) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: addon.Namespace}}
 	clusterIs := func(status string) {
 		r.T.Helper()
-		r.wire.Settle(r.T, apitest.Patience, unwritten)
+		r.Wire.Settle(r.T, apitest.Patience, unwritten)
 		apitest.EditStatus(r, cluster, func(c *clusterv1.ManagedCluster) {
 			apimeta.SetStatusCondition(&c.Status.Conditions,
 				ocmtest.Condition("ManagedClusterConditionAvailable", status, "R", ""))
@@ -35,7 +35,7 @@ func clusterChanges(r *rollout) {
 	// The spoke is unreachable, about which Open Cluster Management writes into the addon,
 	// and comes back with nothing new to report.
 	clusterIs("Unknown")
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("Available", "Unknown", "R", ""))
 	})
@@ -43,7 +43,7 @@ func clusterChanges(r *rollout) {
 	clusterIs("True")
 	r.Eventually("the addon is available again", func() string { return r.available(addon, "True") })
 
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) {
 		c.Annotations = map[string]string{
 			"open-cluster-management.io/image-registries": `{"registries":[{"source":"example.com","mirror":"mirror.example.com"}]}`,
@@ -53,7 +53,7 @@ func clusterChanges(r *rollout) {
 		return cmp.Diff("mirror.example.com/inventory:v1", r.agent(addon).Spec.Template.Spec.Containers[0].Image)
 	})
 
-	r.wire.Settle(r.T, apitest.Patience, 5*time.Second) // a reconcile that writes nothing may be late
+	r.Wire.Settle(r.T, apitest.Patience, 5*time.Second) // a reconcile that writes nothing may be late
 	r.outcomes.forget(addon.Namespace)
 	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"another": "label"} })
 	clusterIs("False")

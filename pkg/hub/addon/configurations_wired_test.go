@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 // unwritten is how long nothing may be written for it to count as nothing.
@@ -42,7 +43,7 @@ type rollout struct {
 
 func (r *rollout) in(t *testing.T) *rollout {
 	inner := *r
-	inner.world = &world{World: r.In(t), wire: r.wire}
+	inner.world = &world{&addontest.World{World: r.In(t), Wire: r.Wire}}
 	inner.configs = inner.Namespace("configs", nil)
 	return &inner
 }
@@ -219,16 +220,16 @@ func (r *rollout) says(addon *addonv1beta1.ManagedClusterAddOn, reason string, t
 func (r *rollout) wrote(want ...string) {
 	r.T.Helper()
 	r.Eventually("all is written", func() string {
-		if sent := r.wire.Sent(); len(sent) < len(want) {
+		if sent := r.Wire.Sent(); len(sent) < len(want) {
 			return fmt.Sprintf("only %v", sent)
 		}
 		return ""
 	})
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	if diff := cmp.Diff(want, r.wire.Sent(), cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)); diff != "" {
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	if diff := cmp.Diff(want, r.Wire.Sent(), cmpopts.EquateEmpty(), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		r.T.Errorf("writes (-want +got):\n%s", diff)
 	}
-	r.wire.Reset()
+	r.Wire.Reset()
 }
 
 const zoneA, zoneB = "nodePlacement: {nodeSelector: {zone: a}}", "nodePlacement: {nodeSelector: {zone: b}}"
@@ -237,13 +238,13 @@ const zoneA, zoneB = "nodePlacement: {nodeSelector: {zone: a}}", "nodePlacement:
 // configurations of its own.
 func TestConfigurations(t *testing.T) {
 	w := newWorld(t)
-	w.wire.Reset()
+	w.Wire.Reset()
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
 	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 	w.MustCreate(definition)
 	w.CleanUp(definition)
 	wire := &apitest.Wire{}
-	r := &rollout{world: &world{World: w.World, wire: wire}, outcomes: newOutcomes(w), definition: definition}
+	r := &rollout{world: &world{&addontest.World{World: w.World.World, Wire: wire}}, outcomes: newOutcomes(w), definition: definition}
 	cfg := wire.Tap(hub.Config(t))
 	cached, err := cache.New(cfg, cache.Options{Scheme: w.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(t, err)
@@ -294,8 +295,8 @@ func clustersOwn(r *rollout) {
 	})
 	r.runs(addon, "a")
 	r.says(addon, "Applied")
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	r.wire.Reset()
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Reset()
 
 	r.config("own", zoneB)
 	r.runs(addon, "b")
@@ -318,8 +319,8 @@ func shared(r *rollout) {
 	}
 	r.refer(other)
 	r.runsAnywhere(other)
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	r.wire.Reset()
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Reset()
 
 	r.config("shared", zoneB)
 	r.wrote() // nobody's turn has come
@@ -347,8 +348,8 @@ func wrong(r *rollout) {
 	r.runsAnywhere(other)
 	before := r.deployWork(addon)
 	r.MustGet(before)
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	r.wire.Reset()
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Reset()
 
 	r.config("shared", zoneB+"\ncustomizedVariables: [{name: loglevel, value: '1'}]")
 	r.refer(addon, "shared")
@@ -399,8 +400,8 @@ func missing(r *rollout) {
 	r.refer(addon, "shared")
 	r.runs(addon, "a")
 	r.says(addon, "Applied")
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	r.wire.Reset()
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Reset()
 
 	gone := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: r.configs, Name: "shared"}}
 	r.MustDelete(gone)
@@ -430,9 +431,9 @@ func unseen(r *rollout) {
 	r.refer(addon, "shared")
 	r.runs(addon, "a")
 	before := r.deployWork(addon)
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 	r.MustGet(before)
-	r.wire.Reset()
+	r.Wire.Reset()
 
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences[0].DesiredConfig.SpecHash = "not seen yet"

@@ -2,44 +2,21 @@ package addon
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 // wantedHost returns the cluster on which a cluster's agent should run, empty if that is
 // the cluster itself.
 func wantedHost(addon *addonv1beta1.ManagedClusterAddOn) string {
 	return addon.Annotations[addonv1beta1.HostingClusterNameAnnotationKey]
-}
-
-const (
-	hostedNamespacePrefix = "cluster-inventory-"
-	maxNamespaceLength    = 63
-)
-
-// hostedNamespace returns the namespace of a cluster's agent on a hosting cluster. Each
-// managed cluster has its own, because the klusterlet keeps the agent's kubeconfig for the
-// hub there under a fixed name. A shortened name has two hyphens where others have one
-// hyphen and a cluster's name, which cannot start with one.
-func hostedNamespace(cluster string) string {
-	name := hostedNamespacePrefix + cluster
-	if len(name) <= maxNamespaceLength {
-		return name
-	}
-	hash := sha256.Sum256([]byte(cluster))
-	suffix := "-" + hex.EncodeToString(hash[:4])
-	return hostedNamespacePrefix + "-" + cluster[:maxNamespaceLength-len(hostedNamespacePrefix)-1-len(suffix)] + suffix
 }
 
 // mayMove reports whether an agent may leave its cluster for a hosting one: as long as it
@@ -79,12 +56,12 @@ func judgeHost(addon *addonv1beta1.ManagedClusterAddOn, deployed bool, runs stri
 // it could start another one. One that is being removed is left only if something of it may
 // be on a hosting cluster.
 func judgeUnhosted(addon *addonv1beta1.ManagedClusterAddOn) *refusal {
-	if !isHostedAddon(addon) && (wantedHost(addon) == "" || !addon.DeletionTimestamp.IsZero()) {
+	if !ownwork.IsHosted(addon) && (wantedHost(addon) == "" || !addon.DeletionTimestamp.IsZero()) {
 		return nil
 	}
 	message := "The manager does not manage agents on hosting clusters, so it leaves this cluster's agent as it is; " +
 		"set the chart's value agent.hosted.enabled to true"
-	if !isHostedAddon(addon) {
+	if !ownwork.IsHosted(addon) {
 		message += ", or remove the annotation " + addonv1beta1.HostingClusterNameAnnotationKey
 	}
 	return refuse(contract.ReasonHostingDisabled, "%s", message)
@@ -120,7 +97,7 @@ func decideNamespace(common common, chosen choice, at place) (string, *refusal) 
 }
 
 func (at place) namespaceOnHost(common common, named bool, wanted, source string) (string, *refusal) {
-	own := hostedNamespace(at.cluster)
+	own := ownwork.HostedNamespace(at.cluster)
 	switch {
 	case !canBeHosted(common.Manifests):
 		return "", refuse(contract.ReasonHostingRefused,
@@ -157,60 +134,4 @@ func isHosted(object metav1.Object) (hosted, sound bool) {
 	default:
 		return true, location == addonv1beta1.HostedManifestLocationHostingValue
 	}
-}
-
-// workName describes the purpose of a ManifestWork of this addon. Only its name is
-// reliable: every cluster may change the labels and the content of those in its namespace,
-// but create none.
-type workName struct {
-	// guest is the cluster whose agent the work's cluster hosts, empty if the work is for
-	// that cluster's own agent.
-	guest string
-
-	// cleanup is true for the work with the clean-up Job.
-	cleanup bool
-}
-
-// ownWorkNames are the names of the ManifestWorks for a cluster's own agent. The framework
-// would write more of them than one to deploy an agent only if its manifests took more than
-// 400 KiB, which the limits of configurations exclude.
-func ownWorkNames() []string {
-	return []string{
-		constants.DeployWorkNamePrefix(contract.AddonName) + "-0", constants.PreDeleteHookWorkName(contract.AddonName),
-	}
-}
-
-// readWorkName reports whether a ManifestWork has one of the names that addon-framework
-// gives to this addon's.
-func readWorkName(work *workv1.ManifestWork) (workName, bool) {
-	const addon = contract.AddonName
-	if work.Name == constants.PreDeleteHookWorkName(addon) {
-		return workName{cleanup: true}, true
-	}
-	if guest, ok := strings.CutPrefix(work.Name, constants.PreDeleteHookHostingWorkName("", addon)); ok {
-		return workName{guest, true}, guest != "" && guest != work.Namespace
-	}
-	if guest, ok := strings.CutPrefix(work.Name, constants.DeployHostingWorkNamePrefix("", addon)); ok {
-		at := strings.LastIndex(guest, "-")
-		if at < 1 || !isNumber(guest[at+1:]) {
-			return workName{}, false
-		}
-		return workName{guest: guest[:at]}, guest[:at] != work.Namespace
-	}
-	number, ok := strings.CutPrefix(work.Name, constants.DeployWorkNamePrefix(addon)+"-")
-	return workName{}, ok && isNumber(number)
-}
-
-func isNumber(text string) bool {
-	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
-}
-
-// guestOf returns the cluster whose agent a ManifestWork deploys on a hosting cluster, or
-// "".
-func guestOf(work *workv1.ManifestWork) string {
-	name, ok := readWorkName(work)
-	if !ok {
-		return ""
-	}
-	return name.guest
 }

@@ -1,32 +1,31 @@
 package addon
 
 import (
-	"cmp"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 const hostingAnnotation = "addon.open-cluster-management.io/hosting-cluster-name"
 
 func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
-	if got := hostedNamespace("c1"); got != "cluster-inventory-c1" {
+	if got := ownwork.HostedNamespace("c1"); got != "cluster-inventory-c1" {
 		t.Errorf("namespace %q", got)
 	}
 	long := strings.Repeat("c", 62)
-	one, another := hostedNamespace(long+"1"), hostedNamespace(long+"2")
+	one, another := ownwork.HostedNamespace(long+"1"), ownwork.HostedNamespace(long+"2")
 	if one == another {
 		t.Errorf("two clusters share the namespace %s", one)
 	}
 	// Somebody names a cluster so that its namespace could be that of another one.
 	name := strings.TrimPrefix(one, "cluster-inventory-")
-	if len(validation.IsDNS1123Label(name)) == 0 && hostedNamespace(name) == one {
+	if len(validation.IsDNS1123Label(name)) == 0 && ownwork.HostedNamespace(name) == one {
 		t.Errorf("the cluster %s shares the namespace %s", name, one)
 	}
 	for _, name := range []string{one, another} {
@@ -197,46 +196,6 @@ func TestDecideNamespace(t *testing.T) {
 			checkRefusal(t, test.refused, refused)
 			if got != test.want {
 				t.Errorf("namespace %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-// A spoke may label the ManifestWorks in its namespace as it likes, but choose no names.
-func TestOnlyTheNameIdentifiesAManifestWork(t *testing.T) {
-	for name, want := range map[string]string{
-		"addon-cluster-inventory-deploy-0":                "own",
-		"addon-cluster-inventory-deploy-12":               "own",
-		"addon-cluster-inventory-pre-delete":              "own cleanup",
-		"addon-cluster-inventory-deploy-hosting-c1-0":     "c1",
-		"addon-cluster-inventory-deploy-hosting-c-1-0":    "c-1",
-		"addon-cluster-inventory-deploy-hosting-c-1-0-0":  "c-1-0",
-		"addon-cluster-inventory-pre-delete-hosting-c1":   "c1 cleanup",
-		"addon-cluster-inventory-deploy-hosting-host-0":   "", // a cluster does not host itself
-		"addon-cluster-inventory-pre-delete-hosting-host": "",
-		"addon-cluster-inventory-deploy":                  "",
-		"addon-cluster-inventory-deploy-x":                "",
-		"addon-cluster-inventory-deploy-hosting-c1":       "",
-		"addon-cluster-inventory-deploy-hosting-0":        "",
-		"addon-cluster-inventory-pre-delete-hosting-":     "",
-		"addon-cluster-inventory-pre-delete-0":            "",
-		"addon-managed-serviceaccount-deploy-0":           "",
-		"another-addon-cluster-inventory-deploy-0":        "",
-	} {
-		t.Run(name, func(t *testing.T) {
-			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: name, Labels: map[string]string{
-				"open-cluster-management.io/addon-name":      "cluster-inventory",
-				"open-cluster-management.io/addon-namespace": "c9",
-			}}}
-			got := ""
-			if read, ok := readWorkName(work); ok {
-				got = cmp.Or(read.guest, "own")
-				if read.cleanup {
-					got += " cleanup"
-				}
-			}
-			if got != want {
-				t.Errorf("it is for %q, want %q", got, want)
 			}
 		})
 	}

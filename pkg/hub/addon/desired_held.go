@@ -19,6 +19,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 // deployed holds the ManifestWorks with which an agent is deployed, as trimmed by trimWork.
@@ -34,7 +35,7 @@ func (d deployed) host() string {
 }
 
 func (d deployed) onHost() int {
-	return slices.IndexFunc(d, func(work *workv1.ManifestWork) bool { return guestOf(work) != "" })
+	return slices.IndexFunc(d, func(work *workv1.ManifestWork) bool { return ownwork.GuestOf(work) != "" })
 }
 
 // namespace returns the agent's namespace, or "" if there is no agent.
@@ -85,7 +86,7 @@ func (d deployed) carries(hashes map[string]string) bool {
 func (d deployed) refusedBySpoke() string {
 	for _, work := range d {
 		for _, manifest := range work.Status.ResourceStatus.Manifests {
-			if why := refusedBecause(manifest.Conditions); why != "" {
+			if why := ownwork.Refusal(manifest.Conditions); why != "" {
 				what := manifest.ResourceMeta
 				return fmt.Sprintf("%s %s: %s", what.Resource,
 					strings.TrimPrefix(what.Namespace+"/"+what.Name, "/"), why)
@@ -123,7 +124,7 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 			if err := object.UnmarshalJSON(inWork.Raw); err != nil {
 				return nil, err
 			}
-			if values.Hosted && !expected[expectedOf(object, guestOf(work) != "")] {
+			if values.Hosted && !expected[expectedOf(object, ownwork.GuestOf(work) != "")] {
 				continue
 			}
 			held = append(held, newManifest(object, inWork.Raw))

@@ -15,6 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 const locationAnnotation = "addon.open-cluster-management.io/hosted-manifest-location"
@@ -103,7 +104,7 @@ func TestHashOfAHostedAgentCoversEverything(t *testing.T) {
 		return agent.Annotations["inventory.open-cluster-management.io/content"]
 	}
 	one, another := hostedValues(), hostedValues()
-	one.InstallNamespace, another.InstallNamespace = hostedNamespace("c1"), hostedNamespace("c2")
+	one.InstallNamespace, another.InstallNamespace = ownwork.HostedNamespace("c1"), ownwork.HostedNamespace("c2")
 	if hash(one) == "" || hash(one) != hash(another) {
 		t.Errorf("those of two clusters are %q and %q", hash(one), hash(another))
 	}
@@ -122,7 +123,7 @@ func TestARendererServesAllHostedAgents(t *testing.T) {
 	apitest.Must(t, err)
 	for _, cluster := range []string{"c1", "c2"} {
 		v := hostedValues().of(cluster, "uid-of-"+cluster)
-		v.InstallNamespace = hostedNamespace(cluster)
+		v.InstallNamespace = ownwork.HostedNamespace(cluster)
 		want := rendered(t, v)
 		for n, object := range mustRender(t, r, v) {
 			encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)

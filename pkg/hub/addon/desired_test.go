@@ -172,7 +172,7 @@ func TestPodsAreAcceptedWhereRestricted(t *testing.T) {
 	w := newWorld(t)
 	for _, v := range []Values{values(), configured()} {
 		// The agent and the clean-up Job.
-		if found := apitest.CheckPodSecurity(w.World, hub.Config(t), rendered(t, v)); found != 2 {
+		if found := apitest.CheckPodSecurity(w.World.World, hub.Config(t), rendered(t, v)); found != 2 {
 			t.Errorf("%d workloads, want 2", found)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package addon makes the inventory an addon of Open Cluster Management. It registers
-// each cluster's agent, approves its certificate, grants its rights on the hub, deploys
-// it to the spoke, reports its health, and makes sure that its removal completes.
+// each cluster's agent, grants its rights on the hub, deploys it to the spoke and reports its
+// health.
 //
 // Most of this is done by controllers of addon-framework, which run on the elected leader
 // and call this package: desired.go defines the manifests, render.go renders each distinct
@@ -24,13 +24,9 @@
 // Options.HostedAgents the manager reads ManifestWorks by the names of those for clusters' own
 // agents (informers.go), and the framework gets no addon that may have others.
 //
-// The controller hub.csr-approval (approver.go) approves certificate requests, as
-// decide_approval.go judges them.
-//
-// However, addon-framework waits forever for the clean-up Job, even if the spoke never
-// comes back or the Job cannot succeed there. Likewise a cluster that is deleted from the
-// hub waits for this addon's ManifestWorks, which only the spoke's work agent releases. The
-// controller hub.cleanup-timeout ends these waits (decide_release.go).
+// Three things are apart, in folders: approval approves certificate requests, release ends waits
+// for spokes that do not come back or are not cleaned up, and ownwork knows which ManifestWorks
+// are this addon's. stored reads addons in the version in which the hub stores them.
 //
 // Writes, all on the hub:
 //   - ManifestWorks addon-cluster-inventory-deploy-0 and
@@ -41,13 +37,9 @@
 //     write other parts of the same status);
 //   - the hashes of configurations in the status of the ClusterManagementAddOn
 //     cluster-inventory (framework);
-//   - the approval of CertificateSigningRequests of this addon;
-//   - the agents' RoleBindings in the cluster namespaces;
-//   - Events on ManagedClusterAddOns and ManagedClusters.
+//   - the agents' RoleBindings in the cluster namespaces.
 //
 // Requeue: nothing happens without an event; failures are retried at least every minute.
-// hub.cleanup-timeout requeues a cluster for the end of its timeout, and every five seconds
-// while ManifestWorks of an unreachable spoke are not deleted yet.
 //
 // RBAC:
 //   - managedclusteraddons named cluster-inventory: get, list, watch, update, patch; status: patch;
@@ -55,11 +47,8 @@
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
 //   - addondeploymentconfigs, agentrevisions: list, watch;
 //   - managedclusters: list, watch;
-//   - manifestworks: create; those of ownWorkNames: get, list, watch, patch, delete; with hosted
+//   - manifestworks: create; those of ownwork.Names: get, list, watch, patch, delete; with hosted
 //     agents, all: list, watch, patch, delete;
-//   - certificatesigningrequests: list, watch; approval: update; signer
-//     kubernetes.io/kube-apiserver-client: approve;
 //   - rolebindings: create; those of the agents' name: get, list, watch, patch; clusterroles: bind
-//     of the agents' one;
-//   - events: create.
+//     of the agents' one.
 package addon

@@ -92,7 +92,7 @@ func grantOf(addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 
 func TestGrants(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
+	addon := w.Addon()
 	// What the spoke can patch must not matter.
 	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{claimed("csr", "system:admin", "system:masters")}
 	g := &grants{reader: w, live: w, writer: w}
@@ -100,9 +100,9 @@ func TestGrants(t *testing.T) {
 		t.Helper()
 		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
-	w.wire.Reset()
+	w.Wire.Reset()
 	grant()
-	if writes := w.wire.Writes(); len(writes) != 1 {
+	if writes := w.Wire.Writes(); len(writes) != 1 {
 		t.Errorf("%d writes at first, want one RoleBinding: %v", len(writes), writes)
 	}
 
@@ -139,9 +139,9 @@ func TestGrants(t *testing.T) {
 	}
 	check()
 
-	w.wire.Reset()
+	w.Wire.Reset()
 	grant()
-	if writes := w.wire.Writes(); len(writes) != 0 {
+	if writes := w.Wire.Writes(); len(writes) != 0 {
 		t.Errorf("writes although nothing changed: %v", writes)
 	}
 
@@ -150,10 +150,10 @@ func TestGrants(t *testing.T) {
 	)
 	binding.Labels["example.com/theirs"] = "stays"
 	apitest.Must(t, w.Update(t.Context(), binding))
-	w.wire.Reset()
+	w.Wire.Reset()
 	grant()
 	check()
-	if writes := w.wire.Writes(); len(writes) != 1 || writes[0].Method != http.MethodPatch {
+	if writes := w.Wire.Writes(); len(writes) != 1 || writes[0].Method != http.MethodPatch {
 		t.Errorf("writes to repair it: %v", writes)
 	}
 	if binding.Labels["example.com/theirs"] != "stays" {
@@ -167,22 +167,22 @@ func TestGrants(t *testing.T) {
 
 	addon.Status.Registrations = []addonv1beta1.RegistrationConfig{claimed("token", "")}
 	wantSubjects[0].Name = "system:serviceaccount:" + addon.Namespace + ":cluster-inventory-agent"
-	w.wire.Reset()
+	w.Wire.Reset()
 	grant()
 	check()
-	if writes := w.wire.Writes(); len(writes) != 1 {
+	if writes := w.Wire.Writes(); len(writes) != 1 {
 		t.Errorf("writes when the driver changes: %v, want one of the RoleBinding", writes)
 	}
 }
 
 func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
+	addon := w.Addon()
 	g := &grants{reader: empty{w}, live: w, writer: w}
 	for range 2 {
 		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
-	for _, call := range w.wire.Writes("rolebindings") {
+	for _, call := range w.Wire.Writes("rolebindings") {
 		if call.Method != http.MethodPost {
 			t.Errorf("%s although nothing changed", call.Method)
 		}
@@ -192,7 +192,7 @@ func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 // The framework may ask again before the cache has seen our last patch.
 func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
+	addon := w.Addon()
 	if err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon); err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +201,11 @@ func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 	addon.UID = "another-installation"
 	g := &grants{reader: before, live: w, writer: w}
 	for n := range 2 { // the second time, it is refused
-		w.wire.Reset()
+		w.Wire.Reset()
 		if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
 			t.Errorf("grant %d: %v", n+1, err)
 		}
-		if writes := w.wire.Writes(); len(writes) != 1 {
+		if writes := w.Wire.Writes(); len(writes) != 1 {
 			t.Errorf("grant %d: writes %v, want 1", n+1, writes)
 		}
 	}
@@ -251,15 +251,15 @@ func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			addon := w.addon()
+			addon := w.Addon()
 			test.existing.Namespace, test.existing.Name = addon.Namespace, grantOf(addon).Name
 			w.MustCreate(test.existing)
-			w.wire.Reset()
+			w.Wire.Reset()
 			err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon)
 			if err == nil || !strings.Contains(err.Error(), test.problem) {
 				t.Errorf("got %v, want %q in it", err, test.problem)
 			}
-			for _, call := range w.wire.Writes() {
+			for _, call := range w.Wire.Writes() {
 				if call.Method != http.MethodPost {
 					t.Errorf("%s %s", call.Method, call.Path)
 				}
@@ -270,13 +270,13 @@ func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 
 func TestGrantsReturnErrorsAndConverge(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
+	addon := w.Addon()
 	g := &grants{reader: w, live: w, writer: w}
-	w.wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
+	w.Wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
 	if err := g.apply(t.Context(), clusterOf(addon), addon); err == nil {
 		t.Error("a write failed unnoticed")
 	}
-	w.wire.Fail(nil)
+	w.Wire.Fail(nil)
 	if err := g.apply(t.Context(), clusterOf(addon), addon); err != nil {
 		t.Errorf("after a write failed: %v", err)
 	}

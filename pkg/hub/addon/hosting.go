@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 const (
@@ -46,10 +47,10 @@ func hostIndexers() toolscache.Indexers {
 	return toolscache.Indexers{
 		indexAddonByHost: by(wantedHost),
 		indexAddonByHostedNamespace: by(func(addon *addonv1beta1.ManagedClusterAddOn) string {
-			if wantedHost(addon) == "" && !isHostedAddon(addon) {
+			if wantedHost(addon) == "" && !ownwork.IsHosted(addon) {
 				return ""
 			}
-			return hostedNamespace(addon.Namespace)
+			return ownwork.HostedNamespace(addon.Namespace)
 		}),
 	}
 }
@@ -59,13 +60,13 @@ func hostIndexers() toolscache.Indexers {
 // ManifestWork in its namespace one of another cluster's addon: the framework would delete
 // those of that name in the namespace of the other's host, and write its content there.
 func workIndexers() toolscache.Indexers {
-	by := func(key func(work *workv1.ManifestWork, name workName) string) toolscache.IndexFunc {
+	by := func(key func(work *workv1.ManifestWork, name ownwork.Name) string) toolscache.IndexFunc {
 		return func(obj any) ([]string, error) {
 			work, ok := obj.(*workv1.ManifestWork)
 			if !ok {
 				return nil, errors.New("not a ManifestWork")
 			}
-			if name, ok := readWorkName(work); ok {
+			if name, ok := ownwork.ReadName(work); ok {
 				if cluster := key(work, name); cluster != "" {
 					return []string{queueKey(cluster)}, nil
 				}
@@ -74,25 +75,25 @@ func workIndexers() toolscache.Indexers {
 		}
 	}
 	onHost := func(cleanup bool) toolscache.IndexFunc {
-		return by(func(work *workv1.ManifestWork, name workName) string {
+		return by(func(work *workv1.ManifestWork, name ownwork.Name) string {
 			// A work that is being deleted does not say where the agent should run, or how
 			// it is.
-			if name.cleanup != cleanup || !work.DeletionTimestamp.IsZero() {
+			if name.Cleanup != cleanup || !work.DeletionTimestamp.IsZero() {
 				return ""
 			}
-			return name.guest
+			return name.Guest
 		})
 	}
 	return toolscache.Indexers{
-		index.ManifestWorkByAddon: by(func(work *workv1.ManifestWork, name workName) string {
-			if name.guest != "" || name.cleanup {
+		index.ManifestWorkByAddon: by(func(work *workv1.ManifestWork, name ownwork.Name) string {
+			if name.Guest != "" || name.Cleanup {
 				return ""
 			}
 			return work.Namespace
 		}),
 		index.ManifestWorkByHostedAddon:     onHost(false),
 		index.ManifestWorkHookByHostedAddon: onHost(true),
-		indexWorkByGuest:                    by(func(_ *workv1.ManifestWork, name workName) string { return name.guest }),
+		indexWorkByGuest:                    by(func(_ *workv1.ManifestWork, name ownwork.Name) string { return name.Guest }),
 	}
 }
 
@@ -162,10 +163,10 @@ func (a *inventoryAgent) frameworkMode(
 	if host != "" {
 		return constants.InstallModeHosted, host
 	}
-	if isHostedAddon(addon) && !slices.ContainsFunc(a.worksFor(addon.Namespace), func(work *workv1.ManifestWork) bool {
+	if ownwork.IsHosted(addon) && !slices.ContainsFunc(a.worksFor(addon.Namespace), func(work *workv1.ManifestWork) bool {
 		return isDeployedFor(work, addon)
 	}) {
-		addon.Finalizers = without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
+		addon.Finalizers = ownwork.Without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 	}
 	return constants.InstallModeDefault, ""
 }
@@ -234,7 +235,7 @@ func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *wo
 func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
 	there := deployed{work}
 	agent := there.agent()
-	return agent != nil && there.namespace() == hostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
+	return agent != nil && there.namespace() == ownwork.HostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
 }
 
 // isOfAddon reports whether a manifest runs the agent, or its clean-up, of this installation of
@@ -326,8 +327,8 @@ func (c *controllers) guests(host string) []string {
 	// The annotation may have changed since.
 	if found, err := c.works.ByIndex(toolscache.NamespaceIndex, host); err == nil {
 		for _, obj := range found {
-			if work, ok := obj.(*workv1.ManifestWork); ok && guestOf(work) != "" {
-				guests = append(guests, guestOf(work))
+			if work, ok := obj.(*workv1.ManifestWork); ok && ownwork.GuestOf(work) != "" {
+				guests = append(guests, ownwork.GuestOf(work))
 			}
 		}
 	}

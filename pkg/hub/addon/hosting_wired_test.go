@@ -12,6 +12,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -20,6 +22,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 )
 
 // on makes another cluster host an agent.
@@ -152,7 +155,7 @@ func annotatedLater(r *rollout) {
 	apitest.EditStatus(r, silent, func(a *addonv1beta1.ManagedClusterAddOn) {
 		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("PropertiesPublished", "True", "Published", ""))
 	})
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 	for _, each := range []*addonv1beta1.ManagedClusterAddOn{addon, running, silent} {
 		apitest.Edit(r, each, on(host.Namespace))
 	}
@@ -183,7 +186,7 @@ func twoInOneNamespace(r *rollout) {
 	third := r.join(on(host.Namespace))
 	r.refer(third)
 	r.hosts(host.Namespace, third)
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 
 	r.config("shared", "agentInstallNamespace: hosted-agents")
 	both := []*addonv1beta1.ManagedClusterAddOn{
@@ -246,7 +249,7 @@ func hostGone(r *rollout) {
 		}
 	}
 	r.Eventually("the addon waits for its clean-up", finalizers(true))
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: host.Namespace}}
 	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{foreignFinalizer} })
@@ -284,8 +287,7 @@ func letGo(r *rollout) {
 	deploy.Name += "-0"
 	r.EventuallyExists(cleanup)
 
-	limit, _ := newReconciler(r.world, time.Now().Add(24*time.Hour))
-	limit.hosting = true
+	limit := releasesTomorrow(r.world, true)
 	r.Eventually("it is let go", func() string {
 		_, err := limit.Reconcile(r.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: addon.Namespace}})
 		if err != nil {
@@ -340,8 +342,8 @@ func TestHostingIsTurnedOff(t *testing.T) {
 	}
 	apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = nil })
 	r.MustDelete(removed)
-	r.wire.Settle(t, apitest.Patience, unwritten)
-	limit, _ := newReconciler(r.world, time.Now().Add(24*time.Hour))
+	r.Wire.Settle(t, apitest.Patience, unwritten)
+	limit := releasesTomorrow(r.world, false)
 	_, err := limit.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: removed.Namespace}})
 	apitest.Must(t, err)
 	r.says(addon, "HostingDisabled", value)
@@ -360,7 +362,7 @@ func TestHostingIsTurnedOff(t *testing.T) {
 		}
 	}
 	names := []string{"metadata.name=addon-cluster-inventory-deploy-0", "metadata.name=addon-cluster-inventory-pre-delete"}
-	for _, call := range r.wire.Calls() {
+	for _, call := range r.Wire.Calls() {
 		if call.Resource == "manifestworks" && call.Method == http.MethodGet &&
 			!slices.Contains(names, call.Query.Get("fieldSelector")) {
 			t.Errorf("it reads ManifestWorks by %v", call.Query)
@@ -401,4 +403,13 @@ func kindsIn(r *rollout, work *workv1.ManifestWork) []string {
 		kinds = append(kinds, object.Kind)
 	}
 	return kinds
+}
+
+// releasesTomorrow returns the reconciler that ends waits, for which every limit has passed.
+func releasesTomorrow(w *world, hosting bool) *release.Reconciler {
+	return &release.Reconciler{
+		Client: w, Live: w, Recorder: events.NewFakeRecorder(10),
+		Clock:   testingclock.NewFakePassiveClock(time.Now().Add(24 * time.Hour)),
+		Options: release.Options{Unreachable: 5 * time.Minute, Job: time.Hour, HostedAgents: hosting},
+	}
 }

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -198,7 +199,7 @@ func worksOf(works workclient.Interface, hosting bool) (informers []starter, joi
 	}}
 	if !hosting {
 		selections = nil
-		for _, name := range ownWorkNames() {
+		for _, name := range ownwork.Names() {
 			selections = append(selections, metav1.ListOptions{
 				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
 			})

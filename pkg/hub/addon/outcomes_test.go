@@ -82,7 +82,7 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 // not polled, and delay no other condition.
 func TestUnknownOutcomeLeavesTheCondition(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
+	addon := w.Addon()
 	o := newOutcomes(w)
 	desired := func() *conditions.Desired {
 		t.Helper()

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
 // Placeholders that the renderer replaces by the values of a cluster. They cannot be part
@@ -55,7 +57,7 @@ func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
 	rendered := make([]runtime.Object, 0, len(r.manifests))
 	for _, m := range r.manifests {
 		if r.hosted {
-			m = m.in(hostedNamespace(cluster))
+			m = m.in(ownwork.HostedNamespace(cluster))
 		}
 		if m.differs() {
 			var err error

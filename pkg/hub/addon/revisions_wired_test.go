@@ -21,6 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 var agentRevisions = addonv1beta1.ConfigGroupResource{
@@ -92,9 +93,8 @@ func newRevisionStory(t *testing.T, server *apitest.Server) *revisions {
 	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 	w.MustCreate(definition)
 	w.CleanUp(definition)
-	return &revisions{
-		&rollout{world: &world{World: w.World, wire: &apitest.Wire{}}, definition: definition}, &shell{server: server},
-	}
+	unseen := &world{&addontest.World{World: w.World.World, Wire: &apitest.Wire{}}}
+	return &revisions{&rollout{world: unseen, definition: definition}, &shell{server: server}}
 }
 
 type revisions struct {
@@ -124,7 +124,7 @@ func (r *revisions) restart(opts Options) {
 	} else {
 		r.shell.stop()
 	}
-	cfg := r.wire.Tap(r.shell.server.Config(r.T))
+	cfg := r.Wire.Tap(r.shell.server.Config(r.T))
 	cached, err := cache.New(cfg, cache.Options{Scheme: r.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(r.T, err)
 	r.shell.outcomes = newOutcomes(r.Client)
@@ -133,10 +133,10 @@ func (r *revisions) restart(opts Options) {
 	shell := &framework{
 		cfg: cfg, shared: cached, client: r.Client, live: r.Client, outcomes: r.outcomes, opts: opts,
 	}
-	r.wire.Reset()
+	r.Wire.Reset()
 	stopShell := apitest.Run(r.shell.on, shell.Start)
 	r.Eventually("the framework reads ManifestWorks", func() string {
-		for _, call := range r.wire.Calls() {
+		for _, call := range r.Wire.Calls() {
 			if call.Resource == "manifestworks" && call.IsWatch() {
 				return ""
 			}
@@ -257,8 +257,8 @@ func (r *revisions) joined(
 
 func (r *revisions) settle() {
 	r.T.Helper()
-	r.wire.Settle(r.T, apitest.Patience, unwritten)
-	r.wire.Reset()
+	r.Wire.Settle(r.T, apitest.Patience, unwritten)
+	r.Wire.Reset()
 }
 
 // A new revision reaches each cluster when its turn comes, with one write, and with rules

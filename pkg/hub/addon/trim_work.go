@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -79,7 +80,7 @@ func (t *workTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Ma
 		return known.(workv1.Manifest), nil
 	}
 	manifest, err := decodedInWork(raw)
-	if err == nil && !bytes.Contains(raw, []byte(hostedNamespace(cmp.Or(guestOf(work), work.Namespace)))) {
+	if err == nil && !bytes.Contains(raw, []byte(ownwork.HostedNamespace(cmp.Or(ownwork.GuestOf(work), work.Namespace)))) {
 		t.manifests.Add(key, manifest)
 	}
 	return manifest, err
@@ -149,6 +150,6 @@ func refusedManifest(conditions []metav1.Condition) []metav1.Condition {
 		return nil
 	}
 	return []metav1.Condition{{
-		Type: applied.Type, Status: applied.Status, Message: refusedBecause(conditions),
+		Type: applied.Type, Status: applied.Status, Message: ownwork.Refusal(conditions),
 	}}
 }

@@ -1,4 +1,4 @@
-package addon
+package release
 
 import (
 	"context"
@@ -38,10 +38,10 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus, finalizers ...st
 	if len(finalizers) == 0 {
 		finalizers = []string{hookFinalizer}
 	}
-	addon := w.addon(append(finalizers, foreignFinalizer)...)
-	w.cluster(addon.Namespace, available)
+	addon := w.Addon(append(finalizers, foreignFinalizer)...)
+	w.Cluster(addon.Namespace, available)
 	w.MustDelete(addon)
-	w.wire.Reset()
+	w.Wire.Reset()
 	r := &removal{
 		world: w,
 		clock: testingclock.NewFakePassiveClock(time.Now()),
@@ -50,7 +50,7 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus, finalizers ...st
 	}
 	r.Reconciler = &Reconciler{
 		Client: w, Live: w, Recorder: r.told, Clock: r.clock,
-		limits: limits{unreachable: 5 * time.Minute, job: 30 * time.Minute},
+		Options: Options{Unreachable: 5 * time.Minute, Job: 30 * time.Minute},
 	}
 	return r
 }
@@ -71,7 +71,7 @@ func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionTrue,
 		"addon.open-cluster-management.io/hosting-addon-pre-delete",
 		"addon.open-cluster-management.io/hosting-manifests-cleanup")
-	r.hosting = true
+	r.HostedAgents = true
 	host := r.Namespace("host", nil)
 	work := func(name, of string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: host, Name: name, Labels: map[string]string{
@@ -117,11 +117,11 @@ func TestReconcileLeavesAHostedAgentThatIsNotManaged(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown, "addon.open-cluster-management.io/hosting-manifests-cleanup")
 	before := r.finalizers()
 	r.clock.SetTime(time.Now().Add(24 * time.Hour))
-	r.wire.Reset()
+	r.Wire.Reset()
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.wire.Writes(); len(writes) > 0 || !slices.Equal(r.finalizers(), before) {
+	if writes := r.Wire.Writes(); len(writes) > 0 || !slices.Equal(r.finalizers(), before) {
 		t.Errorf("writes %v, finalizers %v", writes, r.finalizers())
 	}
 }
@@ -133,7 +133,7 @@ func TestReconcileReleasesALostSpoke(t *testing.T) {
 	if err != nil || result.RequeueAfter <= 4*time.Minute || result.RequeueAfter > 5*time.Minute+time.Second {
 		t.Fatalf("at first: %+v, %v; want to come back at the timeout", result, err)
 	}
-	if writes := r.wire.Writes(); len(writes) > 0 {
+	if writes := r.Wire.Writes(); len(writes) > 0 {
 		t.Errorf("writes before the timeout: %v", writes)
 	}
 
@@ -155,11 +155,11 @@ func TestReconcileReleasesALostSpoke(t *testing.T) {
 		}
 	}
 
-	r.wire.Reset()
+	r.Wire.Reset()
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
+	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
 		t.Errorf("writes %v or %d events although it let go already", writes, len(r.told.Events))
 	}
 }
@@ -175,7 +175,7 @@ func TestReconcileWaitsForTheJobOfAReachableSpoke(t *testing.T) {
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
+	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
 		t.Errorf("writes %v or %d events before the Job's time is over", writes, len(r.told.Events))
 	}
 
@@ -223,7 +223,7 @@ func TestReconcileReleasesTheJobAlthoughManagersRestart(t *testing.T) {
 		t.Helper()
 		r.clock.SetTime(began.Add(after))
 		r.Reconciler = &Reconciler{
-			Client: r.world, Live: r.world, Recorder: r.told, Clock: r.clock, limits: r.limits,
+			Client: r.world, Live: r.world, Recorder: r.told, Clock: r.clock, Options: r.Options,
 		}
 		if result, err := r.reconcile(); err != nil || result.RequeueAfter.Round(time.Minute) != want {
 			t.Errorf("after %s: %+v, %v; want to come back after %s", after, result, err, want)
@@ -248,14 +248,14 @@ func TestReconcileReleasesTheJobAlthoughManagersRestart(t *testing.T) {
 func TestReconcileReturnsConflictsAndEmitsNoWrongEvent(t *testing.T) {
 	r := newRemoval(t, metav1.ConditionUnknown)
 	r.clock.SetTime(time.Now().Add(6 * time.Minute))
-	r.wire.FailNthWrite(1, apitest.Fault{Status: 409, Reason: "Conflict"})
+	r.Wire.FailNthWrite(1, apitest.Fault{Status: 409, Reason: "Conflict"})
 	if _, err := r.reconcile(); !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want the conflict", err)
 	}
 	if len(r.told.Events) > 0 {
 		t.Error("told of letting go, but did not")
 	}
-	r.wire.Fail(nil)
+	r.Wire.Fail(nil)
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestReconcileReleasesTheWorksAlthoughTheAddonFails(t *testing.T) {
 	work := r.work(cluster.Name, "addon-cluster-inventory-deploy-0", "cluster-inventory")
 	r.MustDelete(cluster, work)
 	r.clock.SetTime(time.Now().Add(6 * time.Minute))
-	r.wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
+	r.Wire.FailNthWrite(1, apitest.Fault{Status: 500, Reason: "InternalError"})
 	if _, err := r.reconcile(); err == nil {
 		t.Error("the failure is not returned")
 	}
@@ -354,7 +354,7 @@ func TestReconcileReleasesTheWorksAlthoughTheAddonFails(t *testing.T) {
 	if slices.Contains(work.Finalizers, workFinalizer) || !slices.Contains(r.finalizers(), hookFinalizer) {
 		t.Errorf("finalizers %v of the work, %v of the addon", work.Finalizers, r.finalizers())
 	}
-	r.wire.Fail(nil)
+	r.Wire.Fail(nil)
 	if _, err := r.reconcile(); err != nil || slices.Contains(r.finalizers(), hookFinalizer) {
 		t.Errorf("%v, finalizers %v of the addon", err, r.finalizers())
 	}

@@ -1,4 +1,4 @@
-package addon
+package approval
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
@@ -31,9 +30,9 @@ const (
 	// indexRequestByCluster finds the pending requests labelled with a cluster's name.
 	indexRequestByCluster = "cluster"
 
-	// ApproverName is the name of the controller that approves the agents'
+	// ControllerName is the name of the controller that approves the agents'
 	// certificate requests.
-	ApproverName = "hub.csr-approval"
+	ControllerName = "hub.csr-approval"
 
 	// A failed approval is retried after firstApprovalRetry, and later at growing intervals
 	// of at most lastApprovalRetry: an agent without a certificate cannot report.
@@ -41,15 +40,10 @@ const (
 	lastApprovalRetry  = time.Minute
 )
 
-// CacheOptions returns which of this addon's ManagedClusterAddOns, which addon-framework
-// reads from the manager's cache, and which certificate requests that cache must hold: this
-// addon's requests for the one signer whose requests are approved.
+// CacheOptions returns which certificate requests the manager's cache must hold: this addon's
+// for the one signer whose requests are approved.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&addonv1beta1.ManagedClusterAddOn{}: {
-			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
-			Transform: (&addonTrimmer{}).trim,
-		},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label: labels.SelectorFromSet(labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}),
 			Field: fields.OneTermEqualSelector("spec.signerName",
@@ -100,17 +94,17 @@ func outlineOf(request *certificatesv1.CertificateSigningRequest) *certificatesv
 	return outline
 }
 
-// addApprover adds the controller hub.csr-approval. The manager's cache must be
+// Add adds the controller hub.csr-approval. The manager's cache must be
 // configured by CacheOptions and hold the deletion times of ManagedClusters and
 // ManagedClusterAddOns, and spec.hubAcceptsClient.
-func addApprover(ctx context.Context, mgr manager.Manager) error {
+func Add(ctx context.Context, mgr manager.Manager) error {
 	kind := &certificatesv1.CertificateSigningRequest{}
 	if err := mgr.GetCache().IndexField(ctx, kind, indexRequestByCluster, clusterOfRequest); err != nil {
 		return err
 	}
 	a := &Approver{Client: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).
-		Named(ApproverName).
+		Named(ControllerName).
 		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPending))).
 		// A request may be seen before its cluster and addon are, or before the hub
 		// accepts the cluster.
@@ -155,7 +149,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil || addon == nil {
 		return reconcile.Result{}, err
 	}
-	if refusal := judge(cluster, addon, request); refusal != nil {
+	if refusal := objection(cluster, addon, request); refusal != nil {
 		log.FromContext(ctx).Info("Certificate request not approved",
 			"cluster", name, "requester", request.Spec.Username, "reason", refusal.Error())
 		return reconcile.Result{}, nil

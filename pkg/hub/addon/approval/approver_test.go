@@ -1,4 +1,4 @@
-package addon
+package approval
 
 import (
 	"crypto/ecdsa"
@@ -94,8 +94,8 @@ func TestFailedApprovalIsRetried(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			addon := w.addon()
-			w.accept(w.cluster(addon.Namespace, metav1.ConditionTrue))
+			addon := w.Addon()
+			w.accept(w.Cluster(addon.Namespace, metav1.ConditionTrue))
 			csr := w.csr(addon.Namespace)
 			approver := &Approver{Client: w}
 			approve := func() error {
@@ -103,14 +103,14 @@ func TestFailedApprovalIsRetried(t *testing.T) {
 				return err
 			}
 
-			w.wire.FailNthWrite(1, test.fault)
+			w.Wire.FailNthWrite(1, test.fault)
 			if err := approve(); err == nil {
 				t.Error("the failure is not returned")
 			}
 			if w.isApproved(csr) != test.applied {
 				t.Errorf("approved: %t, want %t", !test.applied, test.applied)
 			}
-			w.wire.Fail(nil)
+			w.Wire.Fail(nil)
 			apitest.Must(t, approve())
 			if !w.isApproved(csr) {
 				t.Errorf("conditions %v", csr.Status.Conditions)
@@ -119,9 +119,9 @@ func TestFailedApprovalIsRetried(t *testing.T) {
 				t.Errorf("annotations %v", csr.Annotations)
 			}
 
-			w.wire.Reset()
+			w.Wire.Reset()
 			apitest.Must(t, approve())
-			if writes := w.wire.Writes(); len(writes) > 0 {
+			if writes := w.Wire.Writes(); len(writes) > 0 {
 				t.Errorf("writes although it is approved: %v", writes)
 			}
 		})
@@ -130,12 +130,12 @@ func TestFailedApprovalIsRetried(t *testing.T) {
 
 func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
-	w.accept(w.cluster(addon.Namespace, metav1.ConditionTrue))
-	refused := w.cluster(w.Namespace("refused", nil), metav1.ConditionTrue)
+	addon := w.Addon()
+	w.accept(w.Cluster(addon.Namespace, metav1.ConditionTrue))
+	refused := w.Cluster(w.Namespace("refused", nil), metav1.ConditionTrue)
 	w.MustCreate(&addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: refused.Name,
 		Name: "cluster-inventory"}})
-	bare := w.cluster(w.Namespace("bare", nil), metav1.ConditionTrue)
+	bare := w.Cluster(w.Namespace("bare", nil), metav1.ConditionTrue)
 	w.accept(bare)
 
 	denied := w.csr(addon.Namespace)
@@ -157,12 +157,12 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 		"of a klusterlet of another cluster": w.csr(bare.Name, label(addon.Namespace)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.wire.Reset()
+			w.Wire.Reset()
 			key := client.ObjectKeyFromObject(csr)
 			if _, err := (&Approver{Client: w}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 				t.Error(err)
 			}
-			if writes := w.wire.Writes(); len(writes) > 0 {
+			if writes := w.Wire.Writes(); len(writes) > 0 {
 				t.Errorf("writes %v", writes)
 			}
 		})
@@ -172,19 +172,19 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 // startApprover runs the approver on a manager's cache and returns a client of it.
 func (w *world) startApprover() client.Client {
 	w.T.Helper()
-	mgr := apitest.NewManager(w.T, w.wire.Tap(hub.Config(w.T)), w.Scheme(), CacheOptions())
-	apitest.Must(w.T, addApprover(w.T.Context(), mgr))
+	mgr := apitest.NewManager(w.T, w.Wire.Tap(hub.Config(w.T)), w.Scheme(), CacheOptions())
+	apitest.Must(w.T, Add(w.T.Context(), mgr))
 	apitest.Run(w.T, mgr.Start)
 	return mgr.GetClient()
 }
 
 func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	w := newWorld(t)
-	addon := w.addon()
-	cluster := w.cluster(addon.Namespace, metav1.ConditionTrue)
+	addon := w.Addon()
+	cluster := w.Cluster(addon.Namespace, metav1.ConditionTrue)
 	w.accept(cluster)
 	pending := w.csr(addon.Namespace)
-	late := w.cluster(w.Namespace("late", nil), metav1.ConditionTrue)
+	late := w.Cluster(w.Namespace("late", nil), metav1.ConditionTrue)
 	tooEarly := w.csr(late.Name)
 
 	cached := w.startApprover()
@@ -202,7 +202,7 @@ func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	w.accept(late)
 	w.eventuallyApproved("a request that was there before its cluster was accepted is approved", tooEarly)
 
-	later := w.cluster(w.Namespace("later", nil), metav1.ConditionTrue)
+	later := w.Cluster(w.Namespace("later", nil), metav1.ConditionTrue)
 	w.accept(later)
 	waiting := w.csr(later.Name)
 	seen := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: waiting.Name}}
@@ -223,7 +223,7 @@ func TestRequestsAreApprovedAsSoonAsPossible(t *testing.T) {
 	if w.isApproved(others) || w.isApproved(foreign) {
 		t.Error("a request of another addon or signer was approved")
 	}
-	if puts := w.wire.Writes("certificatesigningrequests/approval"); len(puts) != 4 {
+	if puts := w.Wire.Writes("certificatesigningrequests/approval"); len(puts) != 4 {
 		t.Errorf("%d approvals written, want one for each of 4 requests", len(puts))
 	}
 }

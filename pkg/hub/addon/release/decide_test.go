@@ -1,4 +1,4 @@
-package addon
+package release
 
 import (
 	"strings"
@@ -155,8 +155,8 @@ func TestDecideOnTheAddon(t *testing.T) {
 			if test.delivered > 0 {
 				start.delivered = now.Add(-test.delivered)
 			}
-			l := limits{unreachable: timeout, job: 30 * time.Minute}
-			if got := decide(test.addon, test.cluster, l, start, now); got != test.want {
+			l := Options{Unreachable: timeout, Job: 30 * time.Minute}
+			if got := decideRelease(test.addon, test.cluster, l, start, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -170,7 +170,7 @@ func TestJobTimeoutIsNeverTheShorterOne(t *testing.T) {
 	reachable := &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
 		{Type: "ManagedClusterConditionAvailable", Status: metav1.ConditionTrue},
 	}}}
-	got := decide(addon, reachable, limits{unreachable: 2 * time.Hour, job: time.Minute}, jobStart{}, now)
+	got := decideRelease(addon, reachable, Options{Unreachable: 2 * time.Hour, Job: time.Minute}, jobStart{}, now)
 	if want := (release{wait: time.Hour}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -288,8 +288,8 @@ func TestDecideOnTheWorks(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := limits{unreachable: timeout, job: time.Hour}
-			if got := decide(test.addon, test.cluster, l, jobStart{}, now); got != test.want {
+			l := Options{Unreachable: timeout, Job: time.Hour}
+			if got := decideRelease(test.addon, test.cluster, l, jobStart{}, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package addon
+package release
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -47,11 +48,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 
-	limits limits
-
-	// hosting is true if hosted agents are managed. Otherwise ManifestWorks are read by name,
-	// and an addon that may have some on a hosting cluster is never released.
-	hosting bool
+	Options
 
 	// began is when the first request came, which is right after this manager became the
 	// leader.
@@ -74,13 +71,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	now := r.Clock.Now()
 	r.beginning.Do(func() { r.began = now })
-	todo := decide(addon, cluster, r.limits, jobStart{}, now)
+	todo := decideRelease(addon, cluster, r.Options, jobStart{}, now)
 	if todo.stuck && addon.DeletionTimestamp.Time.Before(r.began) {
 		start, err := r.jobStart(ctx, addon)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		todo = decide(addon, cluster, r.limits, start, now)
+		todo = decideRelease(addon, cluster, r.Options, start, now)
 	}
 	result := reconcile.Result{RequeueAfter: todo.wait}
 	var failed []error
@@ -120,15 +117,15 @@ func (r *Reconciler) releaseAddon(
 ) error {
 	addon := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), addon)
-	if err != nil || addon.UID != judged.UID || !waitsForCleanup(addon) {
+	if err != nil || addon.UID != judged.UID || !ownwork.WaitsForCleanup(addon) {
 		return client.IgnoreNotFound(err)
 	}
-	if isHostedAddon(addon) && !r.hosting {
+	if ownwork.IsHosted(addon) && !r.HostedAgents {
 		log.FromContext(ctx).Info("Left an addon as it is, because the manager does not manage agents on hosting clusters",
 			"cluster", addon.Namespace)
 		return nil
 	}
-	message := leftBehind(addon.Namespace, r.limits.unreachable)
+	message := leftBehind(addon.Namespace, r.Unreachable)
 	if stuck {
 		// Read the works first: they are deleted with the addon.
 		works, err := r.allWorks(ctx, addon)
@@ -136,9 +133,9 @@ func (r *Reconciler) releaseAddon(
 			return err
 		}
 		message = notCleanedUp(
-			addon.Namespace, max(r.limits.job, r.limits.unreachable), whyNotCleanedUp(addon.Namespace, works))
+			addon.Namespace, max(r.Job, r.Unreachable), whyNotCleanedUp(addon.Namespace, works))
 	}
-	left := isHostedAddon(addon)
+	left := ownwork.IsHosted(addon)
 	released := releasedAddon(addon, left)
 	abandoned := !slices.Equal(released.Finalizers, addon.Finalizers)
 	if abandoned {
@@ -205,7 +202,7 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 // works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may
 // label another one.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
-	if !r.hosting {
+	if !r.HostedAgents {
 		return r.ownWorks(ctx, cluster)
 	}
 	works := &workv1.ManifestWorkList{}
@@ -214,7 +211,7 @@ func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.Manife
 		return nil, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
 	}
 	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
-		_, ok := readWorkName(&work)
+		_, ok := ownwork.ReadName(&work)
 		return !ok
 	}), nil
 }
@@ -222,7 +219,7 @@ func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.Manife
 // ownWorks reads the ManifestWorks for a cluster's own agent.
 func (r *Reconciler) ownWorks(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
 	var works []workv1.ManifestWork
-	for _, name := range ownWorkNames() {
+	for _, name := range ownwork.Names() {
 		key := client.ObjectKey{Namespace: cluster, Name: name}
 		work, err := kube.Get(ctx, r.Live, key, &workv1.ManifestWork{})
 		if err != nil {
@@ -251,7 +248,7 @@ func (r *Reconciler) allWorks(
 func (r *Reconciler) hostedWorks(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]workv1.ManifestWork, error) {
-	if !isHostedAddon(addon) || !r.hosting {
+	if !ownwork.IsHosted(addon) || !r.HostedAgents {
 		return nil, nil
 	}
 	works := &workv1.ManifestWorkList{}
@@ -262,7 +259,7 @@ func (r *Reconciler) hostedWorks(
 		return nil, fmt.Errorf("listing the ManifestWorks for cluster %s on its hosting cluster: %w", addon.Namespace, err)
 	}
 	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
-		return guestOf(&work) != addon.Namespace
+		return ownwork.GuestOf(&work) != addon.Namespace
 	}), nil
 }
 

@@ -1,4 +1,4 @@
-package addon
+package release
 
 import (
 	"cmp"
@@ -14,19 +14,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
-
-// limits are how long the removal of an addon waits for the clean-up on the spoke.
-type limits struct {
-	// unreachable is how long a spoke may be unreachable.
-	unreachable time.Duration
-
-	// job is how long the clean-up Job may take on a reachable spoke. It runs several times
-	// meanwhile: one attempt ends after three minutes at most, stays visible for three
-	// more, and the work agent takes up to about six minutes to repeat it.
-	job time.Duration
-}
 
 // startPatience is how long a manager that has just started leaves a clean-up Job to the
 // framework, which may find that it has succeeded meanwhile.
@@ -60,25 +50,25 @@ type release struct {
 	wait time.Duration
 }
 
-// decide releases what waits for a spoke that has been unreachable for too long: the addon
+// decideRelease releases what waits for a spoke that has been unreachable for too long: the addon
 // if it is being deleted, its ManifestWorks if the cluster is being deleted. It also
 // releases an addon whose clean-up Job has taken too long. The addon or cluster is nil if
 // it does not exist on the hub.
-func decide(
-	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, l limits, start jobStart, now time.Time,
+func decideRelease(
+	addon *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, o Options, start jobStart, now time.Time,
 ) release {
 	var result release
 	var addonWait, worksWait time.Duration
 	if addon != nil {
-		result.addon, addonWait = timedOut(addon.DeletionTimestamp, cluster, l.unreachable, now)
+		result.addon, addonWait = timedOut(addon.DeletionTimestamp, cluster, o.Unreachable, now)
 		if !result.addon {
 			var jobWait time.Duration
-			result.stuck, jobWait = jobTimedOut(addon.DeletionTimestamp, l, start, now)
+			result.stuck, jobWait = jobTimedOut(addon.DeletionTimestamp, o, start, now)
 			result.addon, addonWait = result.stuck, kube.Sooner(addonWait, jobWait)
 		}
 	}
 	if cluster != nil {
-		result.works, worksWait = timedOut(cluster.DeletionTimestamp, cluster, l.unreachable, now)
+		result.works, worksWait = timedOut(cluster.DeletionTimestamp, cluster, o.Unreachable, now)
 	}
 	if result.addon {
 		addonWait = 0
@@ -96,7 +86,7 @@ func decide(
 // manager to run the Job, and no restart of a manager changes that time. Without a
 // ManifestWork, no manager may have run since the deletion, and the time starts with this
 // one.
-func jobTimedOut(deleted *metav1.Time, l limits, start jobStart, now time.Time) (bool, time.Duration) {
+func jobTimedOut(deleted *metav1.Time, o Options, start jobStart, now time.Time) (bool, time.Duration) {
 	if deleted.IsZero() {
 		return false, 0
 	}
@@ -107,7 +97,7 @@ func jobTimedOut(deleted *metav1.Time, l limits, start jobStart, now time.Time) 
 	if since.Before(deleted.Time) {
 		since = deleted.Time
 	}
-	limit := max(l.job, l.unreachable)
+	limit := max(o.Job, o.Unreachable)
 	end := since.Add(limit)
 	if earliest := start.manager.Add(min(startPatience, limit)); end.Before(earliest) {
 		end = earliest
@@ -160,33 +150,14 @@ func unreachableSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	}
 }
 
-// cleanupFinalizers are those with which the framework waits for the clean-up of a cluster,
-// and of its manifests on a hosting cluster.
-var cleanupFinalizers = []string{
-	addonv1beta1.AddonPreDeleteHookFinalizer,
-	addonv1beta1.AddonHostingPreDeleteHookFinalizer,
-	addonv1beta1.AddonHostingManifestFinalizer,
-}
-
-// waitsForCleanup reports whether the addon has one of the framework's finalizers.
-func waitsForCleanup(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(addon.Finalizers, func(f string) bool { return slices.Contains(cleanupFinalizers, f) })
-}
-
-// isHostedAddon reports whether an addon has manifests on a hosting cluster.
-func isHostedAddon(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingManifestFinalizer) ||
-		slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
-}
-
 // releasedAddon returns the addon without the framework's finalizers. If left is true, it
 // keeps the one that waits until nothing is left on the hosting cluster. Other finalizers
 // stay.
 func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1beta1.ManagedClusterAddOn {
 	released := addon.DeepCopy()
-	for _, finalizer := range cleanupFinalizers {
+	for _, finalizer := range ownwork.CleanupFinalizers() {
 		if !left || finalizer != addonv1beta1.AddonHostingManifestFinalizer {
-			released.Finalizers = without(released.Finalizers, finalizer)
+			released.Finalizers = ownwork.Without(released.Finalizers, finalizer)
 		}
 	}
 	return released
@@ -210,12 +181,8 @@ func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more b
 // releasedWork returns the ManifestWork without the work agent's finalizer.
 func releasedWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 	released := work.DeepCopy()
-	released.Finalizers = without(released.Finalizers, workv1.ManifestWorkFinalizer)
+	released.Finalizers = ownwork.Without(released.Finalizers, workv1.ManifestWorkFinalizer)
 	return released
-}
-
-func without(finalizers []string, finalizer string) []string {
-	return slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer })
 }
 
 // leftBehind is the message of the event: what stays on the spoke, and how to remove it.
@@ -239,14 +206,11 @@ func claimsLeft() string {
 		contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
 }
 
-// maxReasonBytes bounds how much of a spoke's report is repeated.
-const maxReasonBytes = 300
-
 // cleanupWork returns the ManifestWork with a cluster's clean-up Job, or nil.
 func cleanupWork(cluster string, works []workv1.ManifestWork) *workv1.ManifestWork {
 	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool {
-		found, ok := readWorkName(&work)
-		return ok && found.cleanup && cmp.Or(found.guest, work.Namespace) == cluster
+		found, ok := ownwork.ReadName(&work)
+		return ok && found.Cleanup && cmp.Or(found.Guest, work.Namespace) == cluster
 	})
 	if at < 0 {
 		return nil
@@ -263,25 +227,15 @@ func whyNotCleanedUp(cluster string, works []workv1.ManifestWork) string {
 	}
 	status := work.Status
 	for _, manifest := range status.ResourceStatus.Manifests {
-		if why := refusedBecause(manifest.Conditions); why != "" {
+		if why := ownwork.Refusal(manifest.Conditions); why != "" {
 			return "the spoke refused it: " + why
 		}
 	}
-	if why := refusedBecause(status.Conditions); why != "" {
+	if why := ownwork.Refusal(status.Conditions); why != "" {
 		return "the spoke refused it: " + why
 	}
 	if !apimeta.IsStatusConditionTrue(status.Conditions, workv1.WorkApplied) {
 		return fmt.Sprintf("the spoke's work agent has not applied ManifestWork %s", work.Name)
 	}
 	return "it exists but does not complete; see its pods and events on the spoke"
-}
-
-// refusedBecause returns the message of the condition Applied, of a ManifestWork or of one
-// of its manifests, if that is False, else "". It comes from the spoke.
-func refusedBecause(conditions []metav1.Condition) string {
-	condition := apimeta.FindStatusCondition(conditions, workv1.WorkApplied)
-	if condition == nil || condition.Status != metav1.ConditionFalse {
-		return ""
-	}
-	return kube.Shorten(cmp.Or(condition.Message, condition.Reason), maxReasonBytes)
 }

@@ -1,4 +1,4 @@
-package addon
+package approval
 
 import (
 	"crypto/ecdsa"
@@ -68,10 +68,10 @@ func (r *request) encode(t testing.TB, key *ecdsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-func (r *request) judge(t *testing.T, key *ecdsa.PrivateKey) error {
+func (r *request) objection(t *testing.T, key *ecdsa.PrivateKey) error {
 	t.Helper()
 	r.csr.Spec.Request = r.encode(t, key)
-	return judge(&r.cluster, &r.addon, &r.csr)
+	return objection(&r.cluster, &r.addon, &r.csr)
 }
 
 func TestJudge(t *testing.T) {
@@ -312,7 +312,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := klusterletRequest("c1")
 			test.spoil(r)
-			err := r.judge(t, key)
+			err := r.objection(t, key)
 			switch {
 			case test.refusal == "" && err != nil:
 				t.Errorf("refused: %v", err)

@@ -1,4 +1,4 @@
-package addon
+package approval
 
 import (
 	"bytes"
@@ -74,10 +74,10 @@ func approved(request *certificatesv1.CertificateSigningRequest) *certificatesv1
 	return request
 }
 
-// judge returns why the request must not be approved, or nil. It checks everything that
+// objection returns why the request must not be approved, or nil. It checks everything that
 // would be signed. The labels by which the request was found prove nothing, because anyone
 // may set them.
-func judge(
+func objection(
 	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 	csr *certificatesv1.CertificateSigningRequest,
 ) error {

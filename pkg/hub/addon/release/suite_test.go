@@ -1,0 +1,20 @@
+package release
+
+import (
+	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+)
+
+var hub = apitest.New(apitest.Hub())
+
+func TestMain(m *testing.M) { apitest.Main(m, hub) }
+
+// world is the hub, with a record of every request.
+type world struct{ *addontest.World }
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return &world{addontest.New(t, hub)}
+}
