@@ -61,3 +61,26 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 		}
 	}
 }
+
+// A package that runs in parts runs every test in one of them, on a fleet of its own.
+func TestJourneysInPartsRunOnce(t *testing.T) {
+	chosen, err := jobs("all", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, part := chosen[0][0], chosen[1][0]
+	if part.part == "" || part.only == "" || part.skip != "" || rest.only != "" || rest.skip != part.only {
+		t.Errorf("one part is %+v, the other %+v", part, rest)
+	}
+	whole := selected(chosen, "TestGuide")
+	for _, job := range whole {
+		for _, s := range job {
+			if s.only != "TestGuide" || s.skip != "" || s.part != "" {
+				t.Errorf("who selects tests gets %+v", s)
+			}
+		}
+	}
+	if len(whole) != len(chosen)-1 {
+		t.Errorf("%d jobs for selected tests", len(whole))
+	}
+}

@@ -46,12 +46,19 @@ type suite struct {
 	race bool
 	// sideBySide is how many packages run at once; 0 means one per CPU.
 	sideBySide int
+	// only and skip select tests, unless the caller does. Parts of a package that run at the same
+	// time need fleets of their own, so a part has a name.
+	only, skip, part string
 }
 
 // shared are the packages of the main module whose state several goroutines share.
 var shared = []string{
 	"/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/credentials", "/pkg/hub/inventory", "/pkg/hub/selection", "/pkg/kube",
 }
+
+// guides are the longest journeys with tokens.
+const guides = "^(TestGuide|TestMigrationAndBack$|TestUpgradeAndRollback$|TestAStolenToken|TestUpstreamsGates|" +
+	"TestPropertiesGuide)"
 
 // hasCCompiler reports whether the C compiler that go uses is installed.
 func hasCCompiler(ctx context.Context) bool {
@@ -86,6 +93,12 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	// An admin's day with 150 clusters takes four to eight minutes: e2e has it.
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices")
+	// The journeys with tokens take longer than all others together, so the guides among them run
+	// on the third fleet.
+	short.sideBySide, short.skip = 2, guides
+	guided := suite{
+		module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides",
+	}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
 	case "unit":
@@ -95,7 +108,7 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	case "e2e":
 		return [][]suite{{journeys}}, nil
 	case "all":
-		return [][]suite{{short}, unit, fleet}, nil
+		return [][]suite{{short}, {guided}, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
@@ -115,6 +128,9 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	if err != nil {
 		return false, err
 	}
+	if only := os.Getenv("RUN"); only != "" {
+		chosen = selected(chosen, only)
+	}
 	events := &stream{out: out, times: times{}}
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -122,7 +138,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	for _, job := range chosen {
 		group.Go(func() {
 			for _, s := range job {
-				if err := s.run(ctx, os.Getenv("RUN"), os.Getenv("SKIP"), events); err != nil {
+				if err := s.run(ctx, events); err != nil {
 					mu.Lock()
 					failures = append(failures, err)
 					mu.Unlock()
@@ -142,7 +158,26 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	return passed, errors.Join(err, events.end())
 }
 
-func (s suite) run(ctx context.Context, chosen, skipped string, events *stream) error {
+// selected returns the jobs for the tests that the caller selects: no package runs in parts.
+func selected(jobs [][]suite, only string) [][]suite {
+	var all [][]suite
+	for _, job := range jobs {
+		var whole []suite
+		for _, s := range job {
+			if s.part != "" {
+				continue
+			}
+			s.only, s.skip = only, ""
+			whole = append(whole, s)
+		}
+		if len(whole) > 0 {
+			all = append(all, whole)
+		}
+	}
+	return all
+}
+
+func (s suite) run(ctx context.Context, events *stream) error {
 	packages := s.packages
 	if len(s.without) > 0 {
 		var err error
@@ -152,11 +187,12 @@ func (s suite) run(ctx context.Context, chosen, skipped string, events *stream) 
 	}
 	// hack/lint.sh vets everything, and more thoroughly.
 	args := []string{"test", "-json", "-count=1", "-timeout=55m", "-vet=off"}
-	if chosen != "" {
-		args = append(args, "-run="+chosen)
+	if s.only != "" {
+		args = append(args, "-run="+s.only)
 	}
-	if skipped != "" {
-		args = append(args, "-skip="+skipped)
+	skip := slices.DeleteFunc([]string{s.skip, os.Getenv("SKIP")}, func(pattern string) bool { return pattern == "" })
+	if len(skip) > 0 {
+		args = append(args, "-skip="+strings.Join(skip, "|"))
 	}
 	if s.race {
 		args = append(args, "-race")
@@ -171,6 +207,9 @@ func (s suite) run(ctx context.Context, chosen, skipped string, events *stream) 
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if s.race {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
+	if s.part != "" {
+		cmd.Env = append(cmd.Env, "FLEET_PART="+s.part)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	output, err := cmd.StdoutPipe()

@@ -41,7 +41,7 @@ func (t times) add(line []byte) {
 	if e.Test != "" {
 		t[e.Package].tests++
 	} else {
-		t[e.Package].seconds = e.Elapsed
+		t[e.Package].seconds += e.Elapsed // of its parts
 	}
 }
 

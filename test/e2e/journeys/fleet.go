@@ -67,6 +67,10 @@ var (
 func Main(m *testing.M, of fleet.Options) {
 	node.Init()
 	options = of
+	// hack/suite runs parts of a package side by side.
+	if part := os.Getenv("FLEET_PART"); part != "" { //nolint:forbidigo // who runs the stories says so
+		options.Name += "-" + part
+	}
 	if access = of.Access; access {
 		noAccess = node.CheckOwnNetworks()
 		options.Access, options.Consumers = noAccess == nil, noAccess == nil && of.Consumers
