@@ -505,6 +505,10 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  change(t, workRole, `[{apiGroups: [about.k8s.io], resources: [clusterproperties], verbs: ["*"]}]`, "rules"),
 			message: "no rights but those that they need",
 		},
+		"more rights on events": {
+			change:  change(t, workRole, `[{apiGroups: [events.k8s.io], resources: [events], verbs: [create, list]}]`, "rules"),
+			message: "no rights but those that they need",
+		},
 		"rights of other roles": {
 			change: change(t, workRole, `{clusterRoleSelectors: [{}]}`, "aggregationRule"), message: refusedFields,
 		},

@@ -13,6 +13,7 @@ const (
 	crdGroup      = "apiextensions.k8s.io"
 	sigGroup      = "multicluster.x-k8s.io"
 	claimGroup    = "cluster.open-cluster-management.io"
+	eventsGroup   = "events.k8s.io"
 	revisionGroup = "inventory.open-cluster-management.io"
 )
 
@@ -171,6 +172,10 @@ var known = exceptions{
 		{
 			who: agent, group: claimGroup, resource: "clusterclaims", verbs: []string{"patch"}, sometimes: true,
 			reason: "named after the cluster's properties",
+		},
+		{
+			who: agent, group: eventsGroup, resource: "events", verbs: []string{"create"}, sometimes: true,
+			reason: "in `default`, where the manager may create no Role",
 		},
 		{
 			who: cleanup, group: claimGroup, resource: "clusterclaims", verbs: []string{"delete"}, sometimes: true,

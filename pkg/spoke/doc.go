@@ -1,6 +1,7 @@
 // Package spoke is the agent that runs on every cluster of the inventory, and
 // the hook that cleans up after it. It publishes ClusterProperties as
-// ClusterClaims (publish), reports the outcome on the hub (report), and deletes
+// ClusterClaims (publish), reports the outcome on the hub and, by
+// events, to the properties' owners (report), and deletes
 // the claims when the addon is removed (cleanup).
 //
 // The process has one manager for its whole lifetime, and in it one session at a time, with
@@ -28,6 +29,7 @@
 //	cluster.open-cluster-management.io    clusterclaims              list watch create patch delete
 //	apiextensions.k8s.io                  customresourcedefinitions  get list watch
 //	                                      resourceName clusterproperties.about.k8s.io
+//	events.k8s.io                         events                     create
 //
 // On the spoke, in the install namespace:
 //

@@ -82,7 +82,7 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 				return cleanup.Requested(ctx, mgr.GetCache(), opts.InstallNamespace, types.UID(opts.AddonUID))
 			},
 		},
-		(&session{cfg: cfg, opts: opts, metrics: counts}).Run,
+		(&session{cfg: cfg, opts: opts, metrics: counts, events: report.NewEventHistory()}).Run,
 		mgr.GetCache(),
 	)
 	if err := assemble(ctx, mgr, all, opts); err != nil {

@@ -65,6 +65,7 @@ type session struct {
 	cfg     *rest.Config
 	opts    Options
 	metrics *report.Metrics
+	events  *report.EventHistory
 }
 
 // Run publishes and reports until ctx ends. When it returns, no write is in progress. It
@@ -76,6 +77,11 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 	}
 	if now.publishes() {
 		if err := publish.Add(mgr, now.api, s.opts.reserved()); err != nil {
+			return err
+		}
+	}
+	if now.publishes() && now.api.Served() {
+		if err := s.addEvents(mgr, now.api); err != nil {
 			return err
 		}
 	}
@@ -145,11 +151,18 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 		Stopped:  now.removed,
 		Problem:  s.kubeconfigProblem(now),
 		Reserved: s.opts.reserved(),
-		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
+		Limit:    s.opts.limit(),
 		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
 		AddonUID: types.UID(s.opts.AddonUID),
 		Hub:      hub,
 		Metrics:  s.metrics,
+	})
+}
+
+// addEvents does not need the hub: an owner learns what is wrong although it cannot be reached.
+func (s *session) addEvents(mgr manager.Manager, api property.API) error {
+	return report.AddEvents(mgr, report.EventOptions{
+		API: api, Reserved: s.opts.reserved(), Limit: s.opts.limit(), History: s.events,
 	})
 }
 

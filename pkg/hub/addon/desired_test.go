@@ -220,6 +220,7 @@ func TestRenderGrantsNoMoreThanIsUsed(t *testing.T) {
 					"cluster.open-cluster-management.io", "clusterclaims", "", "list", "watch", "create", "patch", "delete",
 				),
 				rule("apiextensions.k8s.io", "customresourcedefinitions", "clusterproperties.about.k8s.io", "get", "list", "watch"),
+				rule("events.k8s.io", "events", "", "create"),
 			},
 		},
 		"agent, in its namespace": {kind: "Role", name: "cluster-inventory-agent", want: []rbacv1.PolicyRule{

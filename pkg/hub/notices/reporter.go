@@ -2,18 +2,12 @@ package notices
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -30,9 +24,8 @@ const (
 	// Interval is the least time between two events about one object for one reason.
 	Interval = 30 * time.Second
 
-	// Period is how long until an event is repeated if what it says still holds. An API server
-	// forgets events after an hour, unless --event-ttl says otherwise.
-	Period = 50 * time.Minute
+	// Period is how long until an event is repeated if what it says still holds.
+	Period = kube.EventPeriod
 
 	// scopesPerSecond bounds in how many scopes a Reporter creates events, after scopesAtOnce.
 	scopesPerSecond = 5
@@ -131,9 +124,9 @@ func (r *Reporter) emit(ctx context.Context, namespace string, next due) (lastEv
 	}
 	event := kube.NewEvent(
 		*regarding, notice.Type, notice.Reason, r.action, notice.Text, r.controller, r.controller, now)
-	number, end := periodOf(event, now)
+	number, end := kube.PeriodOfEvent(event, now)
 	if next.stable {
-		event.Name, event.GenerateName = stableName(event, number), ""
+		kube.SetEventName(event, number, event.Note)
 	}
 	err = kube.CreateEvent(ctx, r.writer, event)
 	if next.stable && apierrors.IsAlreadyExists(err) {
@@ -141,24 +134,6 @@ func (r *Reporter) emit(ctx context.Context, namespace string, next due) (lastEv
 		return last, nil
 	}
 	return last, err
-}
-
-// periodOf returns the number of the period in which a time lies, and when that ends. Periods
-// begin at another time for each object and reason, so that events are not repeated all at once.
-func periodOf(event *eventsv1.Event, now time.Time) (number int64, end time.Time) {
-	hash := fnv.New32a()
-	_, _ = fmt.Fprintf(hash, "%s/%s/%s", event.Regarding.UID, event.ReportingController, event.Reason)
-	offset := int64(hash.Sum32()) * int64(time.Millisecond) % int64(Period)
-	number = (now.UnixNano() + offset) / int64(Period)
-	return number, time.Unix(0, (number+1)*int64(Period)-offset)
-}
-
-// stableName is the same for all events that say the same in one period.
-func stableName(event *eventsv1.Event, period int64) string {
-	hash := sha256.New()
-	_, _ = fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%d\n%s", event.Regarding.UID, event.ReportingController, event.Type,
-		event.Reason, period, event.Note)
-	return strings.TrimRight(event.GenerateName, "-.") + "." + hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
 // reference returns what an event is about, or nil if it is gone.

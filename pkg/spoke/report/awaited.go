@@ -11,7 +11,7 @@ import (
 // to True with every burst of new properties.
 const lateTime = 5 * time.Second
 
-// awaited maps the names of missing claims to the time since which they have been missing.
+// awaited maps the names of claims that are missing, or outdated, to the time since when.
 type awaited map[string]time.Time
 
 // count adds the claims that are missing but not late to seen, and returns how soon the
@@ -24,14 +24,23 @@ func (a awaited) count(seen *observed, now time.Time) time.Duration {
 	for _, c := range seen.claims {
 		delete(missing, c.name)
 	}
+	early, soonest := a.early(missing, now)
+	for _, name := range early {
+		seen.claims = append(seen.claims, claim{name: name, ours: true})
+	}
+	return soonest
+}
+
+// early returns the names that are true but have not been so for lateTime, and how soon the first
+// of them has, or zero if there are none.
+func (a awaited) early(names map[string]bool, now time.Time) (early []string, soonest time.Duration) {
 	for name := range a {
-		if !missing[name] {
+		if !names[name] {
 			delete(a, name)
 		}
 	}
-	var soonest time.Duration
-	for name, wanted := range missing {
-		if !wanted {
+	for name, isTrue := range names {
+		if !isTrue {
 			continue
 		}
 		since, known := a[name]
@@ -43,10 +52,10 @@ func (a awaited) count(seen *observed, now time.Time) time.Duration {
 		if left <= 0 {
 			continue
 		}
-		seen.claims = append(seen.claims, claim{name: name, ours: true})
+		early = append(early, name)
 		if soonest == 0 || left < soonest {
 			soonest = left
 		}
 	}
-	return soonest
+	return early, soonest
 }

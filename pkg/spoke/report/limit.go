@@ -65,7 +65,7 @@ func (l Limit) reserved(name string) bool {
 
 // claim holds the properties of a ClusterClaim that the report depends on.
 type claim struct {
-	name            string
+	name, value     string
 	ours, spokeOnly bool
 }
 
@@ -73,6 +73,7 @@ func readClaim(obj *clusterv1alpha1.ClusterClaim) claim {
 	_, spokeOnly := obj.Labels[contract.LabelSpokeOnly]
 	return claim{
 		name:      obj.Name,
+		value:     obj.Spec.Value,
 		ours:      obj.Labels[contract.LabelManagedBy] == contract.ManagedBy,
 		spokeOnly: spokeOnly,
 	}

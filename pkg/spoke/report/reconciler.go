@@ -68,21 +68,26 @@ func (r *Reconciler) observe(ctx context.Context) (observed, error) {
 	if r.stopped || !r.api.Served() {
 		return seen, nil
 	}
-	properties := property.NewList(r.api.Version)
-	if err := r.spoke.List(ctx, properties, client.UnsafeDisableDeepCopy); err != nil {
-		return seen, fmt.Errorf("listing ClusterProperties: %w", err)
+	return seen, seen.read(ctx, r.spoke)
+}
+
+// read adds the properties and claims of the spoke.
+func (o *observed) read(ctx context.Context, spoke client.Reader) error {
+	properties := property.NewList(o.api.Version)
+	if err := spoke.List(ctx, properties, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ClusterProperties: %w", err)
 	}
 	for i := range properties.Items {
-		seen.properties = append(seen.properties, property.Read(&properties.Items[i]))
+		o.properties = append(o.properties, property.Read(&properties.Items[i]))
 	}
 	claims := &clusterv1alpha1.ClusterClaimList{}
-	if err := r.spoke.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
-		return seen, fmt.Errorf("listing ClusterClaims: %w", err)
+	if err := spoke.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ClusterClaims: %w", err)
 	}
 	for i := range claims.Items {
-		seen.claims = append(seen.claims, readClaim(&claims.Items[i]))
+		o.claims = append(o.claims, readClaim(&claims.Items[i]))
 	}
-	return seen, nil
+	return nil
 }
 
 func (r *Reconciler) apply(

@@ -23,7 +23,14 @@ const (
 // limitSetting is the field of the Klusterlet that sets the limit.
 const limitSetting = "spec.registrationConfiguration.clusterClaimConfiguration.maxCustomClusterClaims"
 
-// observed is what the condition depends on.
+// The reasons in the claim of a property that it is not published.
+const (
+	whyNotWritten     = "its ClusterClaim could not be written yet; the agent's log says why"
+	whyTaken          = "a ClusterClaim of that name was created by another client"
+	whyClaimSpokeOnly = "its ClusterClaim is labelled " + contract.LabelSpokeOnly
+)
+
+// observed is what the condition and the events depend on.
 type observed struct {
 	api        property.API
 	stopped    bool
@@ -111,11 +118,11 @@ func whyNot(p property.Property, reserved property.Reserved, claims map[string]c
 	c, made := claims[p.Name]
 	switch {
 	case !made:
-		return "its ClusterClaim could not be written yet; the agent's log says why"
+		return whyNotWritten
 	case !c.ours:
-		return "a ClusterClaim of that name was created by another client"
+		return whyTaken
 	case c.spokeOnly:
-		return "its ClusterClaim is labelled " + contract.LabelSpokeOnly
+		return whyClaimSpokeOnly
 	default:
 		return ""
 	}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// The reasons of the events on ClusterProperties; docs/operations.md has their table.
+const (
+	reasonNameReserved    = "NameReserved"
+	reasonValueEmpty      = "ValueEmpty"
+	reasonValueTooLong    = "ValueTooLong"
+	reasonValueNotText    = "ValueNotText"
+	reasonClaimTaken      = "ClaimTaken"
+	reasonClaimSpokeOnly  = "ClaimSpokeOnly"
+	reasonClaimNotWritten = "ClaimNotWritten"
+	reasonClaimOutdated   = "ClaimOutdated"
+
+	// reasonClaimLimit is that of the condition, too.
+	reasonClaimLimit = contract.ReasonClaimLimitExceeded
+)
+
+// whyOutdated is why the hub has another value than the property.
+const whyOutdated = "its ClusterClaim has another value"
+
+// topic is what there is one event about at a time.
+type topic struct {
+	uid    types.UID // of the property
+	reason string
+}
+
+// notice is what the owner of a property must know. Its text follows from the reason and
+// contains nothing that a spoke's users wrote.
+type notice struct {
+	name string
+	topic
+}
+
+// desiredNotices returns a notice for each property that is not published, or not with its
+// value; outdated are the names of the latter. A property that its owner labelled to stay on the
+// spoke is as it must be.
+func desiredNotices(seen observed, outdated map[string]bool) []notice {
+	claims, beyond := claimsByName(seen.claims), map[string]bool{}
+	for _, name := range predictCut(seen.claims, seen.limit).ours {
+		beyond[name] = true
+	}
+	var notices []notice
+	for _, p := range seen.properties {
+		reason := eventReason(whyNot(p, seen.reserved, claims))
+		switch {
+		case reason != "" || p.SpokeOnly:
+		case beyond[p.Name]:
+			reason = reasonClaimLimit
+		case outdated[p.Name]:
+			reason = reasonClaimOutdated
+		}
+		if reason != "" {
+			notices = append(notices, notice{p.Name, topic{p.UID, reason}})
+		}
+	}
+	return notices
+}
+
+// outdatedClaims returns the names of the properties whose claims of ours have another value.
+func outdatedClaims(seen observed) map[string]bool {
+	claims, outdated := claimsByName(seen.claims), map[string]bool{}
+	for _, p := range seen.properties {
+		c, made := claims[p.Name]
+		if made && c.value != p.Value && whyNot(p, seen.reserved, claims) == "" {
+			outdated[p.Name] = true
+		}
+	}
+	return outdated
+}
+
+// eventReason returns the reason of the event about a property that is not published, or "" if
+// there must be none.
+func eventReason(why string) string {
+	switch why {
+	case string(property.ObstacleReserved):
+		return reasonNameReserved
+	case string(property.ObstacleEmpty):
+		return reasonValueEmpty
+	case string(property.ObstacleTooLong):
+		return reasonValueTooLong
+	case string(property.ObstacleNotText):
+		return reasonValueNotText
+	case whyTaken:
+		return reasonClaimTaken
+	case whyClaimSpokeOnly:
+		return reasonClaimSpokeOnly
+	case whyNotWritten:
+		return reasonClaimNotWritten
+	default:
+		return ""
+	}
+}
+
+// eventNote says why a property is not published, and what its owner may do.
+func eventNote(reason string, seen observed) string {
+	const prefix = "Not published to the hub: "
+	switch reason {
+	case reasonNameReserved:
+		return prefix + string(property.ObstacleReserved) + " for other components. " +
+			"Create a ClusterProperty with another name."
+	case reasonValueEmpty:
+		return prefix + string(property.ObstacleEmpty) + ". Set spec.value."
+	case reasonValueTooLong:
+		return prefix + string(property.ObstacleTooLong) + ". Shorten spec.value."
+	case reasonValueNotText:
+		return prefix + string(property.ObstacleNotText) + ". Set spec.value to text."
+	case reasonClaimTaken:
+		return prefix + whyTaken + ". Delete that ClusterClaim, or use another name."
+	case reasonClaimSpokeOnly:
+		return prefix + whyClaimSpokeOnly + ". Remove that label from the ClusterClaim."
+	case reasonClaimLimit:
+		return fmt.Sprintf("%sthe klusterlet reports %s, the first by name, and this is not among them. "+
+			"Use a name that sorts before others, delete ClusterClaims that are not needed, or ask the administrator to set "+
+			"the Klusterlet's %s, and this addon's claim limit, to %d or more.", prefix,
+			counted(seen.limit.Custom, "custom claim", "custom claims"), limitSetting, predictCut(seen.claims, seen.limit).custom)
+	case reasonClaimOutdated:
+		return "Not published with this value: " + whyOutdated + ". " +
+			"Stop what changes the ClusterClaim of that name; if nothing does, the agent's log says why."
+	default:
+		return prefix + whyNotWritten + "."
+	}
+}

@@ -1,0 +1,174 @@
+package report
+
+import (
+	"context"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
+)
+
+// EventsControllerName names the controller of events in logs and metrics.
+const EventsControllerName = "spoke.events"
+
+const (
+	eventAction = "Publish"
+
+	// eventSource names the agent as the owners of properties know it.
+	eventSource = contract.AddonName + "-agent"
+
+	// eventTimeout limits one request.
+	eventTimeout = 15 * time.Second
+
+	// After an event was refused, the agent creates none for this time. It may lack the right
+	// as long as the spoke has the manifests of revision 1.
+	pauseForbidden = 10 * time.Minute
+	pauseFailed    = time.Minute
+)
+
+// EventOptions says which properties events are created about.
+type EventOptions struct {
+	// API is the ClusterProperty API that the spoke serves.
+	API property.API
+
+	// Reserved and Limit are those of Options.
+	Reserved property.Reserved
+	Limit    Limit
+
+	// History is that of the process.
+	History *EventHistory
+}
+
+// AddEvents adds the controller of events to a manager of the spoke, which serves properties. The
+// manager must be stopped when the options change.
+func AddEvents(mgr manager.Manager, opts EventOptions) error {
+	c, err := controller.New(EventsControllerName, mgr, controller.Options{
+		MaxConcurrentReconciles: 1, // the history is not safe for concurrent use
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			firstRetry, lastRetry),
+		// An API that cannot be read now may become readable at any time.
+		CacheSyncTimeout: math.MaxInt64,
+		Reconciler: &EventReconciler{
+			api:      opts.API,
+			reserved: opts.Reserved,
+			limit:    opts.Limit,
+			history:  opts.History,
+			clock:    clock.RealClock{},
+			missing:  awaited{},
+			outdated: awaited{},
+			spoke:    mgr.GetCache(),
+			writer:   mgr.GetClient(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	toAll := enqueueAfterSettleTime(types.NamespacedName{Name: "properties"})
+	claims := &clusterv1alpha1.ClusterClaim{}
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), claims, toAll)); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(opts.API.Version), toAll))
+}
+
+// EventReconciler creates events about properties that are not published, for their owners.
+type EventReconciler struct {
+	api      property.API
+	reserved property.Reserved
+	limit    Limit
+	history  *EventHistory
+	clock    clock.PassiveClock
+
+	// missing and outdated are since when claims have been so.
+	missing, outdated awaited
+
+	spoke  client.Reader
+	writer client.Client
+}
+
+var _ reconcile.Reconciler = &EventReconciler{}
+
+// Reconcile observes properties and claims, and creates the events that are due.
+func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	seen := observed{api: r.api, reserved: r.reserved, limit: r.limit}
+	if err := seen.read(ctx, r.spoke); err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.clock.Now()
+	outdated := outdatedClaims(seen)
+	early, again := r.outdated.early(outdated, now)
+	for _, name := range early {
+		delete(outdated, name)
+	}
+	again = kube.Sooner(again, r.missing.count(&seen, now))
+	due, next := r.history.due(desiredNotices(seen, outdated), now)
+	again = kube.Sooner(again, next)
+	for _, n := range due {
+		allowed, wait := r.history.allow(now)
+		if !allowed {
+			again = kube.Sooner(again, wait)
+			break
+		}
+		again = kube.Sooner(again, r.emit(ctx, n, eventNote(n.reason, seen), now))
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// emit creates an event and returns how long until the next one for the notice. A refused event
+// is no error: whatever else the agent does goes on.
+func (r *EventReconciler) emit(ctx context.Context, n notice, note string, now time.Time) time.Duration {
+	event := r.event(n, note, now)
+	number, end := kube.PeriodOfEvent(event, now)
+	kube.SetEventName(event, number, "")
+	creating, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	err := kube.CreateEvent(creating, r.writer, event)
+	switch {
+	case ctx.Err() != nil: // the session ends
+		return 0
+	case err == nil || apierrors.IsAlreadyExists(err):
+		r.history.failing = false
+	case !r.history.failing:
+		r.history.failing = true
+		log.FromContext(ctx).Info("Cannot tell the owners of properties by events why they are not published",
+			"problem", err.Error())
+	}
+	repeat := now.Add(kube.EventPeriod)
+	switch {
+	case err == nil:
+	case apierrors.IsAlreadyExists(err): // a process before this one created it
+		repeat = end
+	case apierrors.IsInvalid(err): // other events may be valid
+	case apierrors.IsForbidden(err):
+		r.history.paused = now.Add(pauseForbidden)
+		return pauseForbidden
+	default:
+		r.history.paused = now.Add(pauseFailed)
+		return pauseFailed
+	}
+	r.history.created(n, repeat)
+	return repeat.Sub(now)
+}
+
+func (r *EventReconciler) event(n notice, note string, now time.Time) *eventsv1.Event {
+	version, kind := property.GroupVersionKind(r.api.Version).ToAPIVersionAndKind()
+	regarding := corev1.ObjectReference{APIVersion: version, Kind: kind, Name: n.name, UID: n.uid}
+	return kube.NewEvent(regarding, corev1.EventTypeWarning, n.reason, eventAction, note,
+		eventSource, eventSource, now)
+}
