@@ -238,6 +238,10 @@ func (d *Demo) mistake(ctx context.Context) error {
 	if err := d.showConditions(ctx); err != nil {
 		return err
 	}
+	d.say("the property's owner, who has no right on the hub, finds on cluster1:")
+	if err := d.showEvent(ctx, "cluster1", "notes.example.com"); err != nil {
+		return err
+	}
 	if err := d.spokes["cluster1"].Delete(ctx, property("notes.example.com")); err != nil {
 		return err
 	}
@@ -384,6 +388,7 @@ func (d *Demo) farewell(context.Context) error {
 	d.say("%s get clusterprofiles -n %s -o yaml", d.fleet.Kubectl(), namespace)
 	d.say("%s get managedclusteraddons -A", d.fleet.Kubectl())
 	d.say("%s --kubeconfig %s edit clusterproperty region.example.com", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
+	d.say("%s --kubeconfig %s get events -n default", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
 	d.say("")
 	d.say("logs: %s", d.fleet.LogDir())
 	d.say("another version of the code: make deploy HELM_ARGS='-n %s'", releaseNamespace)

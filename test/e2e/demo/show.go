@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,32 @@ func (d *Demo) showConditions(ctx context.Context) error {
 				table.row(cluster, found.Type, found.Status, found.Reason, found.Message)
 			}
 		}
+	}
+	return table.end()
+}
+
+// showEvent waits for an event about a property and prints it.
+func (d *Demo) showEvent(ctx context.Context, cluster, name string) error {
+	owned := property(name)
+	if err := d.spokes[cluster].Get(ctx, client.ObjectKeyFromObject(owned), owned); err != nil {
+		return err
+	}
+	table := d.table("EVENT ON", "TYPE", "REASON", "NOTE")
+	err := d.until(ctx, "an event about "+name, func(ctx context.Context) error {
+		events := &eventsv1.EventList{}
+		if err := d.spokes[cluster].List(ctx, events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Regarding.UID == owned.GetUID() {
+				table.row("ClusterProperty "+name, event.Type, event.Reason, event.Note)
+				return nil
+			}
+		}
+		return fmt.Errorf("none among %d events", len(events.Items))
+	})
+	if err != nil {
+		return err
 	}
 	return table.end()
 }

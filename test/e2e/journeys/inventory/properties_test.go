@@ -84,8 +84,8 @@ func TestSpokeOnlyPropertyStaysHome(t *testing.T) {
 	})
 }
 
-// A value that no hub would accept is left out by itself and reported; the others are
-// published.
+// A value that no hub would accept is left out by itself and reported, on the hub and to
+// its owner on the spoke; the others are published.
 func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -96,6 +96,7 @@ func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Shows(t, ns, journeys.Cluster1, "fits.example", strings.Repeat("x", 1024))
 	journeys.Says(t, journeys.Cluster1, journeys.PropertiesPublished,
 		metav1.ConditionFalse, "PartiallyPublished", "huge.example")
+	hasEvent(t, journeys.Cluster1, "huge.example", "ValueTooLong")
 	journeys.Lacks(t, ns, journeys.Cluster1, "huge.example")
 
 	journeys.Sets(t, journeys.Cluster1, "huge.example", "small now")

@@ -61,6 +61,25 @@ func claimOf(t *testing.T, cluster, name string) *clusterv1alpha1.ClusterClaim {
 	return claim
 }
 
+// hasEvent waits until the owner of a property finds an event about it on the spoke.
+func hasEvent(t *testing.T, cluster, name, reason string) {
+	t.Helper()
+	spoke, property := journeys.ClientOf(t, cluster), journeys.Property(name, "")
+	apitest.Must(t, spoke.Get(t.Context(), client.ObjectKeyFromObject(property), property))
+	apitest.Within(t, journeys.Soon, "an event about "+name, func(ctx context.Context) error {
+		events := &eventsv1.EventList{}
+		if err := spoke.List(ctx, events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Regarding.UID == property.GetUID() && event.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("none among %d events", len(events.Items))
+	})
+}
+
 func agentRestarts(t *testing.T, cluster string) int32 {
 	t.Helper()
 	return journeys.AgentPod(t.Context(), t, cluster).Status.ContainerStatuses[0].RestartCount
