@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
@@ -37,7 +38,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func newCommand() *cobra.Command {
-	opts := newOptions()
+	opts := NewOptions()
 	cmd := &cobra.Command{
 		Use:               "cp-creds",
 		Short:             "Gives a client the token for the cluster of a ClusterProfile",
@@ -46,13 +47,13 @@ func newCommand() *cobra.Command {
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := opts.validate(); err != nil {
+			if err := opts.Validate(); err != nil {
 				return err
 			}
 			return printCredential(cmd.Context(), opts, time.Now, cmd.OutOrStdout())
 		},
 	}
-	opts.addFlags(cmd.Flags())
+	opts.AddFlags(cmd.Flags())
 	version.AddFlag(cmd)
 	cmd.AddCommand(newInstallCommand())
 	return cmd
@@ -76,13 +77,30 @@ func newInstallCommand() *cobra.Command {
 
 // printCredential writes the credential the client asks for to out.
 func printCredential(ctx context.Context, opts *Options, now func() time.Time, out io.Writer) error {
+	return printFrom(ctx, opts, func() (*hub, error) { return findHub(opts.Namespace) }, now, out)
+}
+
+// PrintFrom writes the credential the client asks for to out, as cp-creds does. It reads the token
+// in opts.Namespace of the given hub, wherever the program runs.
+func PrintFrom(ctx context.Context, opts *Options, config *rest.Config, now func() time.Time, out io.Writer) error {
+	return printFrom(ctx, opts, func() (*hub, error) {
+		config := rest.CopyConfig(config)
+		config.UserAgent = userAgent
+		config.WarningHandler = rest.NoWarnings{}
+		return &hub{config: config, namespace: namespace{name: opts.Namespace, source: "from --namespace"}}, nil
+	}, now, out)
+}
+
+func printFrom(
+	ctx context.Context, opts *Options, find func() (*hub, error), now func() time.Time, out io.Writer,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
 	wanted, err := wantedAccount(opts.ExecInfo, opts.ManagedServiceAccount)
 	if err != nil {
 		return err
 	}
-	hub, err := findHub(opts.Namespace)
+	hub, err := find()
 	if err != nil {
 		return err
 	}

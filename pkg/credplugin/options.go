@@ -29,7 +29,8 @@ type Options struct {
 	Namespace string
 }
 
-func newOptions() *Options {
+// NewOptions returns the defaults, and what the environment variables say.
+func NewOptions() *Options {
 	return &Options{
 		MaxCache:  5 * time.Minute,
 		Timeout:   10 * time.Second,
@@ -38,7 +39,8 @@ func newOptions() *Options {
 	}
 }
 
-func (o *Options) addFlags(flags *pflag.FlagSet) {
+// AddFlags adds the flags of the command line.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ManagedServiceAccount, "managed-serviceaccount", o.ManagedServiceAccount,
 		"name of the ManagedServiceAccount whose token to use (required)")
 	flags.DurationVar(&o.MaxCache, "max-cache", o.MaxCache,
@@ -47,8 +49,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long the whole call may take")
 }
 
-// validate returns the first error it finds.
-func (o *Options) validate() error {
+// Validate returns the first error it finds.
+func (o *Options) Validate() error {
 	switch {
 	case o.ManagedServiceAccount == "":
 		return failf(ExitUsage, "--managed-serviceaccount: is required")

@@ -12,6 +12,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/credplugin"
 )
 
 // Main runs the command line and returns the exit code. A failure is one line on stderr.
@@ -35,10 +37,12 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 		return ExitOK
 	case errors.Is(err, errMissing):
 		return ExitMissing
-	default:
-		fmt.Fprintf(streams.ErrOut, "error: %s\n", oneLine(err))
-		return ExitFailed
 	}
+	fmt.Fprintf(streams.ErrOut, "error: %s\n", oneLine(err))
+	if failure, ok := errors.AsType[*credplugin.Failure](err); ok {
+		return failure.Code
+	}
+	return ExitFailed
 }
 
 func newCommand(o *options) *cobra.Command {
@@ -47,8 +51,8 @@ func newCommand(o *options) *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl inventory"},
 		Short:       "Shows which namespaces see which clusters of a hub, and explains why not",
 		Long: "Shows which namespaces see which clusters of a hub of Open Cluster Management, and explains why not.\n\n" +
-			"It only reads, with your rights. It never reads a Secret. Exit codes: 0 all is well,\n" +
-			"1 something is missing or would change, 2 the command failed.",
+			"It only reads the hub, with your rights; only the exec plugin \"credential\" reads a Secret. Exit codes: 0 all\n" +
+			"is well, 1 something is missing or would change, 2 the command failed.",
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -57,6 +61,6 @@ func newCommand(o *options) *cobra.Command {
 	o.addFlags(cmd)
 	cmd.SetUsageTemplate(usage)
 	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
-		newRolloutCommand(o), newOptionsCommand(o), newVersionCommand(o))
+		newRolloutCommand(o), newKubeconfigCommand(o), newCredentialCommand(o), newOptionsCommand(o), newVersionCommand(o))
 	return cmd
 }

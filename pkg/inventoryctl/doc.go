@@ -5,9 +5,11 @@
 //     list --watch opens a watch.
 //   - decide says what follows, with the manager's own pure decisions.
 //   - show prints it.
+//   - kubeconfig writes contexts for clusters into a kubeconfig.
 //   - settings, rollout, where, columns and docs each know one thing that these need.
 //
-// It only reads. What the reader may not read is "not visible to you", and never inferred
+// It changes nothing on the hub. One subcommand reads a Secret: credential, the exec plugin of
+// the contexts that kubeconfig writes, by the logic of pkg/credplugin. What the reader may not read is "not visible to you", and never inferred
 // from something else. Each failure is one line on stderr that says what to do, and an exit
 // code.
 //

@@ -345,6 +345,7 @@ func TestOutputByReader(t *testing.T) {
 			}
 		}
 	})
+	t.Run("contexts are written", func(t *testing.T) { writesContexts(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("profiles are watched", func(t *testing.T) { watchedProfiles(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("kubectl's own flags", func(t *testing.T) {
 		got := readers["admin"].run("list", "--as=nobody", "-n", "team-a")
@@ -715,6 +716,14 @@ func TestFailureIsOneLine(t *testing.T) {
 		"watching objects":           {empty, "list -w -o json", "--watch: it prints tables only"},
 		"a rollout without a pause":  {empty, "rollout -w --interval=1ms", "--interval: 1ms is less than 1s"},
 		"kubectl's flag --cluster":   {empty, "explain p --cluster=east", "kubectl inventory explain CLUSTER PROPERTY"},
+		"no account":                 {empty, "kubeconfig", "--account: is required"},
+		"no such account name":       {empty, "kubeconfig --account=A_B", `--account: "A_B" is not the name of an account`},
+		"names and conditions":       {empty, "kubeconfig c --account=a --where b", "but not both"},
+		"no such cluster name":       {empty, "kubeconfig C_D --account=a", `"C_D" is not a cluster name`},
+		"a Placement without a name": {empty, "kubeconfig --account=a --from-placement=b", `"b" is not NAMESPACE/NAME`},
+		"two namespaces":             {empty, "kubeconfig --account=a --from-placement=b/c -n d", "is not that of -n, d"},
+		"a token for a file":         {empty, "kubeconfig --account=a --token=secret", "--token: it would be stored"},
+		"contexts without OCM":       {empty, "kubeconfig --account=a", "serves no ClusterProfiles"},
 		"a negative page":            {empty, "list --chunk-size=-1", "--chunk-size: -1 is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -182,4 +183,29 @@ func (h *Hub) profilesOf(ctx context.Context, facts *decide.PropertyFacts, names
 		facts.Profiles = append(facts.Profiles, profile)
 	}
 	return hidden, err
+}
+
+// Profile reads one ClusterProfile, nil if there is none.
+func (h *Hub) Profile(ctx context.Context, namespace, name string) (*inventoryv1alpha1.ClusterProfile, bool, error) {
+	return read[inventoryv1alpha1.ClusterProfile](ctx, h, "ClusterProfiles", namespace, name)
+}
+
+// Decided returns the clusters that a Placement chooses. found is false if there is no such
+// Placement, isDecided if it has not been decided.
+func (h *Hub) Decided(
+	ctx context.Context, namespace, placement string,
+) (clusters map[string]bool, found, isDecided, hidden bool, err error) {
+	if found, hidden, err = h.get(ctx, "Placements", namespace, placement, &clusterv1beta1.Placement{}); !found {
+		return nil, found, false, hidden, err
+	}
+	clusters = map[string]bool{}
+	newPage := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
+	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
+	hidden, err = each(ctx, h, "PlacementDecisions", newPage, items, func(d *clusterv1beta1.PlacementDecision) {
+		isDecided = true
+		for _, decision := range d.Status.Decisions {
+			clusters[decision.ClusterName] = true
+		}
+	}, client.InNamespace(namespace), client.MatchingLabels{clusterv1beta1.PlacementLabel: placement})
+	return clusters, true, isDecided, hidden, err
 }
