@@ -61,6 +61,7 @@ func newCommand(o *options) *cobra.Command {
 	o.addFlags(cmd)
 	cmd.SetUsageTemplate(usage)
 	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
-		newRolloutCommand(o), newKubeconfigCommand(o), newCredentialCommand(o), newOptionsCommand(o), newVersionCommand(o))
+		newRolloutCommand(o), newKubeconfigCommand(o), newCredentialCommand(o),
+		newCheckAccessCommand(o), newOptionsCommand(o), newVersionCommand(o))
 	return cmd
 }

@@ -6,12 +6,14 @@
 //   - decide says what follows, with the manager's own pure decisions.
 //   - show prints it.
 //   - kubeconfig writes contexts for clusters into a kubeconfig.
+//   - reach goes the way to a cluster that a ClusterProfile describes.
 //   - settings, rollout, where, columns and docs each know one thing that these need.
 //
 // It changes nothing on the hub. One subcommand reads a Secret: credential, the exec plugin of
-// the contexts that kubeconfig writes, by the logic of pkg/credplugin. What the reader may not read is "not visible to you", and never inferred
-// from something else. Each failure is one line on stderr that says what to do, and an exit
-// code.
+// the contexts that kubeconfig writes, by the logic of pkg/credplugin; check-access runs it, too.
+//
+// What the reader may not read is "not visible to you", and never inferred from something else.
+// Each failure is one line on stderr that says what to do, and an exit code.
 //
 // # RBAC
 //

@@ -189,8 +189,7 @@ func (k *kubeconfigOptions) chooseNamed(
 		case err != nil:
 			return advise(err, hub.Host)
 		case hidden:
-			return fmt.Errorf("you may not read the ClusterProfiles of namespace %s: ask for the right to get "+
-				"clusterprofiles.multicluster.x-k8s.io there, or give another namespace with -n", namespace)
+			return mayNotRead(namespace)
 		case profile == nil:
 			absent[name], chosen.problems[name] = true, "it has no ClusterProfile there"
 		default:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,14 @@ import (
 // hubServer has only one story's objects, so that the whole output is known.
 var hubServer = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 
-func TestMain(m *testing.M) { apitest.Main(m, hubServer) }
+// TestMain runs the exec plugin where the tests have started this program as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "credential" {
+		streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+		os.Exit(Main(context.Background(), os.Args[1:], streams))
+	}
+	apitest.Main(m, hubServer)
+}
 
 // then is when the commands run; conditions are an hour older.
 var then = time.Date(2026, 1, 2, 4, 4, 5, 0, time.UTC)
@@ -84,7 +92,8 @@ func (r *reader) run(args ...string) ran {
 	code := run(r.t.Context(), args, streams, func() time.Time { return then })
 	for _, call := range r.wire.Calls() {
 		isReview := call.Method == http.MethodPost && call.Resource == "selfsubjectaccessreviews"
-		if call.Method != http.MethodGet && !isReview || call.IsWatch() || call.Resource == "secrets" {
+		isCopy := call.Resource == "secrets" && args[0] == "check-access" // read by its exec plugin
+		if call.Method != http.MethodGet && !isReview || call.IsWatch() || call.Resource == "secrets" && !isCopy {
 			r.t.Errorf("kubectl inventory %v sent %s?%s", args, call, call.Query.Encode())
 		}
 	}
@@ -346,6 +355,7 @@ func TestOutputByReader(t *testing.T) {
 		}
 	})
 	t.Run("contexts are written", func(t *testing.T) { writesContexts(t, &hub{h.In(t)}, readers["admin"]) })
+	t.Run("access is checked", func(t *testing.T) { checksAccess(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("profiles are watched", func(t *testing.T) { watchedProfiles(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("kubectl's own flags", func(t *testing.T) {
 		got := readers["admin"].run("list", "--as=nobody", "-n", "team-a")
@@ -724,6 +734,10 @@ func TestFailureIsOneLine(t *testing.T) {
 		"two namespaces":             {empty, "kubeconfig --account=a --from-placement=b/c -n d", "is not that of -n, d"},
 		"a token for a file":         {empty, "kubeconfig --account=a --token=secret", "--token: it would be stored"},
 		"contexts without OCM":       {empty, "kubeconfig --account=a", "serves no ClusterProfiles"},
+		"checking no account":        {empty, "check-access c", "--account: is required"},
+		"checking no cluster":        {empty, "check-access C_D --account=a", `"C_D" is not a cluster name`},
+		"a question without a verb":  {empty, "check-access c --account=a --can=pods", "--can: \"pods\" is not VERB RESOURCE"},
+		"access without OCM":         {empty, "check-access c --account=a", "serves no ClusterProfiles"},
 		"a negative page":            {empty, "list --chunk-size=-1", "--chunk-size: -1 is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
