@@ -70,7 +70,9 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 	case hidden:
 		return mayNotRead(way.Namespace)
 	case profile == nil:
-		return c.print(decide.Finding{Name: hopProfile, State: decide.Problem, Text: "there is no ClusterProfile", Fix: explain})
+		return c.print(decide.Finding{
+			Name: hopProfile, State: decide.Problem, Text: "there is no ClusterProfile", Fix: explain,
+		})
 	}
 	if way.Address, err = kubeconfig.ClusterOf(profile, c.provider); err != nil {
 		return c.print(decide.Finding{Name: hopProfile, State: decide.Problem, Text: err.Error(), Fix: explain})
@@ -88,6 +90,10 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 // hopProfile is where the way begins.
 const hopProfile = "profile"
 
+// errNoAccount is the error for a command line that names no account.
+var errNoAccount = errors.New("--account: is required: the name of a ManagedServiceAccount whose token is copied to the " +
+	"namespace")
+
 func (c *checkAccessOptions) validate(way *reach.Way) error {
 	if err := checkOutput(c.output); err != nil {
 		return err
@@ -96,7 +102,7 @@ func (c *checkAccessOptions) validate(way *reach.Way) error {
 	case len(validation.IsDNS1123Subdomain(way.Cluster)) > 0:
 		return fmt.Errorf("%s is not a cluster name", kube.Quote(way.Cluster))
 	case c.account == "":
-		return errors.New("--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
+		return errNoAccount
 	case len(validation.IsDNS1123Subdomain(c.account)) > 0:
 		return fmt.Errorf("--account: %s is not the name of an account", kube.Quote(c.account))
 	case c.timeout <= 0:

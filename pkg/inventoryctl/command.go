@@ -60,8 +60,8 @@ func newCommand(o *options) *cobra.Command {
 	}
 	o.addFlags(cmd)
 	cmd.SetUsageTemplate(usage)
-	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDoctorCommand(o), newDiffCommand(o),
-		newRolloutCommand(o), newKubeconfigCommand(o), newCredentialCommand(o),
+	cmd.AddCommand(newListCommand(o), newMatrixCommand(o), newExplainCommand(o), newDescribeCommand(o),
+		newDoctorCommand(o), newDiffCommand(o), newRolloutCommand(o), newKubeconfigCommand(o), newCredentialCommand(o),
 		newCheckAccessCommand(o), newOptionsCommand(o), newVersionCommand(o))
 	return cmd
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
 )
 
 // completer is the program that kubectl starts to complete a command line of this plugin.
@@ -35,20 +38,41 @@ func (o *options) completeCluster(
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	return o.complete(cmd.Context(), begun, (*gather.Hub).ClusterNames)
+}
+
+// completeProperty completes the name of a cluster and of one of its properties.
+func (o *options) completeProperty(
+	cmd *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return o.completeCluster(cmd, args, begun)
+	}
+	names := func(hub *gather.Hub, ctx context.Context, namespace string) ([]string, error) {
+		return hub.PropertyNames(ctx, namespace, args[0])
+	}
+	return o.complete(cmd.Context(), begun, names)
+}
+
+// complete returns the names that begin as the user has begun. Spokes choose names of properties,
+// so those that a shell could misread are left out.
+func (o *options) complete(
+	ctx context.Context, begun string, read func(*gather.Hub, context.Context, string) ([]string, error),
+) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	var names []string
 	hub, err := o.hub()
 	if err == nil {
 		namespace, _, _ := o.namespace()
-		names, err = hub.ClusterNames(ctx, namespace)
+		names, err = read(hub, ctx, namespace)
 	}
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
 	var matching []string
 	for _, name := range names {
-		if strings.HasPrefix(name, begun) {
+		if strings.HasPrefix(name, begun) && len(validation.IsQualifiedName(name)) == 0 {
 			matching = append(matching, name)
 		}
 	}

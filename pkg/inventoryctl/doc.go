@@ -5,6 +5,7 @@
 //     list --watch opens a watch.
 //   - decide says what follows, with the manager's own pure decisions.
 //   - show prints it.
+//   - describe shows all that one ClusterProfile says.
 //   - kubeconfig writes contexts for clusters into a kubeconfig.
 //   - reach goes the way to a cluster that a ClusterProfile describes.
 //   - settings, rollout, where, columns and docs each know one thing that these need.

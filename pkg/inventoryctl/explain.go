@@ -30,7 +30,7 @@ func newExplainCommand(o *options) *cobra.Command {
 		Example: "  kubectl inventory explain cluster1 -n team-a\n" +
 			"  kubectl inventory explain cluster1 region.example.com",
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: o.completeCluster,
+		ValidArgsFunction: o.completeProperty,
 		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0], args[1:]) },
 	}
 	addOutput(cmd, &e.output)

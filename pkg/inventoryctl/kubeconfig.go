@@ -46,8 +46,8 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [CLUSTER...] --account ACCOUNT",
 		Short: "Writes contexts for the clusters of a namespace into a kubeconfig, without any secret",
-		Long: "Writes a context for each cluster of a namespace into a kubeconfig: CLUSTER/NAMESPACE/ACCOUNT. The server and its\n" +
-			"CA are those of the ClusterProfile. A client that uses a context runs this program, which reads the token from\n" +
+		Long: "Writes a context for each cluster of a namespace into a kubeconfig: CLUSTER/NAMESPACE/ACCOUNT. The server and\n" +
+			"its CA are those of the ClusterProfile. A client that uses a context runs this program, which reads the token from\n" +
 			"the hub each time; the file has no secret. It needs the right to get the Secret CLUSTER-ACCOUNT there.\n\n" +
 			"Contexts of clusters that were withdrawn are removed, as are those that the same selection no longer chooses.\n" +
 			"Contexts of others are never changed. Exit code 1 says that a named cluster has no context.",
@@ -63,8 +63,10 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 		"name of the ManagedServiceAccount whose token to use (required); may be repeated")
 	flags.StringArrayVar(&k.where, "where", nil,
 		"condition on a property, as in \"list\", such as region.example.com=eu-*; may be repeated")
-	flags.StringVar(&k.fromPlacement, "from-placement", "", "NAMESPACE/NAME of a Placement: only the clusters that it chooses")
-	flags.StringVar(&k.output, "output", "", "file to write, or - for stdout (default: the kubeconfig that kubectl would change)")
+	flags.StringVar(&k.fromPlacement, "from-placement", "",
+		"NAMESPACE/NAME of a Placement: only the clusters that it chooses")
+	flags.StringVar(&k.output, "output", "",
+		"file to write, or - for stdout (default: the kubeconfig that kubectl would change)")
 	flags.StringVar(&k.provider, "access-provider", k.provider, "name of the profiles' access provider to use")
 	flags.StringVar(&k.prefix, "prefix", "", "begins the names of new entries, where others have these names already")
 	flags.BoolVar(&k.prune, "prune", k.prune, "remove contexts of clusters that were withdrawn or are no longer chosen")
@@ -110,7 +112,7 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 		return "", fmt.Errorf("--where: %w", err)
 	}
 	if len(k.accounts) == 0 {
-		return "", errors.New("--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
+		return "", errNoAccount
 	}
 	for _, account := range k.accounts {
 		if len(validation.IsDNS1123Subdomain(account)) > 0 {
@@ -279,13 +281,14 @@ func (k *kubeconfigOptions) write(ctx context.Context, wanted kubeconfig.Wanted)
 		if changes, err = kubeconfig.Merge(config, wanted); err == nil {
 			err = kubeconfig.Check(config, others, changes)
 		}
-		if current := config.CurrentContext; slices.Contains(changes, kubeconfig.Change{Context: current, Action: kubeconfig.Pruned}) {
-			dangling = current
+		if slices.Contains(changes, kubeconfig.Change{Context: config.CurrentContext, Action: kubeconfig.Pruned}) {
+			dangling = config.CurrentContext
 		}
 		return err
 	})
 	if _, ok := errors.AsType[*kubeconfig.TakenError](err); ok {
-		return nil, fmt.Errorf("%w: choose other names with --prefix, or another file with --output; nothing was written", err)
+		return nil, fmt.Errorf(
+			"%w: choose other names with --prefix, or another file with --output; nothing was written", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -317,7 +320,8 @@ func (k *kubeconfigOptions) report(path string, count int, changes []kubeconfig.
 	if len(parts) == 0 {
 		parts = []string{"unchanged"}
 	}
-	return printLine(k.Out, fmt.Sprintf("Contexts of this selection in %s: %d (%s).", path, count, strings.Join(parts, ", ")))
+	_, err := fmt.Fprintf(k.Out, "Contexts of this selection in %s: %d (%s).\n", path, count, strings.Join(parts, ", "))
+	return err
 }
 
 // note says for which clusters there is no new context, and why.

@@ -317,6 +317,8 @@ func TestOutputByReader(t *testing.T) {
 		{"explain", "east", "region.example.com"},
 		{"explain", "east", "no.such.property"},
 		{"explain", "east", "region.example.com", "-n", "no-such-namespace"},
+		{"describe", "east"},
+		{"describe", "west", "-n", "team-b"},
 		{"doctor"},
 		{"rollout"},
 		{"diff"},
@@ -350,6 +352,15 @@ func TestOutputByReader(t *testing.T) {
 		for name, want := range map[string]string{"admin": "east\n:4\n", "tenant": "east\n:4\n", "nobody": ":5\n"} {
 			got := readers[name].run("__complete", "explain", "ea")
 			if got.stdout != want {
+				t.Errorf("%s gets %q", name, got.stdout)
+			}
+		}
+	})
+	t.Run("names of properties are completed", func(t *testing.T) {
+		for name, want := range map[string]string{
+			"admin": "region.example.com\n:4\n", "tenant": "region.example.com\n:4\n", "nobody": ":4\n",
+		} {
+			if got := readers[name].run("__complete", "explain", "east", "reg"); got.stdout != want {
 				t.Errorf("%s gets %q", name, got.stdout)
 			}
 		}

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"slices"
 
 	eventsv1 "k8s.io/api/events/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -208,4 +209,41 @@ func (h *Hub) Decided(
 		}
 	}, client.InNamespace(namespace), client.MatchingLabels{clusterv1beta1.PlacementLabel: placement})
 	return clusters, true, isDecided, hidden, err
+}
+
+// Naming returns the Placements of a namespace whose decisions name a cluster.
+func (h *Hub) Naming(ctx context.Context, namespace, cluster string) (placements []string, hidden bool, err error) {
+	newPage := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
+	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
+	hidden, err = each(ctx, h, "PlacementDecisions", newPage, items, func(d *clusterv1beta1.PlacementDecision) {
+		names := func(decision clusterv1beta1.ClusterDecision) bool { return decision.ClusterName == cluster }
+		placement := d.Labels[clusterv1beta1.PlacementLabel]
+		if slices.ContainsFunc(d.Status.Decisions, names) && !slices.Contains(placements, placement) {
+			placements = append(placements, placement)
+		}
+	}, client.InNamespace(namespace))
+	slices.Sort(placements)
+	return placements, hidden, err
+}
+
+// PropertyNames returns the names of the properties of a cluster, for completion: those of its
+// claims, or, for readers who may not read these, those of its profile in a namespace.
+func (h *Hub) PropertyNames(ctx context.Context, namespace, cluster string) ([]string, error) {
+	managed, hidden, err := read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+	var names []string
+	if managed != nil {
+		for _, claim := range managed.Status.ClusterClaims {
+			names = append(names, claim.Name)
+		}
+	}
+	if err != nil || !hidden {
+		return names, err
+	}
+	profile, _, err := h.Profile(ctx, namespace, cluster)
+	if profile != nil {
+		for _, property := range profile.Status.Properties {
+			names = append(names, property.Name)
+		}
+	}
+	return names, err
 }

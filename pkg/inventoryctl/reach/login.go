@@ -75,11 +75,13 @@ func (w Way) authenticate(ctx context.Context, config *rest.Config) decide.Findi
 		return problem(hopAuthentication, "the cluster rejects the token (401)", "the account was deleted or the cluster "+
 			"recreated, and the next rotation fixes it: kubectl get managedserviceaccount "+w.Account+" -n "+w.Cluster)
 	case err != nil:
-		return problem(hopAuthentication, "the cluster does not say whose the token is: "+w.safe(config, err), w.hintOfTunnel())
+		return problem(hopAuthentication, "the cluster does not say whose the token is: "+w.safe(config, err),
+			w.hintOfTunnel())
 	}
 	user := review.Status.UserInfo.Username
 	if !strings.HasPrefix(user, "system:serviceaccount:") || !strings.HasSuffix(user, ":"+w.Account) {
-		return problem(hopAuthentication, "the cluster knows the caller as "+kube.Quote(user)+", which is not the account", "")
+		return problem(hopAuthentication,
+			"the cluster knows the caller as "+kube.Quote(user)+", which is not the account", "")
 	}
 	return ok(hopAuthentication, "the cluster knows the account as "+kube.Shorten(user, shownBytes))
 }
@@ -133,17 +135,21 @@ func (w Way) rights(ctx context.Context, config *rest.Config) []decide.Finding {
 		answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		switch {
 		case err != nil:
-			answers = append(answers, problem(hopRights, "the cluster does not say what the account may do: "+w.safe(config, err), ""))
+			answers = append(answers, problem(hopRights, silent+w.safe(config, err), ""))
 		case answer.Status.Allowed:
 			answers = append(answers, ok(hopRights, "the account may "+kube.Shorten(q.String(), shownBytes)))
 		default:
-			answers = append(answers, problem(hopRights, "the account may not "+kube.Shorten(q.String(), shownBytes), hintOfRights))
+			answers = append(answers,
+				problem(hopRights, "the account may not "+kube.Shorten(q.String(), shownBytes), hintOfRights))
 		}
 	}
 	return answers
 }
 
-const hintOfRights = "the hub's administrator grants rights on the cluster, for instance with a ManifestWork"
+const (
+	hintOfRights = "the hub's administrator grants rights on the cluster, for instance with a ManifestWork"
+	silent       = "the cluster does not say what the account may do: "
+)
 
 // anyRights counts what the account may do beside what every account may.
 func (w Way) anyRights(
@@ -154,7 +160,7 @@ func (w Way) anyRights(
 	}
 	answer, err := client.SelfSubjectRulesReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return problem(hopRights, "the cluster does not say what the account may do: "+w.safe(config, err), "")
+		return problem(hopRights, silent+w.safe(config, err), "")
 	}
 	count := 0
 	for _, rule := range answer.Status.ResourceRules {
@@ -166,8 +172,8 @@ func (w Way) anyRights(
 		}
 	}
 	if count == 0 {
-		return decide.Finding{Name: hopRights, State: decide.NotConfigured, Text: "the account has no rights on the cluster " +
-			"as a whole or in its namespace default; --can asks about another"}
+		return decide.Finding{Name: hopRights, State: decide.NotConfigured, Text: "the account has no rights on the " +
+			"cluster as a whole or in its namespace default; --can asks about another"}
 	}
 	return ok(hopRights, fmt.Sprintf("%d rules grant the account rights; --can asks about single ones", count))
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,13 +31,14 @@ import (
 // person is somebody outside the hub with kubectl and the plugin, who reaches the user server
 // through a proxy.
 type person struct {
-	t   *testing.T
-	dir string
+	t     *testing.T
+	dir   string
+	proxy *url.URL
 }
 
 func newPerson(t *testing.T) person {
 	t.Helper()
-	p := person{t, t.TempDir()}
+	p := person{t: t, dir: t.TempDir()}
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", p.dir+"/", "./cmd/kubectl-inventory")
 	build.Dir = journeys.Fleet.Root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -46,7 +48,10 @@ func newPerson(t *testing.T) person {
 	content, err := os.ReadFile(journeys.Fleet.Kubeconfig("hub"))
 	apitest.Must(t, err)
 	apitest.Must(t, os.WriteFile(p.kubeconfig(), content, 0o600))
-	t.Setenv("HTTPS_PROXY", intoTheHub(t))
+	through := intoTheHub(t)
+	t.Setenv("HTTPS_PROXY", through)
+	p.proxy, err = url.Parse(through)
+	apitest.Must(t, err)
 	t.Setenv("KUBECONFIG", p.kubeconfig())
 	t.Setenv("PATH", p.dir+":"+os.Getenv("PATH"))
 	return p
@@ -134,6 +139,7 @@ func TestPersonsReachClustersThroughAKubeconfig(t *testing.T) {
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: p.kubeconfig()},
 		&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 	apitest.Must(t, err)
+	config.Proxy = http.ProxyURL(p.proxy) // this process has read its environment already
 	clientset, err := kubernetes.NewForConfig(config)
 	apitest.Must(t, err)
 	lists := func(ctx context.Context) error {

@@ -1,0 +1,73 @@
+package inventoryctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/describe"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+type describeOptions struct {
+	*options
+	output string
+}
+
+func newDescribeCommand(o *options) *cobra.Command {
+	d := &describeOptions{options: o}
+	cmd := &cobra.Command{
+		Use:   "describe CLUSTER",
+		Short: "Shows all that a ClusterProfile says, its tokens (not their values), decisions and events",
+		Long: "Shows all that a ClusterProfile says: properties and since when, conditions and access providers; whether\n" +
+			"tokens of the cluster's accounts are copied to the namespace, but not the tokens; the Placements of the\n" +
+			"namespace that choose the cluster, and the events about it.",
+		Example:           "  kubectl inventory describe cluster1 -n team-a",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: o.completeCluster,
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
+	}
+	addOutput(cmd, &d.output)
+	return cmd
+}
+
+func (d *describeOptions) run(ctx context.Context, cluster string) error {
+	if err := checkOutput(d.output); err != nil {
+		return err
+	}
+	if len(validation.IsDNS1123Subdomain(cluster)) > 0 {
+		return fmt.Errorf("%s is not a cluster name", kube.Quote(cluster))
+	}
+	namespace, _, err := d.namespace()
+	if err != nil {
+		return err
+	}
+	hub, err := d.hub()
+	if err != nil {
+		return err
+	}
+	facts, err := hub.Pair(ctx, namespace, cluster)
+	switch {
+	case err != nil:
+		return advise(err, hub.Host)
+	case facts.HiddenProfile:
+		return mayNotRead(namespace)
+	case facts.Facts.Namespace == nil && !facts.Facts.Hidden.Namespaces:
+		return noNamespace(namespace)
+	case facts.Facts.Profile == nil:
+		return fmt.Errorf("there is no ClusterProfile %s in namespace %s: kubectl inventory explain %s -n %s says why",
+			cluster, namespace, cluster, namespace)
+	}
+	placements, hidden, err := hub.Naming(ctx, namespace, cluster)
+	if err != nil {
+		return advise(err, hub.Host)
+	}
+	description := describe.Of(facts, placements, hidden, d.now())
+	if d.output != "" {
+		return show.Structured(d.Out, d.output, description)
+	}
+	return describe.Print(d.Out, description, d.now())
+}
