@@ -48,7 +48,7 @@ clean: ## Remove build output from the tree
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet, but the longest (e2e has it)
+test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet, but two long ones (e2e has them)
 	hack/test.sh all
 
 .PHONY: test-unit
@@ -64,7 +64,7 @@ fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
 	hack/fuzz.sh
 
 .PHONY: e2e
-e2e: ## Run only the journeys, also the longest, which "test" leaves out (RUN=regexp selects some)
+e2e: ## Run only the journeys, also the two that "test" leaves out (RUN=regexp selects some)
 	hack/test.sh e2e
 
 .PHONY: test-kube
@@ -132,7 +132,7 @@ vulncheck: ## Check what is released for known vulnerabilities; fails if Go's da
 ##@ Fleet
 
 .PHONY: fleet-up
-fleet-up: ## Start a hub and SPOKES spokes with OCM (WITH=access adds cluster-proxy and managed-serviceaccount, WITH=token an agent by token)
+fleet-up: ## Start a hub and SPOKES spokes with OCM (WITH=access adds cluster-proxy and managed-serviceaccount, WITH=local-cluster joins the hub itself)
 	$(FLEET_CLI) up
 
 .PHONY: fleet-down

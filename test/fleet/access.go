@@ -92,7 +92,11 @@ func (f *Fleet) accessNodeFlags(cluster string) []string {
 		flags = append(flags, "--image="+image+"="+f.access.images[image], "--own-network="+image)
 	}
 	if cluster == HubName {
-		return append(flags, fmt.Sprintf("--expose=%s=%s/proxy-entrypoint:8091", f.entrypoint(), AccessNamespace))
+		flags = append(flags, fmt.Sprintf("--expose=%s=%s/proxy-entrypoint:8091", f.entrypoint(), AccessNamespace))
+		if f.state.LocalCluster { // its proxy agent reaches the entrypoint like that of any spoke
+			flags = append(flags, "--outside="+f.entrypoint())
+		}
+		return flags
 	}
 	hub := strings.TrimPrefix(f.server(HubName), "https://")
 	return append(flags, "--outside="+hub, "--outside="+f.entrypoint())

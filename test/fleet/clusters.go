@@ -33,7 +33,9 @@ func (f *Fleet) controlPlane(name, kube string) *controlplane.ControlPlane {
 }
 
 // server is the URL of a cluster's API server.
-func (f *Fleet) server(cluster string) string { return f.controlPlane(cluster, "").Server() }
+func (f *Fleet) server(cluster string) string {
+	return f.controlPlane(controlPlaneOf(cluster), "").Server()
+}
 
 // hubCertFile is the path of one of the hub's certificates.
 func (f *Fleet) hubCertFile(name string) string {

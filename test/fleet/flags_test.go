@@ -51,7 +51,7 @@ func (f *Fleet) allProcesses() []supervisor.Process {
 	hub := f.hubOCM("/cache/ocm")
 	all = append(all, hub.Webhooks())
 	all = append(all, hub.Controllers()...)
-	for _, name := range f.Spokes() {
+	for _, name := range f.Managed() {
 		spoke := f.spokeOCM("/cache/ocm", name)
 		all = append(all, spoke.RegistrationAgent(), spoke.WorkAgent())
 	}
@@ -271,6 +271,50 @@ func TestAHostedKlusterletHasASecretOfItsOwn(t *testing.T) {
 	host := f.spokeOCM("", HostingSpoke).RegistrationAgent().Args
 	if !slices.Contains(host, "--hub-kubeconfig-secret=hub-kubeconfig-secret") {
 		t.Errorf("the hosting cluster's own: %v", host)
+	}
+}
+
+// The klusterlet of the hub as its own managed cluster is a spoke's, at the hub's API server, and
+// nothing else of the fleet is described differently.
+func TestTheHubJoinsItselfLikeASpoke(t *testing.T) {
+	plain, other := accessFleet(t, 1), accessFleet(t, 1)
+	other.state.LocalCluster = true
+	other.state.Ports["local-cluster/registration-agent"] = 15997
+	other.state.Ports["local-cluster/work-agent"] = 15998
+	before := map[string][]string{}
+	for _, p := range plain.allProcesses() {
+		before[p.Name] = p.Args
+	}
+	added := map[string][]string{}
+	for _, p := range other.allProcesses() {
+		if diff := cmp.Diff(before[p.Name], p.Args); before[p.Name] != nil && diff != "" {
+			added[p.Name] = p.Args[len(before[p.Name]):]
+		} else if before[p.Name] == nil {
+			added[p.Name] = p.Args[3:]
+		}
+	}
+	hub := "/repo/.fleet/test/hub.kubeconfig"
+	common := func(port string) []string {
+		return []string{
+			"--kubeconfig=" + hub, "--spoke-kubeconfig=" + hub, "--spoke-cluster-name=local-cluster",
+			"--namespace=open-cluster-management-agent",
+			"--hub-kubeconfig-dir=/repo/.fleet/test/local-cluster/hub-kubeconfig",
+			"--disable-leader-election", "--listen=127.0.0.1:" + port,
+		}
+	}
+	want := map[string][]string{
+		"hub/node": {"--outside=127.0.0.1:15999"},
+		"local-cluster/registration-agent": append(common("15997"),
+			"--cluster-name=local-cluster",
+			"--bootstrap-kubeconfig=/repo/.fleet/test/local-cluster/bootstrap.kubeconfig",
+			"--hub-kubeconfig-secret=hub-kubeconfig-secret", "--cluster-healthcheck-period=10s",
+			fmt.Sprintf("--spoke-external-server-urls=https://127.0.0.1:%d", other.state.Ports["hub/apiserver"])),
+		"local-cluster/work-agent": append(common("15998"),
+			"--workload-source-config=/repo/.fleet/test/local-cluster/hub-kubeconfig/kubeconfig",
+			"--status-sync-interval=5s"),
+	}
+	if diff := cmp.Diff(want, added); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -60,6 +60,8 @@ type state struct {
 	Token bool `json:"token,omitempty"`
 	// Hosted is true when HostingSpoke hosts the klusterlet of HostedSpoke.
 	Hosted bool `json:"hosted,omitempty"`
+	// LocalCluster is true when the hub is a managed cluster of its own.
+	LocalCluster bool `json:"localCluster,omitempty"`
 	// Network is the second octet of the loopback addresses of the pods.
 	Network int `json:"network"`
 	// Ports by what listens there, such as "cluster1/apiserver".
@@ -169,9 +171,26 @@ func (f *Fleet) Clusters() []string {
 	return append([]string{HubName}, f.Spokes()...)
 }
 
+// Managed are the managed clusters of the hub: the spokes, and the hub itself as LocalCluster if
+// the fleet has that.
+func (f *Fleet) Managed() []string {
+	if f.state.LocalCluster {
+		return append(f.Spokes(), LocalCluster)
+	}
+	return f.Spokes()
+}
+
+// controlPlaneOf is the cluster of this fleet that is behind the name of a managed cluster.
+func controlPlaneOf(cluster string) string {
+	if cluster == LocalCluster {
+		return HubName
+	}
+	return cluster
+}
+
 // Kubeconfig is the path of the administrator's kubeconfig of a cluster.
 func (f *Fleet) Kubeconfig(cluster string) string {
-	return f.path(cluster + ".kubeconfig")
+	return f.path(controlPlaneOf(cluster) + ".kubeconfig")
 }
 
 // LogDir is where every process of the fleet logs: <cluster>/<process>.log,

@@ -30,6 +30,9 @@ type Options struct {
 	// Hosted makes HostingSpoke host the klusterlet of HostedSpoke, with everything that
 	// addons need on a hosting cluster. A fleet that has it keeps it.
 	Hosted bool
+	// LocalCluster also joins the hub itself, as the managed cluster LocalCluster in the set
+	// "default". A fleet that has it keeps it.
+	LocalCluster bool
 	// CredentialLifetime is the validity of the certificates that the hub signs from now
 	// on, and of the tokens of addons; 0 means their default.
 	CredentialLifetime time.Duration
@@ -38,6 +41,9 @@ type Options struct {
 	// removed. Empty means $FLEET_AUDIT, and without that there are no such logs.
 	Audit string
 }
+
+// LocalCluster is the name of the hub as a managed cluster, if it is one.
+const LocalCluster = "local-cluster"
 
 // The spokes that Options.Token and Options.Hosted are about.
 const (

@@ -44,7 +44,7 @@ func (f *Fleet) Status(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		unwell++
 	}
-	for _, name := range f.Spokes() {
+	for _, name := range f.Managed() {
 		managed := clusters[name]
 		if !joined(&managed) {
 			unwell++

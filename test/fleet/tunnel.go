@@ -27,12 +27,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/programs"
 )
 
-// waitAccess returns when every spoke has answered a request from the hub.
+// waitAccess returns when every managed cluster has answered a request from the hub.
 func (f *Fleet) waitAccess(ctx context.Context, report *progress.Report) error {
 	if !f.state.Access {
 		return nil
 	}
-	err := each(f.Spokes(), func(spoke string) error {
+	err := each(f.Managed(), func(spoke string) error {
 		if err := f.tryTunnel(ctx, spoke); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (f *Fleet) listNamespaces(
 	return response.StatusCode, body, err
 }
 
-// accessStatus shows the addons of every spoke and whether it can be reached from
+// accessStatus shows the addons of every managed cluster and whether it can be reached from
 // the hub; it returns how many cannot.
 func (f *Fleet) accessStatus(ctx context.Context, line func(format string, args ...any)) (unwell int) {
 	if !f.state.Access {
@@ -217,11 +217,11 @@ func (f *Fleet) accessStatus(ctx context.Context, line func(format string, args 
 	}
 	hub, err := f.Client(HubName)
 	if err != nil {
-		return len(f.Spokes())
+		return len(f.Managed())
 	}
 	line("")
 	line("ACCESS\tCLUSTER-PROXY\tMANAGED-SERVICEACCOUNT\tTUNNEL\tUSER SERVER")
-	for _, spoke := range f.Spokes() {
+	for _, spoke := range f.Managed() {
 		tunnel := "up"
 		if err := f.knock(ctx, hub, spoke); err != nil {
 			tunnel = "down: " + err.Error()

@@ -107,6 +107,7 @@ func (f *Fleet) plan(o Options, access bool, report *progress.Report) error {
 	f.state.Consumers = f.state.Consumers || o.Consumers
 	f.state.Token = f.state.Token || o.Token
 	f.state.Hosted = f.state.Hosted || o.Hosted
+	f.state.LocalCluster = f.state.LocalCluster || o.LocalCluster
 	if f.state.Network == 0 {
 		network, err := pickNetwork(f.Dir, claimNetwork)
 		if err != nil {
@@ -136,8 +137,8 @@ func (f *Fleet) listeners() []string {
 			names = append(names, cluster+"/"+server)
 		}
 	}
-	for _, spoke := range f.Spokes() {
-		names = append(names, spoke+"/registration-agent", spoke+"/work-agent")
+	for _, cluster := range f.Managed() {
+		names = append(names, cluster+"/registration-agent", cluster+"/work-agent")
 	}
 	if f.state.Access {
 		names = append(names, proxyEntrypoint)
@@ -182,7 +183,7 @@ func (f *Fleet) start(ctx context.Context, kube, ocmBinary string, m ocm.Manifes
 	if err := f.installAccess(ctx, report); err != nil {
 		return err
 	}
-	err = each(f.Spokes(), func(name string) error { return f.startSpokeOCM(ctx, ocmBinary, name, m, report) })
+	err = each(f.Managed(), func(name string) error { return f.startSpokeOCM(ctx, ocmBinary, name, m, report) })
 	if err != nil {
 		return err
 	}

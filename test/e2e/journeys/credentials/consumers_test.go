@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/consumers/status"
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
@@ -42,16 +40,12 @@ const (
 	maxCache = 2 * time.Second
 )
 
-var buildConsumers = sync.OnceValue(func() error {
-	return consumers.BuildImage(context.Background(), journeys.Fleet, os.Stderr)
-})
-
 // consumer is a namespace with a program's rights, a provider file that
 // names an account and a plugin, and profiles and tokens of clusters.
 func consumer(t *testing.T, accountName, plugin string, clusters ...string) string {
 	t.Helper()
 	journeys.WithAccess(t)
-	apitest.Must(t, buildConsumers())
+	apitest.Must(t, journeys.BuildConsumers())
 	ns := journeys.Sandbox(t, "consumer", clusters...)
 	args := []string{"--managed-serviceaccount=" + accountName}
 	if plugin == ourPlugin {

@@ -39,7 +39,7 @@ func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 	for _, cluster := range []string{journeys.Cluster1, journeys.Cluster2} {
 		journeys.Available(t, cluster)
 	}
-	apitest.Must(t, buildConsumers())
+	apitest.Must(t, journeys.BuildConsumers())
 
 	t.Log("=== a team that the quick start serves, by the set default")
 	bystander := journeys.Namespace(t, "bystander")
@@ -59,7 +59,7 @@ func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 	if team == "" {
 		t.Fatal("the quick start creates no team")
 	}
-	reader := newcomer(t)
+	reader := journeys.Newcomer(t)
 	t.Cleanup(func() {
 		_, err := reader.Type(context.Background(),
 			"kubectl delete --ignore-not-found --timeout=2m -f docs/quickstart/accounts.yaml -f docs/quickstart/team.yaml", "")
@@ -151,7 +151,7 @@ func TestPropertiesGuideWorksAsWritten(t *testing.T) {
 	journeys.Enabled(t, journeys.Cluster1, journeys.Cluster2)
 	steps, err := guide.Read(journeys.Fleet, "properties.md", "Step by step")
 	apitest.Must(t, err)
-	reader := newcomer(t)
+	reader := journeys.Newcomer(t)
 	t.Cleanup(func() {
 		if _, err := reader.Type(context.Background(),
 			"kubectl --context kind-cluster1 delete --ignore-not-found -f docs/quickstart/property.yaml", ""); err != nil {

@@ -108,7 +108,7 @@ func (m *migration) follow() {
 	journeys.Hub(t) // starts the fleet
 	journeys.Uninstalled(t)
 	ungated(t)
-	apitest.Must(t, buildConsumers())
+	apitest.Must(t, journeys.BuildConsumers())
 	gated(t, fleet.Gates{Profiles: true, AccessProviders: true, Tokens: true})
 	journeys.Create(t, journeys.Hub(t), &clusterv1beta2.ManagedClusterSet{
 		ObjectMeta: metav1.ObjectMeta{Name: appSet},

@@ -32,7 +32,7 @@ func TestAStolenTokenEndsAsTheGuideSays(t *testing.T) {
 	thief := managerByToken(t)
 	apitest.Must(t, asks(t.Context(), thief))
 
-	admin := newcomer(t)
+	admin := journeys.Newcomer(t)
 	variables := ""
 	for _, command := range theftCommands(t) {
 		if strings.HasPrefix(command, "NS=") {

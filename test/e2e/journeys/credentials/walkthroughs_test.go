@@ -98,7 +98,7 @@ func TestGuideToAccessProvidersEndsWell(t *testing.T) {
 	journeys.Installed(t, "--set", "credentials.requireTarget=false")
 	clusters := []string{journeys.Cluster1, journeys.Cluster2}
 	journeys.Enabled(t, clusters...)
-	apitest.Must(t, buildConsumers())
+	apitest.Must(t, journeys.BuildConsumers())
 	const set, namespace, accountName = "my-app-clusters", "my-app", "my-app"
 	clusterSet(t, set, clusterv1beta2.ManagedClusterSelector{
 		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},

@@ -92,7 +92,8 @@ func upCommand(o *options) *cobra.Command {
 		&o.with, "with", nil, "What to run besides: access is cluster-proxy and managed-serviceaccount; "+
 			"consumers is access, and the images of Kueue and of the Knative operator; "+
 			"token makes the addons of "+fleet.TokenSpoke+" register by token; "+
-			"hosted lets "+fleet.HostingSpoke+" host the addons of "+fleet.HostedSpoke+" (WITH).",
+			"hosted lets "+fleet.HostingSpoke+" host the addons of "+fleet.HostedSpoke+"; "+
+			"local-cluster joins the hub itself (WITH).",
 	)
 	return cmd
 }
@@ -112,8 +113,10 @@ func withFromEnv(cmd *cobra.Command, o *options, wanted *fleet.Options) error {
 			wanted.Token = true
 		case "hosted":
 			wanted.Hosted = true
+		case "local-cluster":
+			wanted.LocalCluster = true
 		default:
-			return fmt.Errorf("WITH=%s: want access, consumers, token or hosted", what)
+			return fmt.Errorf("WITH=%s: want access, consumers, token, hosted or local-cluster", what)
 		}
 	}
 	return nil
