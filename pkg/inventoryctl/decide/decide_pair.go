@@ -96,7 +96,7 @@ func (p PairFacts) doneStep(step selection.Step) Finding {
 	name := string(step.Name)
 	switch step.Name {
 	case selection.StepAddon:
-		text := "the cluster has the addon " + contract.AddonName
+		text := "the cluster has the addon " + contract.AddonName + ignoredNamespace(p.Facts.Addon)
 		available := conditionOf(p.Facts.Addon, "Available")
 		if available != nil && available.Status != metav1.ConditionTrue {
 			text += "; its agent is not available: " + kube.Shorten(available.Message, maxMessageBytes)
