@@ -112,7 +112,7 @@ func (f *Fleet) accessValues(chart string, gates Gates) []string {
 		return []string{fmt.Sprintf("featureGates.clusterProfileCredSyncer=%t", gates.Tokens)}
 	}
 	return []string{
-		"enableServiceProxy=true",
+		fmt.Sprintf("enableServiceProxy=%t", !gates.NoServiceProxy),
 		"userServer.enabled=true",
 		fmt.Sprintf("featureGates.clusterProfileAccessProvider=%t", gates.AccessProviders),
 		"proxyServer.entrypointAddress=127.0.0.1",

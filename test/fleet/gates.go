@@ -35,6 +35,10 @@ type Gates struct {
 
 	// Tokens makes managed-serviceaccount copy tokens to them.
 	Tokens bool
+
+	// NoServiceProxy leaves out enableServiceProxy of cluster-proxy's chart, without which there
+	// is no user server, as the published guide on kind does. It is no gate, but set like one.
+	NoServiceProxy bool
 }
 
 // rolloutTimeout is how long a component, or the addon, may take to start, on a busy machine

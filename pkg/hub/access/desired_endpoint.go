@@ -128,7 +128,8 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		case c.name != o.Configuration:
 			others = append(others, c.name)
 		case !c.userServer:
-			return none("ManagedProxyConfiguration %q has no spec.userServer", c.name)
+			return none("ManagedProxyConfiguration %q has no spec.userServer (userServer.enabled of cluster-proxy's chart)",
+				c.name)
 		case c.namespace != o.Namespace && (o.URL == "" || len(o.CABundle) == 0):
 			return none("ManagedProxyConfiguration %q is for namespace %q, "+
 				"and this addon is told to look in %q (access.clusterProxy.namespace)",
@@ -170,7 +171,7 @@ func serviceURL(namespace string, service found[corev1.Service]) (server, proble
 	case service.unknown != "":
 		return "", ""
 	case service.object == nil:
-		return "", fmt.Sprintf("Service %s is missing", name)
+		return "", fmt.Sprintf("Service %s is missing (enableServiceProxy of cluster-proxy's chart)", name)
 	}
 	port := httpsPort(service.object.Spec.Ports)
 	if port == 0 {

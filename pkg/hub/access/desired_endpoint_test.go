@@ -78,7 +78,10 @@ func TestEndpointIsTheServiceWithTheCAOfTheSecret(t *testing.T) {
 			},
 			"no Service": {
 				change: func(f *proxyFacts) { f.service.object = nil },
-				want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user is missing"},
+				want: endpoint{
+					known:   true,
+					problem: "Service proxy/cluster-proxy-addon-user is missing (enableServiceProxy of cluster-proxy's chart)",
+				},
 			},
 			"no Secret": {
 				change: func(f *proxyFacts) { f.secret.object = nil },
@@ -119,7 +122,11 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 			},
 			"no user server": {
 				change: func(f *proxyFacts) { f.configurations[0].userServer = false },
-				want:   endpoint{known: true, problem: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer`},
+				want: endpoint{
+					known: true,
+					problem: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer ` +
+						`(userServer.enabled of cluster-proxy's chart)`,
+				},
 			},
 			"another namespace": {
 				change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },

@@ -102,7 +102,7 @@ func TestProviderIsWithdrawnWithItsPrerequisites(t *testing.T) {
 			take:    func(w *accessWorld) { w.MustDelete(userService()) },
 			give:    func(w *accessWorld) { w.MustCreate(userService()) },
 			gone:    true,
-			message: "Service proxy/cluster-proxy-addon-user is missing",
+			message: "Service proxy/cluster-proxy-addon-user is missing (enableServiceProxy of cluster-proxy's chart)",
 		},
 		"the user server's configuration": {
 			take: func(w *accessWorld) {
@@ -115,7 +115,7 @@ func TestProviderIsWithdrawnWithItsPrerequisites(t *testing.T) {
 					_ = unstructured.SetNestedMap(c.Object, map[string]any{}, "spec", "userServer")
 				})
 			},
-			message: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer`,
+			message: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer (userServer.enabled of cluster-proxy's chart)`,
 		},
 		"the one configuration of two": {
 			take: func(w *accessWorld) { w.MustDelete(configuration("cluster-proxy")) },

@@ -24,13 +24,17 @@ import (
 )
 
 // The published guide to a cluster inventory, with this addon instead of the gates and with
-// the guide's own names: a set, cluster-proxy and accounts, profiles in a namespace,
-// access, and properties.
+// the guide's own names and values: a set, cluster-proxy and accounts, profiles in a namespace,
+// access, and properties. Of cluster-proxy's chart it sets userServer.enabled alone, from which
+// no user server comes: the condition names the other value, and once that is set, too, accounts
+// log in.
 func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 	journeys.WithAccess(t)
 	journeys.Installed(t)
 	clusters := []string{journeys.Cluster1, journeys.Cluster2}
 	journeys.Enabled(t, clusters...)
+	ungated(t)
+	gated(t, fleet.Gates{NoServiceProxy: true})
 	const set, namespace, accountName = "sandbox-fleet", "cluster-inventory", "test"
 	clusterSet(t, set, clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel})
 	for _, cluster := range clusters {
@@ -61,6 +65,11 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 
 	for _, cluster := range clusters {
 		journeys.HasProfile(t, namespace, cluster)
+		offers(t, namespace, cluster)
+		journeys.Says(t, cluster, journeys.ProfilesSynced, metav1.ConditionFalse, "AccessUnavailable", "enableServiceProxy")
+	}
+	gated(t, fleet.Gates{})
+	for _, cluster := range clusters {
 		profile := offers(t, namespace, cluster, throughProxy)
 		if profile.Labels["x-k8s.io/cluster-manager"] != "open-cluster-management" ||
 			profile.Labels["open-cluster-management.io/cluster-name"] != cluster ||
