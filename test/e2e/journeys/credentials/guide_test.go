@@ -20,8 +20,8 @@ var everywhere = []string{
 
 // Following docs/consumers.md step by step and to the letter ends with a program that works
 // on the cluster. So it does on a hub on which the quick start was followed before, by a team
-// that keeps what it has, as MultiKueue's guide does afterwards; and pasting everything once more
-// changes nothing.
+// that keeps what it has, as MultiKueue's guide does afterwards, and the commands of the migration
+// guide leave all of it alone; and pasting everything once more changes nothing.
 func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 	journeys.WithAccess(t)
 	hub := journeys.Hub(t)
@@ -87,6 +87,7 @@ func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 		}
 		takeSteps(t, consumers, time == "first", 7, 5)
 		takeSteps(t, kueue, time == "first", 2, 1)
+		pastesMigration(t)
 		for _, namespace := range []string{"my-team", "kueue-system"} {
 			journeys.HasProfile(t, namespace, journeys.Cluster1)
 		}
@@ -102,6 +103,32 @@ func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 	wants(t, journeys.Cluster1, "guide", "done")
 	if _, err := journeys.ProfileOf(t.Context(), hub, journeys.ManagerNS, journeys.Cluster1); err == nil {
 		t.Error("the install set publishes profiles in the manager's namespace")
+	}
+}
+
+// pastesMigration types the commands of docs/migration.md that change accounts and profiles, on a
+// hub whose gates were never on. They refuse to name another consumer's namespace in its accounts,
+// and find nothing else to do.
+func pastesMigration(t *testing.T) {
+	t.Helper()
+	typed := 0
+	for _, section := range []string{"Say where tokens may go", "See what is left"} {
+		steps, err := guide.Read(journeys.Fleet, "migration.md", section)
+		apitest.Must(t, err)
+		for _, step := range steps {
+			typed++
+			said, err := guide.Type(t.Context(), journeys.Fleet, step.Command, "")
+			refused := err != nil && strings.Contains(err.Error(), "already has a value (my-team)")
+			if annotates := strings.Contains(step.Command, " annotate "); annotates != (err != nil) || annotates && !refused {
+				t.Errorf("%s: %v", step.Command, err)
+			}
+			if strings.Contains(said, "deleted") {
+				t.Errorf("%s has deleted what belongs to others:\n%s", step.Command, said)
+			}
+		}
+	}
+	if typed < 5 {
+		t.Errorf("the guide has %d commands", typed)
 	}
 }
 
