@@ -71,6 +71,10 @@ e2e: ## Run only the journeys, also the two that "test" leaves out (RUN=regexp s
 test-kube: ## Run wired tests and the main journeys on Kubernetes KUBE (1.34, 1.35, 1.36 or 1.37), which is built first
 	hack/test-kube.sh $(KUBE)
 
+.PHONY: test-helm4
+test-helm4: ## Run the chart, installation, upgrade and removal with Helm 4, which is built first
+	hack/test-helm4.sh
+
 .PHONY: robust
 robust: ## Inject faults until TIME (60m) is over, and go on where the last run ended; PLAN='...' repeats one plan
 	hack/robust.sh

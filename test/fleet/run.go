@@ -51,6 +51,15 @@ func HelmPath(ctx context.Context, progressTo io.Writer) (string, error) {
 	return programs.Helm.Path(ctx, root, progress.New(progressTo))
 }
 
+// Helm4Path is the path of the pinned Helm 4, which fleets use where FLEET_HELM_BINARY names it.
+func Helm4Path(ctx context.Context, progressTo io.Writer) (string, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	return programs.Helm4.Path(ctx, root, progress.New(progressTo))
+}
+
 // Kubectl is the path of the pinned kubectl.
 func (f *Fleet) Kubectl() string { return f.path("bin", "kubectl") }
 

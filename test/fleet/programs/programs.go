@@ -52,6 +52,12 @@ var (
 	}
 )
 
+// Helm4 can take the place of Helm, by the variable of that. It knows its version of Kubernetes
+// from its own build list.
+var Helm4 = Program{
+	Name: "helm-4", Module: "helm.sh/helm/v4", list: "helm4", pkg: "helm.sh/helm/v4/cmd/helm",
+}
+
 // KubeAt is Kube at the newest known version of a minor version, such as 1.36, which has a build
 // list of its own in the repository at root.
 func KubeAt(root, minor string) (Program, error) {
@@ -155,7 +161,7 @@ func (p Program) duration() string {
 	}
 	switch p.list {
 	case "":
-	case "managed-serviceaccount":
+	case "managed-serviceaccount", "helm4":
 		return "about 2 minutes the first time"
 	default:
 		return "about 15 minutes the first time"

@@ -55,7 +55,7 @@ func newCommand() *cobra.Command {
 		processCommand(o, "stop", "Stop one process, such as cluster1/registration-agent", (*fleet.Fleet).Stop),
 		processCommand(o, "start", "Start a process that was stopped", (*fleet.Fleet).Start),
 		processCommand(o, "restart", "Restart one process", (*fleet.Fleet).Restart),
-		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), kubeCommand(), helmCommand(),
+		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), kubeCommand(), helmCommand(), helm4Command(),
 		superviseCommand(o), nodeCommand(),
 	)
 	return root
@@ -300,6 +300,22 @@ func helmCommand() *cobra.Command {
 		Short: "Run the pinned Helm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return fleet.Helm(cmd.Context(), cmd.ErrOrStderr(), args...)
+		},
+	}
+}
+
+func helm4Command() *cobra.Command {
+	return &cobra.Command{
+		Use:   "helm4",
+		Short: "Print the path of Helm 4, for FLEET_HELM_BINARY",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			binary, err := fleet.Helm4Path(cmd.Context(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), binary)
+			return err
 		},
 	}
 }
