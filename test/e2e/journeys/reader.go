@@ -108,14 +108,16 @@ func (q QuickStart) Follow(t *testing.T) {
 	apitest.Must(t, BuildConsumers())
 	reader := Newcomer(t)
 	t.Cleanup(func() {
-		if t.Failed() {
-			_, err := reader.Type(context.Background(), "kubectl delete --ignore-not-found -f docs/quickstart/accounts.yaml -f docs/quickstart/team.yaml", "")
-			t.Logf("the team is removed: %v", err)
-			_, err = reader.Type(context.Background(), "kubectl --context kind-cluster1 delete --ignore-not-found -f docs/quickstart/property.yaml", "")
-			t.Logf("the property is removed: %v", err)
-			_, err = reader.Type(context.Background(), "helm uninstall cluster-inventory --ignore-not-found "+
-				"-n open-cluster-management-cluster-inventory --timeout 15m", "")
-			t.Logf("the addon is removed: %v", err)
+		if !t.Failed() {
+			return
+		}
+		for _, line := range []string{
+			"kubectl delete --ignore-not-found -f docs/quickstart/accounts.yaml -f docs/quickstart/team.yaml",
+			"kubectl --context kind-cluster1 delete --ignore-not-found -f docs/quickstart/property.yaml",
+			"helm uninstall cluster-inventory --ignore-not-found -n open-cluster-management-cluster-inventory --timeout 15m",
+		} {
+			_, err := reader.Type(context.Background(), line, "")
+			t.Logf("$ %s: %v", line, err)
 		}
 	})
 	page, err := os.ReadFile(filepath.Join(Fleet.Root, "docs", "quickstart.md"))
