@@ -146,6 +146,12 @@ func TestDocumentedVersionsAreThoseOfTheFleet(t *testing.T) {
 			t.Errorf("docs/compatibility.md does not say that %s of %s is tested", required[1], module)
 		}
 	}
+	helm4 := regexp.MustCompile(`helm.sh/helm/v4 (v[0-9.]+) `).FindStringSubmatch(
+		read(t, filepath.Join(Helm4.dir("../../.."), "go.mod")),
+	)
+	if helm4 == nil || !strings.Contains(docs, "| Helm 4 | "+helm4[1]+" ") {
+		t.Errorf("docs/compatibility.md names another Helm 4 than %v", helm4)
+	}
 }
 
 func read(t *testing.T, path string) string {
