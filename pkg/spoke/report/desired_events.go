@@ -121,7 +121,8 @@ func eventNote(reason string, seen observed) string {
 		return fmt.Sprintf("%sthe klusterlet reports %s, the first by name, and this is not among them. "+
 			"Use a name that sorts before others, delete ClusterClaims that are not needed, or ask the administrator to set "+
 			"the Klusterlet's %s, and this addon's claim limit, to %d or more.", prefix,
-			counted(seen.limit.Custom, "custom claim", "custom claims"), limitSetting, predictCut(seen.claims, seen.limit).custom)
+			counted(seen.limit.Custom, "custom claim", "custom claims"), limitSetting,
+			predictCut(seen.claims, seen.limit).custom)
 	case reasonClaimOutdated:
 		return "Not published with this value: " + whyOutdated + ". " +
 			"Stop what changes the ClusterClaim of that name; if nothing does, the agent's log says why."

@@ -29,18 +29,30 @@ func TestDesiredNotices(t *testing.T) {
 		outdated string
 		want     string
 	}{
-		"published: no event":             {seen: claimed(claim{name: "a", ours: true})},
-		"a reserved name":                 {seen: valued("x.open-cluster-management.io", "v"), want: "NameReserved"},
-		"no value":                        {seen: valued("a", ""), want: "ValueEmpty"},
-		"a long value":                    {seen: valued("a", strings.Repeat("v", 1025)), want: "ValueTooLong"},
-		"a value that is not text":        {seen: valued("a", "\xff"), want: "ValueNotText"},
-		"a claim of another client":       {seen: claimed(claim{name: "a"}), want: "ClaimTaken"},
-		"another client labelled ours":    {seen: claimed(claim{name: "a", ours: true, spokeOnly: true}), want: "ClaimSpokeOnly"},
-		"no claim":                        {seen: claimed(claim{name: "b", ours: true}), want: "ClaimNotWritten"},
-		"another value":                   {seen: claimed(claim{name: "a", ours: true}), outdated: "a", want: "ClaimOutdated"},
-		"its owner labelled it: no event": {seen: observed{properties: []property.Property{{Name: "a", SpokeOnly: true}}}},
-		"a claim beyond the limit":        {seen: observed{properties: props("a"), claims: ours("a")}, want: "ClaimLimitExceeded"},
-		"beyond the limit and outdated":   {seen: observed{properties: props("a"), claims: ours("a")}, outdated: "a", want: "ClaimLimitExceeded"},
+		"published: no event": {seen: claimed(claim{name: "a", ours: true})},
+		"a reserved name":     {seen: valued("x.open-cluster-management.io", "v"), want: "NameReserved"},
+		"no value":            {seen: valued("a", ""), want: "ValueEmpty"},
+		"a long value":        {seen: valued("a", strings.Repeat("v", 1025)), want: "ValueTooLong"},
+		"not text":            {seen: valued("a", "\xff"), want: "ValueNotText"},
+		"a claim of another client": {
+			seen: claimed(claim{name: "a"}), want: "ClaimTaken",
+		},
+		"another client labelled ours": {
+			seen: claimed(claim{name: "a", ours: true, spokeOnly: true}), want: "ClaimSpokeOnly",
+		},
+		"no claim": {seen: claimed(claim{name: "b", ours: true}), want: "ClaimNotWritten"},
+		"another value": {
+			seen: claimed(claim{name: "a", ours: true}), outdated: "a", want: "ClaimOutdated",
+		},
+		"its owner labelled it: no event": {
+			seen: observed{properties: []property.Property{{Name: "a", SpokeOnly: true}}},
+		},
+		"a claim beyond the limit": {
+			seen: observed{properties: props("a"), claims: ours("a")}, want: "ClaimLimitExceeded",
+		},
+		"beyond the limit and outdated": {
+			seen: observed{properties: props("a"), claims: ours("a")}, outdated: "a", want: "ClaimLimitExceeded",
+		},
 		"claims of others beyond: no event": {seen: observed{properties: props("a"),
 			claims: append(ours("a"), theirs("b")...), limit: Limit{Custom: 1}}},
 	} {
