@@ -91,8 +91,8 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 const hopProfile = "profile"
 
 // errNoAccount is the error for a command line that names no account.
-var errNoAccount = errors.New("--account: is required: the name of a ManagedServiceAccount whose token is copied to the " +
-	"namespace")
+var errNoAccount = errors.New(
+	"--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
 
 func (c *checkAccessOptions) validate(way *reach.Way) error {
 	if err := checkOutput(c.output); err != nil {

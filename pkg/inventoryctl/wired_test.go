@@ -46,7 +46,7 @@ var hubServer = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.Man
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "credential" {
 		streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-		os.Exit(Main(context.Background(), os.Args[1:], streams))
+		os.Exit(Main(context.Background(), os.Args[1:], streams)) //nolint:forbidigo // it is a main here
 	}
 	apitest.Main(m, hubServer)
 }

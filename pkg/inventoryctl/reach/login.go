@@ -14,9 +14,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -38,7 +38,7 @@ func (w Way) token(ctx context.Context) (string, decide.Finding) {
 		}},
 	})
 	var stdout, stderr bytes.Buffer
-	child := exec.CommandContext(ctx, w.Exec.Command, w.Exec.Args...) //nolint:gosec // this program
+	child := exec.CommandContext(ctx, w.Exec.Command, w.Exec.Args...)
 	child.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+string(info))
 	for _, variable := range w.Exec.Env {
 		child.Env = append(child.Env, variable.Name+"="+variable.Value)
@@ -65,7 +65,7 @@ func (w Way) token(ctx context.Context) (string, decide.Finding) {
 
 // authenticate asks the cluster as whom it knows the account.
 func (w Way) authenticate(ctx context.Context, config *rest.Config) decide.Finding {
-	client, err := v1.NewForConfig(config)
+	client, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return problem(hopAuthentication, w.safe(config, err), "")
 	}

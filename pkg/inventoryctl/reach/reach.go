@@ -210,7 +210,8 @@ func hintOfName(host string) string {
 	if strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") ||
 		strings.HasPrefix(host, "cluster-proxy-addon-user.") {
 		return "that name resolves only inside the hub: its administrator sets the chart value " +
-			"access.clusterProxy.url to an address of the user server that you reach, see " + docs.URL("docs/consumers.md#troubleshooting")
+			"access.clusterProxy.url to an address of the user server that you reach, see " +
+			docs.URL("docs/consumers.md#troubleshooting")
 	}
 	return "ask the hub's administrator whether that address is right, and whether you need a proxy ($HTTPS_PROXY)"
 }
