@@ -47,8 +47,9 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 		Use:   "kubeconfig [CLUSTER...] --account ACCOUNT",
 		Short: "Writes contexts for the clusters of a namespace into a kubeconfig, without any secret",
 		Long: "Writes a context for each cluster of a namespace into a kubeconfig: CLUSTER/NAMESPACE/ACCOUNT. The server\n" +
-			"and its CA are those of the ClusterProfile. A client that uses a context runs this program, which reads the token\n" +
-			"from the hub each time; the file has no secret. It needs the right to get the Secret CLUSTER-ACCOUNT there.\n\n" +
+			"and its CA are those of the ClusterProfile. A client that uses a context runs this program, which reads the\n" +
+			"token from the hub each time; the file has no secret. It needs the right to get the Secret CLUSTER-ACCOUNT\n" +
+			"there.\n\n" +
 			"Contexts of clusters that were withdrawn are removed, as are those that the same selection no longer chooses.\n" +
 			"Contexts of others are never changed. Exit code 1 says that a named cluster has no context.",
 		Example: "  kubectl inventory kubeconfig -n team-a --account reader\n" +

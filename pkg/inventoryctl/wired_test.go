@@ -365,8 +365,6 @@ func TestOutputByReader(t *testing.T) {
 			}
 		}
 	})
-	t.Run("contexts are written", func(t *testing.T) { writesContexts(t, &hub{h.In(t)}, readers["admin"]) })
-	t.Run("access is checked", func(t *testing.T) { checksAccess(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("profiles are watched", func(t *testing.T) { watchedProfiles(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("kubectl's own flags", func(t *testing.T) {
 		got := readers["admin"].run("list", "--as=nobody", "-n", "team-a")
@@ -392,6 +390,9 @@ func TestOutputByReader(t *testing.T) {
 	t.Run("the install Placement has several slices", func(t *testing.T) {
 		placementOfMany(t, &hub{h.In(t)}, readers["admin"])
 	})
+	// These add profiles, and so come last.
+	t.Run("contexts are written", func(t *testing.T) { writesContexts(t, &hub{h.In(t)}, readers["admin"]) })
+	t.Run("access is checked", func(t *testing.T) { checksAccess(t, &hub{h.In(t)}, readers["admin"]) })
 }
 
 // watchedProfiles changes a profile while its reader watches.
