@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -40,6 +41,12 @@ func ungated(t *testing.T) {
 		if err := journeys.Fleet.SetGates(context.Background(), fleet.Gates{}, os.Stderr); err != nil {
 			t.Error(err)
 		}
+		// OCM's controller leaves its profiles in the addons' namespace, as docs/migration.md says.
+		selector, err := labels.Parse("x-k8s.io/cluster-manager=open-cluster-management," +
+			"app.kubernetes.io/managed-by!=cluster-inventory-addon")
+		apitest.Must(t, err)
+		apitest.Must(t, journeys.Hub(t).DeleteAllOf(context.Background(), &inventoryv1alpha1.ClusterProfile{},
+			client.InNamespace("open-cluster-management-addon"), client.MatchingLabelsSelector{Selector: selector}))
 	})
 }
 
