@@ -62,8 +62,10 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// A package that runs in parts runs every test in one of them, on a fleet of its own.
-func TestJourneysInPartsRunOnce(t *testing.T) {
+// A package that runs in parts runs every test in one of them, on a fleet of its own, and no
+// package is forgotten or runs twice.
+func TestJourneysRunOnce(t *testing.T) {
+	t.Chdir("../..")
 	chosen, err := jobs("all", false)
 	if err != nil {
 		t.Fatal(err)
@@ -72,15 +74,27 @@ func TestJourneysInPartsRunOnce(t *testing.T) {
 	if part.part == "" || part.only == "" || part.skip != "" || rest.only != "" || rest.skip != part.only {
 		t.Errorf("one part is %+v, the other %+v", part, rest)
 	}
-	whole := selected(chosen, "TestGuide")
-	for _, job := range whole {
+	var got []string
+	for _, s := range append(chosen[0], chosen[1][1:]...) {
+		packages, err := s.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, packages...)
+	}
+	slices.Sort(got)
+	want, err := suite{
+		module: "test/e2e", packages: []string{"./journeys/..."},
+		without: []string{"/journeys/consumers", "/journeys/slices", "/journeys/localcluster"},
+	}.list(t.Context())
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, packages (-want +got):\n%s", err, diff)
+	}
+	for _, job := range selected(chosen, "TestGuide") {
 		for _, s := range job {
 			if s.only != "TestGuide" || s.skip != "" || s.part != "" {
 				t.Errorf("who selects tests gets %+v", s)
 			}
 		}
-	}
-	if len(whole) != len(chosen)-1 {
-		t.Errorf("%d jobs for selected tests", len(whole))
 	}
 }

@@ -95,10 +95,13 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
 	// The journeys with tokens take longer than all others together, so the guides among them run
-	// on the third fleet.
+	// on a fleet of their own, and some of the others after them.
+	const later = "/journeys/inventory"
 	short.sideBySide, short.skip = 2, guides
-	guided := suite{
-		module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides",
+	short.without = append(short.without, later)
+	guided := []suite{
+		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
+		{module: "test/e2e", packages: []string{"." + later}},
 	}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
@@ -109,7 +112,7 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	case "e2e":
 		return [][]suite{{journeys}}, nil
 	case "all":
-		return [][]suite{{short}, {guided}, unit, fleet}, nil
+		return [][]suite{{short}, guided, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
