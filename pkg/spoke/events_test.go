@@ -48,6 +48,8 @@ func TestOwnersLearnFromEventsWhyAPropertyIsNotPublished(t *testing.T) {
 	w.spoke.MustCreate(property, fine)
 	stop := w.start()
 	w.eventuallyEvents(property, long)
+	w.eventuallyCondition("False PartiallyPublished 1 of 2 properties published. " +
+		"Left out: notes.example.com (its value is longer than 1024 bytes).")
 
 	stop()
 	w.settle()
