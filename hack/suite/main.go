@@ -94,8 +94,8 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	// quick start on a hub that manages itself: e2e has them.
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
-	// The journeys with tokens take longer than all others together, so the guides among them run
-	// on a fleet of their own, and some of the others after them.
+	// The journeys with tokens take longest, so the guides among them run on a fleet of their own,
+	// and after them some of the other journeys.
 	const later = "/journeys/inventory"
 	short.sideBySide, short.skip = 2, guides
 	short.without = append(short.without, later)

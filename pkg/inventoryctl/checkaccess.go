@@ -94,18 +94,29 @@ const hopProfile = "profile"
 var errNoAccount = errors.New(
 	"--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
 
+// checkAccount returns why a text cannot be the name of an account.
+func checkAccount(name string) error {
+	switch {
+	case name == "":
+		return errNoAccount
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return fmt.Errorf("--account: %s is not the name of an account", kube.Quote(name))
+	default:
+		return nil
+	}
+}
+
 func (c *checkAccessOptions) validate(way *reach.Way) error {
 	if err := checkOutput(c.output); err != nil {
 		return err
 	}
-	switch {
-	case len(validation.IsDNS1123Subdomain(way.Cluster)) > 0:
-		return fmt.Errorf("%s is not a cluster name", kube.Quote(way.Cluster))
-	case c.account == "":
-		return errNoAccount
-	case len(validation.IsDNS1123Subdomain(c.account)) > 0:
-		return fmt.Errorf("--account: %s is not the name of an account", kube.Quote(c.account))
-	case c.timeout <= 0:
+	if err := checkCluster(way.Cluster); err != nil {
+		return err
+	}
+	if err := checkAccount(c.account); err != nil {
+		return err
+	}
+	if c.timeout <= 0 {
 		return fmt.Errorf("--timeout: %s is not positive", c.timeout)
 	}
 	for _, text := range c.can {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/describe"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 type describeOptions struct {
@@ -38,8 +36,8 @@ func (d *describeOptions) run(ctx context.Context, cluster string) error {
 	if err := checkOutput(d.output); err != nil {
 		return err
 	}
-	if len(validation.IsDNS1123Subdomain(cluster)) > 0 {
-		return fmt.Errorf("%s is not a cluster name", kube.Quote(cluster))
+	if err := checkCluster(cluster); err != nil {
+		return err
 	}
 	namespace, _, err := d.namespace()
 	if err != nil {

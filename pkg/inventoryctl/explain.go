@@ -37,12 +37,20 @@ func newExplainCommand(o *options) *cobra.Command {
 	return cmd
 }
 
+// checkCluster returns why a text cannot be the name of a cluster.
+func checkCluster(name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%s is not a cluster name", kube.Quote(name))
+	}
+	return nil
+}
+
 func (e *explainOptions) run(ctx context.Context, cluster string, property []string) error {
 	if err := checkOutput(e.output); err != nil {
 		return err
 	}
-	if problems := validation.IsDNS1123Subdomain(cluster); len(problems) > 0 {
-		return fmt.Errorf("%s is not a cluster name", kube.Quote(cluster))
+	if err := checkCluster(cluster); err != nil {
+		return err
 	}
 	namespace, given, err := e.namespace()
 	if chosen := *e.config.ClusterName; err != nil && chosen != "" {

@@ -116,13 +116,13 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 		return "", errNoAccount
 	}
 	for _, account := range k.accounts {
-		if len(validation.IsDNS1123Subdomain(account)) > 0 {
-			return "", fmt.Errorf("--account: %s is not the name of an account", kube.Quote(account))
+		if err := checkAccount(account); err != nil {
+			return "", err
 		}
 	}
 	for _, name := range names {
-		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return "", fmt.Errorf("%s is not a cluster name", kube.Quote(name))
+		if err := checkCluster(name); err != nil {
+			return "", err
 		}
 	}
 	if len(names) > 0 && (len(k.where) > 0 || k.fromPlacement != "") {

@@ -187,7 +187,7 @@ func (d *Definitions) version(ctx context.Context) (string, error) {
 	return one.ResourceVersion, nil
 }
 
-// Lagging are the names of CRDs whose kinds' caches may be older than this process: an API
+// Lagging names the CRDs whose objects' caches may be older than this process: an API
 // server that is cut off from etcd lists what it had before. Then objects missing from the
 // cache may exist.
 type Lagging []string

@@ -64,7 +64,7 @@ func decide(before map[topic]lastEvent, current []Notice, now time.Time) decided
 		}
 		// If the same holds again within the period, the event that is there already does not
 		// count: the new one is news.
-		if left := last.at.Add(Period).Sub(now); left > 0 {
+		if left := last.at.Add(kube.EventPeriod).Sub(now); left > 0 {
 			d.lastEvents[about] = lastEvent{at: last.at}
 			d.again = kube.Sooner(d.again, left)
 		}

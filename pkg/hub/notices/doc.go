@@ -7,7 +7,7 @@
 // possible, because every event is a write:
 //
 //   - at most one event for each object and reason in half a minute (Interval);
-//   - the same again only after fifty minutes (Period), because API servers forget events after
+//   - the same again only after fifty minutes (kube.EventPeriod), because API servers forget events after
 //     an hour;
 //   - nothing after a restart if nothing has changed: an event's name follows from what it says
 //     and from the period, so the API server refuses to create it a second time;

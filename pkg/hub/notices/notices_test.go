@@ -21,6 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestOnWhatALackIsReported(t *testing.T) {
@@ -170,35 +171,35 @@ func TestAnEventIsCreatedWhenThereIsNews(t *testing.T) {
 	news.Text = "two"
 
 	h.reports(r, "team", 0, 0)
-	h.reports(r, "team", 1, Period, about)
-	h.reports(r, "team", 1, Period, about)
+	h.reports(r, "team", 1, kube.EventPeriod, about)
+	h.reports(r, "team", 1, kube.EventPeriod, about)
 	h.later(10 * time.Second)
 	h.reports(r, "team", 1, Interval-10*time.Second, news)
 	h.later(20 * time.Second)
-	h.reports(r, "team", 2, Period, news)
-	h.later(Period)
-	h.reports(r, "team", 3, Period, news) // it still holds
+	h.reports(r, "team", 2, kube.EventPeriod, news)
+	h.later(kube.EventPeriod)
+	h.reports(r, "team", 3, kube.EventPeriod, news) // it still holds
 
 	// Over, and soon there again: that is news, though the last event says it already.
-	h.reports(r, "team", 3, Period)
+	h.reports(r, "team", 3, kube.EventPeriod)
 	h.reports(r, "team", 3, Interval, news)
 	h.later(Interval)
-	h.reports(r, "team", 4, Period, news)
-	h.reports(r, "team", 4, Period)
-	h.later(Period)
+	h.reports(r, "team", 4, kube.EventPeriod, news)
+	h.reports(r, "team", 4, kube.EventPeriod)
+	h.later(kube.EventPeriod)
 	h.reports(r, "team", 4, 0)
 	if len(r.scopes) > 0 {
 		t.Errorf("what is over leaves %v", r.scopes)
 	}
 
 	// What is about other objects, or has another reason, waits for nothing.
-	h.reports(r, "team", 5, Period, about)
+	h.reports(r, "team", 5, kube.EventPeriod, about)
 	all := []Notice{
 		about, {about.Subject, "S", "Warning", "one"},
 		{Subject{Binding, "s"}, "R", "Normal", "three"}, {Subject{Placement, "p"}, "R", "Normal", "three"},
 	}
-	h.reports(r, "team", 8, Period, all...)
-	h.reports(r, "team", 8, Period, append(all, Notice{Subject{Profile, "gone"}, "R", "Warning", "x"})...)
+	h.reports(r, "team", 8, kube.EventPeriod, all...)
+	h.reports(r, "team", 8, kube.EventPeriod, append(all, Notice{Subject{Profile, "gone"}, "R", "Warning", "x"})...)
 }
 
 func TestAFailedEventIsTriedAgain(t *testing.T) {
@@ -210,26 +211,26 @@ func TestAFailedEventIsTriedAgain(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	h.fail = nil
-	h.reports(r, "team", 1, Period, about)
+	h.reports(r, "team", 1, kube.EventPeriod, about)
 }
 
 // Whoever leads next finds the events that are there, and adds none.
 func TestARestartCreatesNoEvent(t *testing.T) {
 	h := newHub(t, team("team")...)
 	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}
-	h.reports(h.reporter(), "team", 1, Period, about)
+	h.reports(h.reporter(), "team", 1, kube.EventPeriod, about)
 	h.later(time.Minute)
 	next := h.reporter()
 	again, err := next.Report(t.Context(), types.NamespacedName{Namespace: "team"}, []Notice{about})
 	apitest.Must(t, err)
-	if events := h.events(); len(events) != 1 || again <= 0 || again >= Period {
+	if events := h.events(); len(events) != 1 || again <= 0 || again >= kube.EventPeriod {
 		t.Fatalf("events %q, again after %s: want the one of before, and it repeated before it is forgotten", events, again)
 	}
 	h.later(again)
-	h.reports(next, "team", 2, Period, about)
+	h.reports(next, "team", 2, kube.EventPeriod, about)
 	news := about
 	news.Text = "two"
-	h.reports(h.reporter(), "team", 3, Period, news)
+	h.reports(h.reporter(), "team", 3, kube.EventPeriod, news)
 }
 
 // A hub where everything is wrong: namespaces get their events one after the other, and each

@@ -24,9 +24,6 @@ const (
 	// Interval is the least time between two events about one object for one reason.
 	Interval = 30 * time.Second
 
-	// Period is how long until an event is repeated if what it says still holds.
-	Period = kube.EventPeriod
-
 	// scopesPerSecond bounds in how many scopes a Reporter creates events, after scopesAtOnce.
 	scopesPerSecond = 5
 	scopesAtOnce    = 20
@@ -117,7 +114,7 @@ func (r *Reporter) remember(of types.NamespacedName, s scope) {
 // already says the same.
 func (r *Reporter) emit(ctx context.Context, namespace string, next due) (lastEvent, error) {
 	now, notice := r.clock.Now(), next.notice
-	last := lastEvent{notice: notice, at: now, repeat: now.Add(Period)}
+	last := lastEvent{notice: notice, at: now, repeat: now.Add(kube.EventPeriod)}
 	regarding, err := r.reference(ctx, namespace, notice.Subject)
 	if err != nil || regarding == nil {
 		return last, err

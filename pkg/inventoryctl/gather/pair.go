@@ -192,7 +192,7 @@ func (h *Hub) Profile(ctx context.Context, namespace, name string) (*inventoryv1
 }
 
 // Decided returns the clusters that a Placement chooses. found is false if there is no such
-// Placement, isDecided if it has not been decided.
+// Placement, and isDecided is false if OCM has not decided it yet.
 func (h *Hub) Decided(
 	ctx context.Context, namespace, placement string,
 ) (clusters map[string]bool, found, isDecided, hidden bool, err error) {
@@ -200,9 +200,7 @@ func (h *Hub) Decided(
 		return nil, found, false, hidden, err
 	}
 	clusters = map[string]bool{}
-	newPage := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
-	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
-	hidden, err = each(ctx, h, "PlacementDecisions", newPage, items, func(d *clusterv1beta1.PlacementDecision) {
+	hidden, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
 		isDecided = true
 		for _, decision := range d.Status.Decisions {
 			clusters[decision.ClusterName] = true
@@ -211,11 +209,18 @@ func (h *Hub) Decided(
 	return clusters, true, isDecided, hidden, err
 }
 
-// Naming returns the Placements of a namespace whose decisions name a cluster.
-func (h *Hub) Naming(ctx context.Context, namespace, cluster string) (placements []string, hidden bool, err error) {
+// eachDecision reads slices of Placements' decisions, page by page.
+func (h *Hub) eachDecision(
+	ctx context.Context, take func(*clusterv1beta1.PlacementDecision), opts ...client.ListOption,
+) (hidden bool, err error) {
 	newPage := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
 	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
-	hidden, err = each(ctx, h, "PlacementDecisions", newPage, items, func(d *clusterv1beta1.PlacementDecision) {
+	return each(ctx, h, "PlacementDecisions", newPage, items, take, opts...)
+}
+
+// Naming returns the Placements of a namespace whose decisions name a cluster.
+func (h *Hub) Naming(ctx context.Context, namespace, cluster string) (placements []string, hidden bool, err error) {
+	hidden, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
 		names := func(decision clusterv1beta1.ClusterDecision) bool { return decision.ClusterName == cluster }
 		placement := d.Labels[clusterv1beta1.PlacementLabel]
 		if slices.ContainsFunc(d.Status.Decisions, names) && !slices.Contains(placements, placement) {

@@ -212,14 +212,11 @@ func (h *Hub) placements(ctx context.Context, namespace string) (placements, err
 		return result, err
 	}
 	decisions := map[string][]clusterv1beta1.PlacementDecision{}
-	newDecisions := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
-	slicesOf := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
-	result.hiddenDecisions, err = each(ctx, h, "PlacementDecisions", newDecisions, slicesOf,
-		func(d *clusterv1beta1.PlacementDecision) {
-			if _, ok := publishing[d.Namespace]; ok {
-				decisions[d.Namespace] = append(decisions[d.Namespace], *d)
-			}
-		}, client.InNamespace(namespace))
+	result.hiddenDecisions, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
+		if _, ok := publishing[d.Namespace]; ok {
+			decisions[d.Namespace] = append(decisions[d.Namespace], *d)
+		}
+	}, client.InNamespace(namespace))
 	for name, list := range publishing {
 		result.byNamespace[name] = selection.NewPlacements(list, decisions[name])
 	}
