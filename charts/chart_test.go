@@ -665,6 +665,7 @@ func TestSchemaRejects(t *testing.T) {
 		"a decision to keep that is no answer": {values: "uninstall: {keepProfiles: maybe}", want: "uninstall/keepProfiles"},
 		"a log level out of range":             {values: "logLevel: 11", want: "logLevel"},
 		"a log in another format":              {values: "logFormat: xml", want: "logFormat"},
+		"an agent's log in another format":     {values: "agent: {logFormat: xml}", want: "agent/logFormat"},
 		"a scrape timeout without unit": {
 			values: "metrics: {serviceMonitor: {scrapeTimeout: 10}}", want: `metrics.serviceMonitor.scrapeTimeout: "10" is no duration`,
 		},

@@ -86,7 +86,7 @@ spec:
               command: [/agent]
               args: [run, --hub-kubeconfig=/var/run/hub/kubeconfig, "--health-probe-bind-address=$(POD_IP):8081",
                 --cluster-name=CLUSTER, --claim-limit=20, "--reserved-properties=*.a,b", --addon-uid=u-1,
-                --install-namespace=agents, -v=10]
+                --install-namespace=agents, -v=10, --log-format=json]
               env:
               - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
               - {name: HTTPS_PROXY, value: "https://user:pa$$(HOME)@proxy:2"}

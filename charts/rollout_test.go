@@ -43,13 +43,13 @@ func TestAgentRevision(t *testing.T) {
 	objects := hubtest.MustRender(t, `
 image: {repository: example.com/inventory, tag: v9, pullPolicy: Always}
 agent:
-  {installNamespace: agents, claimLimit: 7, logLevel: 2, imagePullSecrets: [{name: one}, {name: two}], reservedProperties: ["*.a", b]}
+  {installNamespace: agents, claimLimit: 7, logLevel: 2, logFormat: json, imagePullSecrets: [{name: one}, {name: two}], reservedProperties: ["*.a", b]}
 `)
 	revision := revisionOf(t, objects)
 	want := map[string]any{
 		"manifests": manifests.Revision, "image": "example.com/inventory:v9", "imagePullPolicy": "Always",
 		"imagePullSecrets": []any{"one", "two"}, "installNamespace": "agents", "claimLimit": 7.0, "logLevel": 2.0,
-		"reservedProperties": []any{"*.a", "b"},
+		"logFormat": "json", "reservedProperties": []any{"*.a", "b"},
 	}
 	if diff := cmp.Diff(want, revision.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -97,7 +97,7 @@ func TestAgentRevisionsAreNamedByTheirContent(t *testing.T) {
 	for _, values := range []string{
 		"image: {repository: example.com/inventory}", "image: {tag: v9}", "image: {pullPolicy: Always}",
 		"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}", "agent: {installNamespace: agents}",
-		"agent: {claimLimit: 7}", "agent: {reservedProperties: []}", "agent: {logLevel: 1}", "agent: {imagePullSecrets: []}",
+		"agent: {claimLimit: 7}", "agent: {reservedProperties: []}", "agent: {logLevel: 1}", "agent: {logFormat: json}", "agent: {imagePullSecrets: []}",
 		"agent: {networkPolicy: {enabled: true}}", "agent: {podSecurityContext: {runAsUser: 5}}",
 	} {
 		if name(values) == plain {

@@ -232,6 +232,9 @@ imagePullSecrets:
 installNamespace: {{ .Values.agent.installNamespace | quote }}
 claimLimit: {{ .Values.agent.claimLimit | int }}
 logLevel: {{ .Values.agent.logLevel | int }}
+{{- if eq (.Values.agent.logFormat | default "text") "json" }}
+logFormat: json
+{{- end }}
 {{- with .Values.agent.reservedProperties }}
 reservedProperties:
 {{- range . }}

@@ -119,7 +119,7 @@ func TestJudgeRevision(t *testing.T) {
 		return map[string]any{
 			"manifests": "1", "image": "example.com/inventory:v1", "imagePullPolicy": "Always",
 			"imagePullSecrets": []any{"a", "b"}, "installNamespace": "agents", "claimLimit": int64(7), "logLevel": int64(2),
-			"reservedProperties": []any{"*.example.com", "x"},
+			"logFormat": "json", "reservedProperties": []any{"*.example.com", "x"},
 			"networkPolicy": map[string]any{
 				"apiServerCIDRs": []any{"192.0.2.0/24"}, "apiServerPorts": []any{int64(6443)}, "dnsPorts": []any{int64(53)},
 			},
@@ -128,7 +128,7 @@ func TestJudgeRevision(t *testing.T) {
 	}
 	want := Values{
 		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
-		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, ReservedProperties: []string{"*.example.com", "x"},
+		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, JSONLogs: true, ReservedProperties: []string{"*.example.com", "x"},
 		NetworkPolicy: &NetworkPolicy{
 			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
 		},
@@ -152,6 +152,7 @@ func TestJudgeRevision(t *testing.T) {
 		"two patterns in one":          {"reservedProperties", []any{"a,b"}, `spec.reservedProperties: "a,b" is not a pattern of names`},
 		"a negative limit":             {"claimLimit", int64(-1), "spec.claimLimit: -1 is negative"},
 		"a negative level":             {"logLevel", int64(-1), "spec.logLevel: -1 is negative"},
+		"a log format that is none":    {"logFormat", "xml", `spec.logFormat: "xml" is not text or json`},
 		"root": {
 			"podSecurityContext", map[string]any{"runAsUser": int64(0)}, "spec.podSecurityContext.runAsUser: 0 is root, or no user",
 		},

@@ -59,6 +59,9 @@ type Values struct {
 	// LogLevel is the agent's log verbosity.
 	LogLevel int
 
+	// JSONLogs makes the agent log one JSON object a line.
+	JSONLogs bool
+
 	// NodeSelector and Tolerations choose the nodes of the agent and the clean-up Job.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
@@ -280,11 +283,16 @@ func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequireme
 		"--addon-uid="+v.AddonUID,
 		"--install-namespace="+v.InstallNamespace,
 		fmt.Sprintf("-v=%d", v.LogLevel))
+	if v.JSONLogs {
+		c.Args = append(c.Args, argumentJSONLogs)
+	}
 	c.Env = append(c.Env, v.Proxy.variables()...)
 	if resources != nil {
 		c.Resources = *resources
 	}
 }
+
+const argumentJSONLogs = "--log-format=" + logFormatJSON
 
 // The environment variables of a proxy. Go's HTTP client reads the first three, the agent
 // itself the last one.

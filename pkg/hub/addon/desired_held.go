@@ -220,6 +220,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 		if level, ok := strings.CutPrefix(argument, "-v="); ok {
 			values.LogLevel, _ = strconv.Atoi(level) // 0 if it is not a number
 		}
+		values.JSONLogs = values.JSONLogs || argument == argumentJSONLogs
 	}
 	return values, nil
 }

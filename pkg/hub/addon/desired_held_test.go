@@ -22,6 +22,7 @@ import (
 // configured are values of a cluster that has everything configured.
 func configured() Values {
 	v := values()
+	v.JSONLogs = true
 	v.PullSecrets = []string{"one", "another"}
 	v.NodeSelector = map[string]string{"zone": "a"}
 	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}

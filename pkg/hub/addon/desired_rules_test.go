@@ -38,6 +38,7 @@ func TestContentHashDistinguishesAgents(t *testing.T) {
 		"claim limit":   func(v *Values) { v.ClaimLimit++ },
 		"reserved name": func(v *Values) { v.ReservedProperties = []string{"x"} },
 		"log level":     func(v *Values) { v.LogLevel++ },
+		"log format":    func(v *Values) { v.JSONLogs = true },
 		"node selector": func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} },
 		"proxy":         func(v *Values) { v.Proxy.HTTPS = "http://proxy" },
 	} {

@@ -269,6 +269,7 @@ func TestRenderChangesOnlyWhatAValueChanges(t *testing.T) {
 		"pull policy":        {change: func(v *Values) { v.PullPolicy = "Never" }, want: pods},
 		"a new installation": {change: func(v *Values) { v.AddonUID = "uid-2" }, want: pods},
 		"log level":          {change: func(v *Values) { v.LogLevel = 4 }, want: pods},
+		"log format":         {change: func(v *Values) { v.JSONLogs = true }, want: pods},
 		"pull secrets":       {change: func(v *Values) { v.PullSecrets = []string{"a"} }, want: pods},
 		"node selector":      {change: func(v *Values) { v.NodeSelector = map[string]string{"a": "b"} }, want: pods},
 		"tolerations":        {change: func(v *Values) { v.Tolerations = []corev1.Toleration{{Key: "a"}} }, want: pods},

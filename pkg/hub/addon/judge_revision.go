@@ -22,12 +22,19 @@ type revisionSpec struct {
 	InstallNamespace string   `json:"installNamespace"`
 	ClaimLimit       int      `json:"claimLimit"`
 	LogLevel         int      `json:"logLevel"`
+	LogFormat        string   `json:"logFormat"`
 
 	ReservedProperties []string `json:"reservedProperties"`
 
 	NetworkPolicy      *NetworkPolicy `json:"networkPolicy"`
 	PodSecurityContext PodUsers       `json:"podSecurityContext"`
 }
+
+// The log formats of agents; an AgentRevision without one means text.
+const (
+	logFormatText = "text"
+	logFormatJSON = "json"
+)
 
 func manifestRevisions() []string { return []string{manifests.Previous, manifests.Revision} }
 
@@ -73,6 +80,9 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	if decoded.LogLevel < 0 {
 		wrong.add("spec.logLevel", "%d is negative", decoded.LogLevel)
 	}
+	if !slices.Contains([]string{"", logFormatText, logFormatJSON}, decoded.LogFormat) {
+		wrong.add("spec.logFormat", "%q is not %s or %s", decoded.LogFormat, logFormatText, logFormatJSON)
+	}
 	for _, pattern := range decoded.ReservedProperties {
 		if !kube.IsPattern(pattern) || strings.ContainsAny(pattern, ",\" \t\r\n") { // agents split them at commas
 			wrong.add("spec.reservedProperties", "%q is not a pattern of names", pattern)
@@ -91,6 +101,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 		InstallNamespace: decoded.InstallNamespace,
 		ClaimLimit:       decoded.ClaimLimit,
 		LogLevel:         decoded.LogLevel,
+		JSONLogs:         decoded.LogFormat == logFormatJSON,
 		NetworkPolicy:    decoded.NetworkPolicy,
 		Users:            decoded.PodSecurityContext,
 
