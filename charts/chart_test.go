@@ -653,7 +653,7 @@ func TestSchemaRejects(t *testing.T) {
 			values: "networkPolicy: {metricsFrom: [{namespace: monitoring}]}", want: "networkPolicy/metricsFrom/0",
 		},
 		"an argument without dashes":           {values: "extraArgs: [profiling]", want: "extraArgs/0"},
-		"an argument and its value":            {values: "extraArgs: [--agent-log-level, x]", want: "extraArgs/1"},
+		"an argument and its value":            {values: "extraArgs: [--kubeconfig, x]", want: "extraArgs/1"},
 		"an argument of the chart's":           {values: "extraArgs: [--workers=3]", want: "sets --workers itself, from the value workers.total"},
 		"an argument of the chart's, v":        {values: "extraArgs: [--v=3]", want: "sets --v itself, from the value logLevel"},
 		"an argument without a value":          {values: "extraArgs: [--leader-elect]", want: "sets --leader-elect itself"},
@@ -786,10 +786,10 @@ func TestPodsAreRestricted(t *testing.T) {
 // TestExtraArguments: those of the administrator come last, and none of them is one that the
 // chart sets itself, now or with other values.
 func TestExtraArguments(t *testing.T) {
-	objects := hubtest.MustRender(t, `extraArgs: ["--agent-log-level=2", --more]`)
+	objects := hubtest.MustRender(t, `extraArgs: ["--kubeconfig=hub", --more]`)
 	deployment := manifesttest.Find[appsv1.Deployment](t, objects, "Deployment", "cluster-inventory-manager")
 	args := deployment.Spec.Template.Spec.Containers[0].Args
-	if diff := cmp.Diff([]string{"--agent-log-level=2", "--more"}, args[len(args)-2:]); diff != "" {
+	if diff := cmp.Diff([]string{"--kubeconfig=hub", "--more"}, args[len(args)-2:]); diff != "" {
 		t.Errorf("the last arguments (-want +got):\n%s", diff)
 	}
 	read := func(name string) string {

@@ -129,17 +129,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
 	rule.ExclusiveSetsOnly = opts.ExclusiveSetsOnly
 	configured, err := addon.Add(ctx, mgr, addon.Options{
-		Reinstalls:           reinstalls(rule),
-		AgentImage:           opts.AgentImage,
-		AgentImagePullPolicy: opts.AgentImagePullPolicy,
-		AgentPullSecrets:     opts.AgentImagePullSecrets,
-		AllowedRegistries:    opts.AgentAllowedRegistries,
-		InstallNamespace:     opts.AgentInstallNamespace,
-		ClaimLimit:           opts.AgentClaimLimit,
-		AgentLogLevel:        opts.AgentLogLevel,
-		HostedAgents:         opts.HostedAgents,
-		CleanupTimeout:       opts.CleanupTimeout,
-		CleanupJobTimeout:    opts.CleanupJobTimeout,
+		Reinstalls:        reinstalls(rule),
+		AllowedRegistries: opts.AgentAllowedRegistries,
+		HostedAgents:      opts.HostedAgents,
+		CleanupTimeout:    opts.CleanupTimeout,
+		CleanupJobTimeout: opts.CleanupJobTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the addon controllers: %w", err)

@@ -3,13 +3,11 @@ package hub
 import (
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
@@ -28,30 +26,9 @@ type Options struct {
 	// account is used.
 	Kubeconfig string
 
-	// AgentImage is the agent's image on the spokes. Like the other settings of agents, it
-	// applies only to clusters without an AgentRevision.
-	AgentImage string
-
-	// AgentImagePullPolicy is that image's pull policy.
-	AgentImagePullPolicy string
-
 	// AgentAllowedRegistries are the registries, or registry paths, from which
 	// configurations may pull the agent's image.
 	AgentAllowedRegistries []string
-
-	// AgentImagePullSecrets are the pull Secrets of that image, in the agent's namespace on
-	// the spokes. They need not exist.
-	AgentImagePullSecrets []string
-
-	// AgentInstallNamespace is the namespace of the agent on the spokes.
-	AgentInstallNamespace string
-
-	// AgentClaimLimit is how many custom claims the klusterlets report. The agent uses it
-	// to tell which properties will not be reported.
-	AgentClaimLimit int
-
-	// AgentLogLevel is the agent's log verbosity.
-	AgentLogLevel int
 
 	// HostedAgents lets agents run on other clusters than their own, for which the manager
 	// reads all ManifestWorks of the hub.
@@ -136,13 +113,8 @@ const (
 	mostPropertyBytes = 512 << 10
 )
 
-const pullPolicies = "Always, IfNotPresent, Never"
-
 func newOptions() *Options {
 	return &Options{
-		AgentImagePullPolicy:            "IfNotPresent",
-		AgentInstallNamespace:           "open-cluster-management-agent-addon",
-		AgentClaimLimit:                 contract.DefaultClaimLimit,
 		CleanupTimeout:                  5 * time.Minute,
 		CleanupJobTimeout:               30 * time.Minute,
 		Workers:                         fair.DefaultWorkers,
@@ -167,19 +139,8 @@ func newOptions() *Options {
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
 	addKubeconfigFlag(flags, &o.Kubeconfig)
-	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage,
-		"the agent's image on spokes without an AgentRevision; if empty, each spoke needs an AgentRevision")
-	flags.StringVar(&o.AgentImagePullPolicy, "agent-image-pull-policy", o.AgentImagePullPolicy,
-		"pull policy of the agent's image: "+pullPolicies)
 	flags.StringSliceVar(&o.AgentAllowedRegistries, "allowed-registry", o.AgentAllowedRegistries,
 		"registry, or registry path, from which configurations may pull the agent's image; may be repeated")
-	flags.StringSliceVar(&o.AgentImagePullSecrets, "agent-image-pull-secret", o.AgentImagePullSecrets,
-		"pull Secret of the agent's image, in the agent's namespace on the spokes; may be repeated")
-	flags.StringVar(&o.AgentInstallNamespace, "agent-install-namespace", o.AgentInstallNamespace,
-		"namespace of the agent on the spokes")
-	flags.IntVar(&o.AgentClaimLimit, "agent-claim-limit", o.AgentClaimLimit,
-		"how many custom cluster claims the klusterlets report")
-	flags.IntVar(&o.AgentLogLevel, "agent-log-level", o.AgentLogLevel, "log verbosity of the agent")
 	flags.BoolVar(&o.HostedAgents, "hosted-agents", o.HostedAgents,
 		"let agents run on hosting clusters, for which the manager reads all ManifestWorks of the hub")
 	flags.DurationVar(&o.CleanupTimeout, "cleanup-timeout", o.CleanupTimeout,
@@ -235,27 +196,10 @@ var isRegistry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[A-Z
 // validate returns all mistakes in one error; each names its flag.
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
-	if !slices.Contains(strings.Split(pullPolicies, ", "), o.AgentImagePullPolicy) {
-		mistakes.Add("agent-image-pull-policy", "%q is not one of %s", o.AgentImagePullPolicy, pullPolicies)
-	}
-	for _, secret := range o.AgentImagePullSecrets {
-		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
-			mistakes.Add("agent-image-pull-secret", "%q is not a Secret name: %s", secret, problems[0])
-		}
-	}
 	for _, registry := range o.AgentAllowedRegistries {
 		if !isRegistry.MatchString(registry) {
 			mistakes.Add("allowed-registry", "%q is not a registry or a registry path", registry)
 		}
-	}
-	if problems := validation.IsDNS1123Label(o.AgentInstallNamespace); len(problems) > 0 {
-		mistakes.Add("agent-install-namespace", "%q is not a namespace name: %s", o.AgentInstallNamespace, problems[0])
-	}
-	if o.AgentClaimLimit < 0 {
-		mistakes.Add("agent-claim-limit", "%d is negative", o.AgentClaimLimit)
-	}
-	if o.AgentLogLevel < 0 {
-		mistakes.Add("agent-log-level", "%d is negative", o.AgentLogLevel)
 	}
 	mistakes.Positive("cleanup-timeout", o.CleanupTimeout)
 	mistakes.Positive("cleanup-job-timeout", o.CleanupJobTimeout)

@@ -15,26 +15,9 @@ func TestOptionsNameMistakes(t *testing.T) {
 			o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0"
 		}},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
-		"no image":                  {change: func(o *Options) { o.AgentImage = "" }},
-		"unknown pull policy": {
-			change: func(o *Options) { o.AgentImagePullPolicy = "Sometimes" },
-			want:   `--agent-image-pull-policy: "Sometimes" is not one of Always, IfNotPresent, Never`,
-		},
-		"a pull secret that cannot be": {
-			change: func(o *Options) { o.AgentImagePullSecrets = []string{"good", "a b"} },
-			want: `--agent-image-pull-secret: "a b" is not a Secret name: a lowercase RFC 1123 subdomain must consist of lower case ` +
-				`alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', ` +
-				`regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
-		},
-		"namespace that cannot be": {
-			change: func(o *Options) { o.AgentInstallNamespace = "Not_One" },
-			want: `--agent-install-namespace: "Not_One" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
-				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation ` +
-				`is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
-		},
 		"two mistakes are both named, in one line": {
-			change: func(o *Options) { o.AgentClaimLimit, o.CleanupTimeout = -1, -time.Second },
-			want:   "--agent-claim-limit: -1 is negative; --cleanup-timeout: -1s is not positive",
+			change: func(o *Options) { o.CleanupJobTimeout, o.CleanupTimeout = -1, -time.Second },
+			want:   "--cleanup-job-timeout: -1ns is not positive; --cleanup-timeout: -1s is not positive",
 		},
 		"no time for the clean-up Job": {
 			change: func(o *Options) { o.CleanupJobTimeout = 0 },
@@ -101,7 +84,6 @@ func TestOptionsNameMistakes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			opts := newOptions()
-			opts.AgentImage = "registry.example/inventory:v1"
 			opts.LeaderElectNamespace = "open-cluster-management"
 			opts.CredentialsServiceAccount = "open-cluster-management/manager"
 			test.change(opts)

@@ -53,7 +53,6 @@ func freeAddress(t *testing.T) string {
 
 func startOptions(t *testing.T) *Options {
 	opts := newOptions()
-	opts.AgentImage = "example.com/inventory:v1"
 	opts.LeaderElect, opts.severalManagers = false, true
 	opts.UpstreamGates = "off"
 	opts.CredentialsServiceAccount = hubtest.Namespace + "/" + hubtest.Account

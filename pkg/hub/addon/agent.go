@@ -34,30 +34,11 @@ const (
 	propertyCRD = "clusterproperties.about.k8s.io"
 )
 
-// Options are the settings of the agents and of their clean-up. Those of the agents apply
-// only without an AgentRevision, and unless a cluster's configuration overrides them.
+// Options are those of the manager. Those of agents are in AgentRevisions and configurations.
 type Options struct {
-	// AgentImage and AgentImagePullPolicy are those of the agent on the spokes. Without an
-	// image, every cluster needs an AgentRevision.
-	AgentImage           string
-	AgentImagePullPolicy string
-
-	// AgentPullSecrets are the names of the image's pull Secrets, in the agent's namespace
-	// on the spokes.
-	AgentPullSecrets []string
-
 	// AllowedRegistries are the registries, or registry paths, from which configurations
 	// and the annotations of clusters may pull the agent's image.
 	AllowedRegistries []string
-
-	// InstallNamespace is the agent's namespace on the spokes.
-	InstallNamespace string
-
-	// ClaimLimit is how many custom claims the klusterlets report.
-	ClaimLimit int
-
-	// AgentLogLevel is the agent's log verbosity.
-	AgentLogLevel int
 
 	// CleanupTimeout is how long an unreachable spoke delays the removal of its
 	// addon.
@@ -80,18 +61,6 @@ type Options struct {
 // Reinstalls returns whether Open Cluster Management is about to create an addon again: known
 // is false while that cannot be told, which it does not stay.
 type Reinstalls func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error)
-
-// values are those of all clusters without an AgentRevision and a configuration.
-func (o Options) values() Values {
-	return Values{
-		InstallNamespace: o.InstallNamespace,
-		Image:            o.AgentImage,
-		PullPolicy:       o.AgentImagePullPolicy,
-		PullSecrets:      o.AgentPullSecrets,
-		ClaimLimit:       o.ClaimLimit,
-		LogLevel:         o.AgentLogLevel,
-	}
-}
 
 // errHeld says that the framework must leave the spoke as it is. An event ends that state,
 // so it is neither logged nor retried.
@@ -116,8 +85,7 @@ type observed struct {
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
 // The values come from AgentRevisions and from AddOnDeploymentConfigs, which the install
-// strategy rolls out. The manager's own flags apply if there is no AgentRevision; they
-// reach all clusters at once.
+// strategy rolls out. A cluster without an AgentRevision gets no agent.
 type inventoryAgent struct {
 	observed
 	renderers *renderers
@@ -272,14 +240,13 @@ func (a *inventoryAgent) decide(
 // is known only if the AgentRevision is, too.
 func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common, choice, *refusal) {
 	definition := a.definition()
-	flags := a.renderers.flags
-	revision, refused := decideRevision(addon, definition, a.revisions.finder(), flags.Image != "")
+	revision, refused := decideRevision(addon, definition, a.revisions.finder())
 	if refused != nil {
 		return common{}, choice{}, refused
 	}
 	chosen, refused := decideConfiguration(addon, definition, a.configs.find)
 	chosen.known = chosen.known && revision.known
-	return commonValues(revision, flags), chosen, refused
+	return commonValues(revision), chosen, refused
 }
 
 // definition returns the ClusterManagementAddOn, or nil.
@@ -295,7 +262,7 @@ func (a *inventoryAgent) definition() *addonv1beta1.ClusterManagementAddOn {
 var errNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
 
 // present returns the values of clusters that get the addon now: those of the AgentRevision
-// of all clusters, else those of the flags, else those of the newest AgentRevision.
+// of all clusters, else those of the newest AgentRevision.
 func (a *inventoryAgent) present() (Values, error) {
 	if definition := a.definition(); definition != nil {
 		for _, config := range definition.Spec.DefaultConfigs {
@@ -306,9 +273,6 @@ func (a *inventoryAgent) present() (Values, error) {
 				return revision.values, nil
 			}
 		}
-	}
-	if a.renderers.flags.Image != "" {
-		return a.renderers.flags, nil
 	}
 	if newest := a.revisions.newest(); newest != nil {
 		return newest.values, nil

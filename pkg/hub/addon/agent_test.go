@@ -64,7 +64,7 @@ func TestDeletedAddonIsForgotten(t *testing.T) {
 // An addon that waits for its clean-up gets it even if its configuration is missing and
 // its ManifestWork is gone; one that was never installed needs none.
 func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
-	renderers, err := newRenderers(values().of("", ""))
+	renderers, err := newRenderers()
 	apitest.Must(t, err)
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
 		addons: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
@@ -94,25 +94,19 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 		t.Errorf("clean-up Jobs of what was not installed (-want +got):\n%s", diff)
 	}
 	addon.Finalizers = []string{hookFinalizer}
-	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
-		t.Errorf("namespaces of clean-up Jobs (-want +got):\n%s", diff)
-	}
-
-	// A manager without flags takes the image from an AgentRevision, and says if there is none.
-	a.renderers.flags = Values{}
 	if manifests, err := a.Manifests(t.Context(), cluster, addon); !errors.Is(err, errNoImage) || manifests != nil {
 		t.Errorf("%d manifests without an image: %v", len(manifests), err)
 	}
 	apitest.Must(t, a.revisions.indexer.Add(agentRevision("v1", "2", 1)))
 	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
-		t.Errorf("namespaces of clean-up Jobs by a revision (-want +got):\n%s", diff)
+		t.Errorf("namespaces of clean-up Jobs (-want +got):\n%s", diff)
 	}
 }
 
 // An addon that OCM's addon manager deletes although the install strategy is about to create
 // it again is not cleaned up: the framework lets go of an addon without a clean-up Job.
 func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
-	renderers, err := newRenderers(values().of("", ""))
+	renderers, err := newRenderers()
 	apitest.Must(t, err)
 	definitions := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	var again, known bool
@@ -129,6 +123,7 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 		reinstalls: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (bool, bool, error) { return again, known, nil },
 		askAgain:   func(cluster string) { asked = append(asked, cluster) },
 	}
+	apitest.Must(t, a.revisions.indexer.Add(agentRevision("v1", "2", 1)))
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	cluster.Spec.HubAcceptsClient = true
 	addon := ocmtest.Addon("c1")

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -51,6 +52,7 @@ type fleet struct {
 	b        *testing.B
 	clusters []string
 	owner    metav1.OwnerReference
+	revision *unstructured.Unstructured
 }
 
 func newFleet(b *testing.B, size int) *fleet {
@@ -59,6 +61,11 @@ func newFleet(b *testing.B, size int) *fleet {
 	f := &fleet{b: b, world: newWorld(b), clusters: make([]string, size)}
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
 	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	f.revision = newRevision("bench")
+	f.MustCreate(f.revision)
+	definition.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
+		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "bench"},
+	}}
 	f.MustCreate(definition)
 	f.owner = metav1.OwnerReference{
 		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn",
@@ -117,8 +124,6 @@ func (f *fleet) measure(what string, act func(context.Context)) {
 	apitest.Must(f.b, err)
 	shell := &framework{
 		cfg: cfg, shared: shared, client: f.Client, live: f.Client, outcomes: newOutcomes(f.Client),
-		opts: Options{AgentImage: "example.com/inventory:v1",
-			AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents"},
 	}
 	ctx, cancel := context.WithCancel(f.b.Context())
 	defer cancel()
@@ -144,7 +149,11 @@ func (f *fleet) enable() {
 	f.each(func(ctx context.Context, i int) error {
 		addon := ocmtest.Addon(f.clusters[i])
 		addon.OwnerReferences = []metav1.OwnerReference{f.owner}
-		return f.Create(ctx, addon)
+		if err := f.Create(ctx, addon); err != nil {
+			return err
+		}
+		addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{revisionReference(f.revision)}
+		return f.Client.Status().Patch(ctx, addon, client.Merge)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"open-cluster-management.io/addon-framework/pkg/index"
+	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -75,6 +76,18 @@ func agentRevision(name, manifests string, created int64) *unstructured.Unstruct
 		panic(err)
 	}
 	return trimmed.(*unstructured.Unstructured)
+}
+
+// revisionReference makes an addon refer to an AgentRevision, as Open Cluster Management does
+// when the cluster's turn has come.
+func revisionReference(revision *unstructured.Unstructured) addonv1beta1.ConfigReference {
+	hash, err := utils.GetSpecHash(revision)
+	if err != nil {
+		panic(err)
+	}
+	return addonv1beta1.ConfigReference{ConfigGroupResource: agentRevisions, DesiredConfig: &addonv1beta1.ConfigSpecHash{
+		ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
+	}}
 }
 
 func TestNewestRevision(t *testing.T) {

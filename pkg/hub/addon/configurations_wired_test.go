@@ -39,6 +39,9 @@ type rollout struct {
 	outcomes   *outcomes
 	definition *addonv1beta1.ClusterManagementAddOn
 	configs    string // the namespace of the configurations
+
+	// common is the AgentRevision that clusters get with their configurations.
+	common *unstructured.Unstructured
 }
 
 func (r *rollout) in(t *testing.T) *rollout {
@@ -135,6 +138,7 @@ func (r *rollout) refer(addon *addonv1beta1.ManagedClusterAddOn, configs ...stri
 	for _, name := range configs {
 		references = append(references, r.desired(name))
 	}
+	references = append(references, revisionReference(r.common))
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = references
 		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
@@ -241,22 +245,23 @@ func TestConfigurations(t *testing.T) {
 	w.Wire.Reset()
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
 	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	revision := newRevision("configurations")
+	w.MustCreate(revision)
+	w.CleanUp(revision)
+	definition.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
+		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
+	}}
 	w.MustCreate(definition)
 	w.CleanUp(definition)
 	wire := &apitest.Wire{}
-	r := &rollout{world: &world{&addontest.World{World: w.World.World, Wire: wire}}, outcomes: newOutcomes(w), definition: definition}
+	r := &rollout{world: &world{&addontest.World{World: w.World.World, Wire: wire}}, outcomes: newOutcomes(w), definition: definition, common: revision}
 	cfg := wire.Tap(hub.Config(t))
 	cached, err := cache.New(cfg, cache.Options{Scheme: w.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(t, err)
 	apitest.Run(t, cached.Start)
 	shell := &framework{
 		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: r.outcomes,
-		opts: Options{
-			AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent",
-			InstallNamespace: "agents", ClaimLimit: 20,
-			AllowedRegistries: []string{"mirror.example.com"},
-			HostedAgents:      true,
-		},
+		opts: Options{AllowedRegistries: []string{"mirror.example.com"}, HostedAgents: true},
 	}
 	apitest.Run(t, shell.Start)
 	t.Run("a cluster's own", func(t *testing.T) { clustersOwn(r.in(t)) })
@@ -291,7 +296,7 @@ func clustersOwn(r *rollout) {
 	reference := r.desired("own")
 	reference.DesiredConfig.SpecHash = "" // as Open Cluster Management does not know it
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{reference}
+		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{reference, revisionReference(r.common)}
 	})
 	r.runs(addon, "a")
 	r.says(addon, "Applied")
@@ -586,10 +591,10 @@ func removedWithout(r *rollout) {
 func forAllClusters(r *rollout) {
 	r.config("all", zoneA)
 	apitest.Edit(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
-		d.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
+		d.Spec.DefaultConfigs = append(d.Spec.DefaultConfigs, addonv1beta1.AddOnConfig{
 			ConfigGroupResource: deploymentConfigs,
 			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: r.configs, Name: "all"},
-		}}
+		})
 	})
 	reference := r.desired("all")
 	apitest.EditStatus(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {

@@ -169,7 +169,7 @@ func TestDecideValues(t *testing.T) {
 		},
 		"another namespace of all clusters than the agent is in": {
 			at: place{namespace: "elsewhere"},
-			refused: "InstallNamespaceChanged: The manager's flag --agent-install-namespace is agents, but the agent " +
+			refused: "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent " +
 				"runs in elsewhere and is not moved; set it back, or disable the addon on this cluster first",
 		},
 		"the registries of the cluster": {
@@ -208,7 +208,7 @@ func TestDecideValues(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.at.allowed = []string{"mirror.example.com", "first", "second"}
-			got, refused := decideValues(commonValues(choice{}, common), test.chosen, test.at)
+			got, refused := decideValues(commonValues(choice{known: true, name: "r", configuration: &configuration{values: common}}), test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if test.change == nil {
 				return

@@ -69,10 +69,10 @@ func judgeUnhosted(addon *addonv1beta1.ManagedClusterAddOn) *refusal {
 
 // decideNamespace returns the namespace of an agent, or why it cannot run. That of a hosted
 // agent is fixed: a configuration may apply to several clusters, and two agents in one
-// namespace would share the Secret with their kubeconfigs for the hub. An AgentRevision and
-// the manager's flag, which all clusters share, do not apply to it.
+// namespace would share the Secret with their kubeconfigs for the hub. That of an
+// AgentRevision, which clusters share, does not apply to it.
 func decideNamespace(common common, chosen choice, at place) (string, *refusal) {
-	wanted, source := common.InstallNamespace, common.namespaceFrom
+	wanted, source := common.InstallNamespace, fmt.Sprintf("AgentRevision %s: spec.installNamespace", common.revision)
 	named := chosen.configuration != nil && chosen.configuration.overrides.installNamespace != ""
 	if named {
 		wanted = chosen.configuration.overrides.installNamespace

@@ -190,7 +190,7 @@ func TestDecideNamespace(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			common := commonValues(choice{}, values())
+			common := commonValues(choice{known: true, name: "r", configuration: &configuration{values: values()}})
 			common.Manifests, test.at.cluster = test.manifests, "c1"
 			got, refused := decideNamespace(common, test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)

@@ -1,8 +1,6 @@
 package addon
 
 import (
-	"fmt"
-
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -11,11 +9,9 @@ import (
 // decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
 // Management has not assigned one, the spoke stays as it is: its turn may not have come,
 // whatever the condition Configured says, which lags behind changes of the definition.
-//
-// Without any AgentRevision, the manager's flags apply, if there are any.
 func decideRevision(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
-	find func(name addonv1beta1.ConfigReferent) *configuration, hasFlags bool,
+	find func(name addonv1beta1.ConfigReferent) *configuration,
 ) (choice, *refusal) {
 	kind := revisionKind()
 	desired := kind.desired(addon)
@@ -24,11 +20,7 @@ func decideRevision(
 		return choice{}, nil
 	case len(desired) > 0:
 		return kind.choose(desired, find)
-	case kind.named(addon), definition != nil && kind.offered(definition):
-		return choice{}, nil
-	case hasFlags:
-		return choice{known: true}, nil
-	case definition == nil:
+	case kind.named(addon), definition == nil, kind.offered(definition):
 		return choice{}, nil
 	}
 	return choice{}, refuse(contract.ReasonConfigurationMissing,
@@ -39,17 +31,15 @@ func decideRevision(
 type common struct {
 	Values
 
-	// namespaceFrom says where the install namespace comes from.
-	namespaceFrom string
+	// revision is the AgentRevision's name.
+	revision string
 }
 
-// commonValues returns those of an AgentRevision or, without one, those of the manager's
-// flags.
-func commonValues(revision choice, flags Values) common {
+// commonValues returns those of an AgentRevision; without one, the cluster's turn has not
+// come, and they are of no use.
+func commonValues(revision choice) common {
 	if revision.configuration == nil {
-		return common{flags, "The manager's flag --agent-install-namespace"}
+		return common{}
 	}
-	return common{
-		revision.configuration.values, fmt.Sprintf("AgentRevision %s: spec.installNamespace", revision.name),
-	}
+	return common{revision.configuration.values, revision.name}
 }

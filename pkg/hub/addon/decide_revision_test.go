@@ -44,17 +44,12 @@ func TestDecideRevision(t *testing.T) {
 	tests := map[string]struct {
 		addon      []change
 		definition *addonv1beta1.ClusterManagementAddOn
-		flags      bool
 		unread     bool
 		want       choice
 		refused    string
 	}{
 		"it is the cluster's turn": {
 			addon: []change{gets("one", "h1")}, definition: definition(one),
-			want: choice{known: true, name: "one", configuration: known["one"]},
-		},
-		"the flags do not matter then": {
-			addon: []change{gets("one", "h1")}, definition: definition(one), flags: true,
 			want: choice{known: true, name: "one", configuration: known["one"]},
 		},
 		"another configuration is of another kind": {
@@ -72,10 +67,7 @@ func TestDecideRevision(t *testing.T) {
 		},
 		"revisions are not read yet": {addon: []change{gets("one", "h1")}, definition: definition(one), unread: true},
 		"nor is the one that is missing": {
-			addon: []change{gets("gone", "h1")}, definition: definition(one), flags: true, unread: true,
-		},
-		"they are not read yet, and the flags count": {
-			definition: definition(), flags: true, unread: true, want: choice{known: true},
+			addon: []change{gets("gone", "h1")}, definition: definition(one), unread: true,
 		},
 		"there are two": {
 			addon:   []change{gets("one", "h1"), gets("bad", "h1")},
@@ -83,10 +75,7 @@ func TestDecideRevision(t *testing.T) {
 		},
 		"the cluster's turn has not come":                               {definition: definition(one)},
 		"nor that of a cluster of a Placement":                          {definition: ofAPlacement},
-		"flags do not come first":                                       {definition: definition(one), flags: true},
-		"the cluster names one, which OCM has not seen":                 {addon: []change{names}, definition: definition(), flags: true},
-		"there is none, and the flags count":                            {definition: definition(), flags: true, want: choice{known: true}},
-		"there is no definition yet, and flags count":                   {flags: true, want: choice{known: true}},
+		"the cluster names one, which OCM has not seen":                 {addon: []change{names}, definition: definition()},
 		"there is no definition to tell":                                {},
 		"OCM says that it has none, which a new definition contradicts": {addon: []change{looked}, definition: definition(one)},
 		"there is none at all": {
@@ -105,7 +94,7 @@ func TestDecideRevision(t *testing.T) {
 			if test.unread {
 				find = nil
 			}
-			got, refused := decideRevision(addon, test.definition, find, test.flags)
+			got, refused := decideRevision(addon, test.definition, find)
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
@@ -191,7 +180,7 @@ func TestJudgeRevision(t *testing.T) {
 // The refusal to move an agent must name the object that asked for it.
 func TestRefusalNamesTheRevisionsNamespace(t *testing.T) {
 	revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
-	_, refused := decideValues(commonValues(revision, Values{InstallNamespace: "flag"}), choice{known: true}, place{namespace: "elsewhere"})
+	_, refused := decideValues(commonValues(revision), choice{known: true}, place{namespace: "elsewhere"})
 	checkRefusal(t, "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent runs in elsewhere "+
 		"and is not moved; set it back, or disable the addon on this cluster first", refused)
 }

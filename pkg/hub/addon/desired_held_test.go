@@ -22,7 +22,6 @@ import (
 // configured are values of a cluster that has everything configured.
 func configured() Values {
 	v := values()
-	v.JSONLogs = true
 	v.PullSecrets = []string{"one", "another"}
 	v.NodeSelector = map[string]string{"zone": "a"}
 	v.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: "Exists"}}
@@ -56,6 +55,7 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 // agent.
 func TestHeldManifestsAreTheDeployedOnes(t *testing.T) {
 	v := configured()
+	v.JSONLogs = true
 	work := deployedWork(t, v)
 	there := deployed{work}
 	if got := there.namespace(); got != "agents" {
@@ -124,6 +124,7 @@ func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := configured()
+	v.JSONLogs = true
 	want := manifesttest.Find[batchv1.Job](t, rendered(t, v), "Job", "cluster-inventory-cleanup")
 	for _, revision := range []string{"1", "2", "3"} {
 		t.Run(revision, func(t *testing.T) {

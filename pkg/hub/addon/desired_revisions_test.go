@@ -23,7 +23,7 @@ func TestManifestsOfARevisionStayAsTheyAre(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			v := configured().of("", "")
 			v.Manifests = revision
-			renderers, err := newRenderers(v)
+			renderers, err := newRenderers()
 			apitest.Must(t, err)
 			renderer, err := renderers.of(v)
 			apitest.Must(t, err)

@@ -143,7 +143,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-	renderers, err := newRenderers(f.opts.values())
+	renderers, err := newRenderers()
 	if err != nil {
 		return nil, err
 	}

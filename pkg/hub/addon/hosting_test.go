@@ -35,15 +35,25 @@ type seen struct {
 	*testing.T
 	*inventoryAgent
 	addonCache, workCache toolscache.Indexer
+	revision              addonv1beta1.ConfigReference // of all clusters
+}
+
+// offers gives all clusters another AgentRevision.
+func (s *seen) offers(installNamespace string) {
+	s.Helper()
+	revision := agentRevision("v1", "2", 1)
+	apitest.Must(s, unstructured.SetNestedField(revision.Object, installNamespace, "spec", "installNamespace"))
+	apitest.Must(s, s.revisions.indexer.Add(revision))
+	s.revision = revisionReference(revision)
 }
 
 func newSeen(t *testing.T) *seen {
 	t.Helper()
-	renderers, err := newRenderers(values().of("", ""))
+	renderers, err := newRenderers()
 	apitest.Must(t, err)
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
-	return &seen{T: t, addonCache: addons, workCache: works, inventoryAgent: &inventoryAgent{
+	s := &seen{T: t, addonCache: addons, workCache: works, inventoryAgent: &inventoryAgent{
 		renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
 			addons: addons, works: works,
 			definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
@@ -51,6 +61,8 @@ func newSeen(t *testing.T) *seen {
 			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
 		},
 	}}
+	s.offers("agents")
+	return s
 }
 
 // addon caches the addon of a cluster, which is hosted if there is a host.
@@ -59,6 +71,7 @@ func (s *seen) enabled(cluster, host string) *addonv1beta1.ManagedClusterAddOn {
 	addon := ocmtest.Addon(cluster)
 	addon.UID = types.UID("uid-of-" + cluster)
 	addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Configured", "True", "R", "")}
+	addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{s.revision}
 	if host != "" {
 		addon.Annotations = map[string]string{hostingAnnotation: host}
 	}
@@ -151,7 +164,7 @@ func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
 func TestNamespaceHoldsOneAgent(t *testing.T) {
 	const shared = "cluster-inventory-c1"
 	s := newSeen(t)
-	s.renderers.flags.InstallNamespace = shared
+	s.offers(shared)
 	host, guest := s.enabled("host", ""), s.enabled("c1", "host")
 	check := func(addon *addonv1beta1.ManagedClusterAddOn, want string) {
 		t.Helper()

@@ -308,12 +308,9 @@ func letGo(r *rollout) {
 // continues when hosting is turned on again.
 func TestHostingIsTurnedOff(t *testing.T) {
 	r := newRevisionStory(t, hub)
-	hosting := Options{
-		AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
-		HostedAgents: true,
-	}
-	withoutHosting := hosting
-	withoutHosting.HostedAgents = false
+	r.common = r.revision("v1", "2")
+	r.offers(r.common)
+	hosting, withoutHosting := Options{HostedAgents: true}, Options{}
 	r.restart(hosting)
 	r = r.in(t)
 	host, addon := r.hosted()

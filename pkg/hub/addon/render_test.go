@@ -114,7 +114,7 @@ func TestAManifestIsEncodedAsJSONOnly(t *testing.T) {
 // Clusters with equivalent configurations share one rendering, however many configurations
 // there are; unused ones are forgotten.
 func TestRenderersAreSharedAndBounded(t *testing.T) {
-	r, err := newRenderers(values().of("", ""))
+	r, err := newRenderers()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,16 @@ const keptRenderers = 256
 type renderers struct {
 	templates templates
 
-	// flags are the values of the manager's flags.
-	flags Values
-
 	// kept are the renderers used lately, by the JSON of their values.
 	kept *lru.Cache
 }
 
-func newRenderers(flags Values) (*renderers, error) {
+func newRenderers() (*renderers, error) {
 	templates, err := newTemplates()
 	if err != nil {
 		return nil, err
 	}
-	return &renderers{templates: templates, flags: flags, kept: lru.New(keptRenderers)}, nil
+	return &renderers{templates: templates, kept: lru.New(keptRenderers)}, nil
 }
 
 // of returns the renderer of values that have nothing of a particular cluster.

@@ -39,7 +39,6 @@ func TestRevisions(t *testing.T) {
 	t.Run("an AddOnDeploymentConfig of one's own", func(t *testing.T) { r.in(t).ownConfiguration() })
 	t.Run("clusters that join", func(t *testing.T) { r.in(t).newcomers() })
 	t.Run("another manager", func(t *testing.T) { r.in(t).anotherManager() })
-	t.Run("a manager before revisions", func(t *testing.T) { r.in(t).beforeRevisions() })
 	t.Run("a manager after this one", func(t *testing.T) { r.in(t).laterManager() })
 	t.Run("wrong", func(t *testing.T) { r.in(t).wrongRevision() })
 	t.Run("missing", func(t *testing.T) { r.in(t).missingRevision() })
@@ -47,19 +46,30 @@ func TestRevisions(t *testing.T) {
 	t.Run("none for all clusters", func(t *testing.T) { r.in(t).noneOffered() })
 }
 
-// TestRevisionsWithoutTheirDefinition, which the chart installs: everything else works, and
-// what has to wait continues once it exists.
+// TestRevisionsWithoutTheirDefinition, which the chart installs, and which a forced upgrade may
+// remove for a while: agents stay, spokes are cleaned up, and what has to wait continues once
+// it exists.
 func TestRevisionsWithoutTheirDefinition(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub())
+	server := apitest.Start(t, apitest.Hub(), apitest.AgentRevision())
 	r := newRevisionStory(t, server)
 	r.Patience = 2 * apitest.Patience // the framework looks for them every half a minute
-	r.restart(Options{
-		AgentImage: "example.com/inventory:v1", AgentImagePullPolicy: "IfNotPresent", InstallNamespace: "agents",
-	})
-	held, waits, removed := r.join(), r.join(), r.join()
-	for _, addon := range []*addonv1beta1.ManagedClusterAddOn{held, waits, removed} {
-		r.has(addon, "v1") // as no revision is offered
-	}
+	one := r.named("one")
+	r.fill(one, "v1", "2")
+	r.MustCreate(one)
+	r.offers(one)
+	r.restart(Options{})
+	held, removed, waits := r.joined(one, "v1"), r.joined(one, "v1"), r.join()
+	r.settle()
+
+	r.shell.stop()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("agentrevisions.inventory.open-cluster-management.io")
+	r.MustDelete(crd)
+	r.EventuallyGone(crd)
+	r.restart(Options{})
+	r.settle()
 	two := r.named("two")
 	r.fill(two, "v2", "2")
 	r.offers(two)
@@ -75,6 +85,9 @@ func TestRevisionsWithoutTheirDefinition(t *testing.T) {
 	r.isCleanedUp(removed)
 	r.settle()
 	r.has(held, "v1")
+	if agent := r.agent(waits); agent != nil {
+		t.Errorf("without an AgentRevision there is the agent %+v", agent.Spec)
+	}
 	r.MustGet(r.definition)
 	if diff := cmp.Diff(offered, r.definition.Status.DefaultConfigReferences); diff != "" {
 		t.Errorf("revisions of all clusters, from which OCM takes the hash (-want +got):\n%s", diff)
@@ -151,11 +164,25 @@ func (r *revisions) restart(opts Options) {
 
 // named is an AgentRevision that need not exist.
 func (r *revisions) named(name string) *unstructured.Unstructured {
-	revision := &unstructured.Unstructured{Object: map[string]any{}}
+	revision := newRevision(name)
+	delete(revision.Object, "spec")
+	return revision
+}
+
+// newRevision has agents of version v1.
+func newRevision(name string) *unstructured.Unstructured {
+	revision := &unstructured.Unstructured{Object: map[string]any{"spec": revisionSpecOf("v1", "2")}}
 	revision.SetAPIVersion("inventory.open-cluster-management.io/v1alpha1")
 	revision.SetKind("AgentRevision")
 	revision.SetName(name)
 	return revision
+}
+
+func revisionSpecOf(version, manifests string) map[string]any {
+	return map[string]any{
+		"manifests": manifests, "image": "example.com/inventory:" + version, "imagePullPolicy": "IfNotPresent",
+		"imagePullSecrets": []any{"pull"}, "installNamespace": "agents", "claimLimit": int64(20), "logLevel": int64(0),
+	}
 }
 
 // revision creates an AgentRevision with agents of a version, and the manifests of a
@@ -171,10 +198,7 @@ func (r *revisions) revision(version, manifests string) *unstructured.Unstructur
 }
 
 func (r *revisions) fill(revision *unstructured.Unstructured, version, manifests string) {
-	revision.Object["spec"] = map[string]any{
-		"manifests": manifests, "image": "example.com/inventory:" + version, "imagePullPolicy": "IfNotPresent",
-		"imagePullSecrets": []any{"pull"}, "installNamespace": "agents", "claimLimit": int64(20), "logLevel": int64(0),
-	}
+	revision.Object["spec"] = revisionSpecOf(version, manifests)
 }
 
 // offers makes an AgentRevision the one of all clusters.
@@ -359,57 +383,21 @@ func (r *revisions) newcomers() {
 	}
 }
 
-// Another manager changes no cluster, whatever its flags are.
+// Another manager changes no cluster.
 func (r *revisions) anotherManager() {
 	one := r.revision("v1", "1")
 	addon := r.joined(one, "v1")
 	r.settle()
 	before := r.deployWork(addon)
 	r.MustGet(before)
-	for _, opts := range []Options{{},
-		{AgentImage: "example.com/another:v9", InstallNamespace: "elsewhere", AgentLogLevel: 5}} {
-		r.restart(opts)
-		apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
-			a.Annotations = map[string]string{"seen": opts.AgentImage}
-		})
-		r.wrote()
-		after := r.deployWork(addon)
-		if r.MustGet(after); after.ResourceVersion != before.ResourceVersion {
-			r.T.Errorf("the ManifestWork was changed: %s", cmp.Diff(before, after))
-		}
-	}
-	r.restart(Options{})
-}
-
-// A hub is upgraded from a manager without revisions. Until a cluster's turn comes, nothing
-// changes; then a revision with that manager's settings changes nothing on the spoke.
-func (r *revisions) beforeRevisions() {
-	one := r.revision("v1", "1")
-	addon := r.joined(one, "v1")
-	r.settle()
-	r.shell.stop()
-	work := r.deployWork(addon)
-	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Status.ConfigReferences = nil })
-	apitest.Edit(r, work, func(w *workv1.ManifestWork) {
-		delete(w.Annotations, workv1.ManifestConfigSpecHashAnnotationKey)
-		for i := range w.Spec.ManifestConfigs {
-			w.Spec.ManifestConfigs[i].ConditionRules = nil
-		}
-	})
-	if content, noted := r.agent(addon).Annotations["inventory.open-cluster-management.io/content"]; noted {
-		r.T.Errorf("that manager noted the content %q", content)
-	}
-	r.restart(Options{})
-	r.wrote()
+	r.restart(Options{AllowedRegistries: []string{"mirror.example.com"}})
 	apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
 	r.wrote()
-	before := work.DeepCopy()
-	r.gets(addon, one)
-	r.wrote("PATCH manifestworks")
-	r.MustGet(work)
-	if diff := cmp.Diff(asText(before.Spec.Workload), asText(work.Spec.Workload)); diff != "" {
-		r.T.Errorf("manifests (-before +after):\n%s", diff)
+	after := r.deployWork(addon)
+	if r.MustGet(after); after.ResourceVersion != before.ResourceVersion {
+		r.T.Errorf("the ManifestWork was changed: %s", cmp.Diff(before, after))
 	}
+	r.restart(Options{})
 }
 
 // A hub goes back to this manager from a later one, with manifests that this one lacks. The
@@ -462,14 +450,6 @@ func (r *revisions) isCleanedUp(addon *addonv1beta1.ManagedClusterAddOn) {
 	if !slices.Contains(addon.Finalizers, hookFinalizer) {
 		r.T.Errorf("finalizers %v: nobody waits for the clean-up", addon.Finalizers)
 	}
-}
-
-func asText(workload workv1.ManifestsTemplate) []string {
-	var manifests []string
-	for _, manifest := range workload.Manifests {
-		manifests = append(manifests, string(manifest.Raw))
-	}
-	return manifests
 }
 
 // A mistake in a revision changes nothing, and is reported.
