@@ -95,14 +95,16 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
 	// The journeys with tokens take longest, so the guides among them run on a fleet of their own,
-	// and after them some of the other journeys.
-	const later = "/journeys/inventory"
+	// and after them some of the other journeys. The fleet that waits for the end of a token, which
+	// takes a quarter of an hour and next to no CPU time, comes beside the others.
+	const later, waiting = "/journeys/inventory", "/journeys/expiry"
 	short.sideBySide, short.skip = 2, guides
-	short.without = append(short.without, later)
+	short.without = append(short.without, later, waiting)
 	guided := []suite{
 		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
 		{module: "test/e2e", packages: []string{"." + later}},
 	}
+	waits := []suite{{module: "test/e2e", packages: []string{"." + waiting}}}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
 	case "unit":
@@ -112,7 +114,7 @@ func jobs(mode string, compiles bool) ([][]suite, error) {
 	case "e2e":
 		return [][]suite{{journeys}}, nil
 	case "all":
-		return [][]suite{{short}, guided, unit, fleet}, nil
+		return [][]suite{{short}, guided, waits, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
