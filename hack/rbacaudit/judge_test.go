@@ -302,6 +302,12 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 			grants: ofItsOwn,
 			events: []logged{asked("system:serviceaccount:c2:cluster-inventory-agent", "list", "c2:things=one", "a")},
 		},
+		"an agent of the hub, which is its own cluster": {
+			grants: onSpoke, events: []logged{asked(
+				"system:serviceaccount:open-cluster-management-agent-addon:cluster-inventory-agent", "list",
+				"open-cluster-management-agent-addon:things", "a",
+			)},
+		},
 		"an agent, in another cluster's namespace": {
 			grants: ofItsOwn,
 			events: []logged{

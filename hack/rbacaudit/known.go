@@ -80,10 +80,17 @@ func (known exceptions) all() []exception {
 // hostedRole is the ClusterRole that agent.hosted.enabled adds.
 const hostedRole = "open-cluster-management:cluster-inventory:hosted-agents"
 
+// managerRole is the manager's own ClusterRole. With credentials.mode=disabled it may look for copies.
+const managerRole = "open-cluster-management:cluster-inventory:manager"
+
 var known = exceptions{
 	byValue: []grant{{
 		who: manager, role: hostedRole, where: scope{title: "everywhere", everywhere: true},
 		group: workGroup, resource: "manifestworks", verbs: []string{"list", "watch", "patch", "delete"},
+	}, {
+		who: manager, role: managerRole, where: scope{title: "everywhere", everywhere: true},
+		group: rbacGroup, resource: "rolebindings", names: []string{"open-cluster-management:cluster-inventory:token-target"},
+		verbs: []string{"list"},
 	}},
 	within: []exception{
 		{
@@ -110,7 +117,7 @@ var known = exceptions{
 	},
 	rare: []exception{
 		{
-			who: manager, role: "open-cluster-management:cluster-inventory:manager",
+			who: manager, role: managerRole,
 			group: rbacGroup, resource: "rolebindings", verbs: []string{"get"}, sometimes: true,
 			reason: "where there is already one that its cache does not show",
 			test:   "TestGrantsTrustTheAPIServerWhereTheCacheIsBehind",
@@ -126,9 +133,14 @@ var known = exceptions{
 			reason: "when somebody changed one", test: "TestRightsAreRestored",
 		},
 		{
-			who: manager, role: "open-cluster-management:cluster-inventory:manager",
+			who: manager, role: managerRole,
 			group: workGroup, resource: "manifestworks", verbs: []string{"get"}, sometimes: true,
 			reason: "where a spoke is not cleaned up in time", test: "TestOurDeletedWorksOfALostSpokeAreReleased",
+		},
+		{
+			who: manager, role: hostedRole,
+			group: workGroup, resource: "manifestworks", verbs: []string{"patch"}, sometimes: true,
+			reason: "when the configuration of a hosted agent changes", test: "TestConfigurations",
 		},
 		{
 			who: agent, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,

@@ -24,13 +24,18 @@ func TestTheTableOfRightsIsThatOfChartAndManifests(t *testing.T) {
 	if findings := judgeGrants(grants, known); len(findings) > 0 {
 		t.Errorf("rights: %s", strings.Join(findings, "\n"))
 	}
-	withHosted, err := allGrants(hubtest.MustRender(t, "agent: {hosted: {enabled: true}}"))
-	apitest.Must(t, err)
-	byValue := slices.DeleteFunc(withHosted, func(g grant) bool {
-		return slices.ContainsFunc(grants, func(other grant) bool { return cmp.Equal(g, other, cmp.AllowUnexported(grant{}, scope{})) })
-	})
+	var byValue []grant
+	for _, values := range []string{"agent: {hosted: {enabled: true}}", "credentials: {mode: disabled}"} {
+		others, err := allGrants(hubtest.MustRender(t, values))
+		apitest.Must(t, err)
+		byValue = append(byValue, slices.DeleteFunc(others, func(g grant) bool {
+			return slices.ContainsFunc(grants, func(other grant) bool {
+				return cmp.Equal(g, other, cmp.AllowUnexported(grant{}, scope{}))
+			})
+		})...)
+	}
 	if diff := cmp.Diff(known.byValue, byValue, cmp.AllowUnexported(grant{}, scope{})); diff != "" {
-		t.Errorf("rights with agent.hosted.enabled (-want +got):\n%s", diff)
+		t.Errorf("rights with other values (-want +got):\n%s", diff)
 	}
 	holders := map[string]bool{}
 	for _, g := range grants {

@@ -20,6 +20,9 @@ import (
 const (
 	hub = "hub"
 
+	// agentNamespace is that of the agents on fleets' clusters.
+	agentNamespace = "open-cluster-management-agent-addon"
+
 	// checkPod is the Pod of the chart's test.
 	checkPod = "cluster-inventory-test"
 
@@ -188,7 +191,7 @@ func identify(event *auditv1.Event, cluster, release string) (who, home string) 
 	switch {
 	case !isAccount:
 		return "", ""
-	case cluster == hub && account == agentAccount:
+	case cluster == hub && account == agentAccount && namespace != agentNamespace:
 		return agentOnHub, namespace
 	case cluster == hub && namespace == release && account == managerAccount:
 		if pods := event.User.Extra[podNameKey]; len(pods) == 1 && pods[0] == checkPod {
@@ -197,7 +200,7 @@ func identify(event *auditv1.Event, cluster, release string) (who, home string) 
 		return manager, namespace
 	case cluster == hub && namespace == release && account == hookAccount:
 		return hook, namespace
-	case cluster != hub && (account == agentAccount || account == cleanupAccount):
+	case account == agentAccount || account == cleanupAccount: // the hub may be its own cluster
 		return byAccount[account], namespace
 	default:
 		return "", ""

@@ -47,7 +47,7 @@
 //   - clustermanagementaddons named cluster-inventory: list, watch; status: patch;
 //   - addondeploymentconfigs, agentrevisions: list, watch;
 //   - managedclusters: list, watch;
-//   - manifestworks: create; those of ownwork.Names: get, list, watch, patch, delete; with hosted
+//   - manifestworks: create; those of ownwork.Names: get, list, watch, patch; with hosted
 //     agents, all: list, watch, patch, delete;
 //   - rolebindings: create; those of the agents' name: get, list, watch, patch; clusterroles: bind
 //     of the agents' one.

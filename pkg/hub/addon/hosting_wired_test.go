@@ -91,6 +91,17 @@ func hosted(r *rollout) {
 		r.T.Errorf("the hosting cluster's own agent is in %s", host.Status.Namespace)
 	}
 
+	r.config("guest", zoneA)
+	for _, zone := range []string{"a", ""} {
+		if zone == "" {
+			r.refer(addon)
+		} else {
+			r.refer(addon, "guest")
+		}
+		r.Eventually("the hosted agent is to run in zone "+zone, func() string {
+			return cmp.Diff(zone, hostedAgent(r, addon, host.Namespace).Spec.Template.Spec.NodeSelector["zone"])
+		})
+	}
 	for _, elsewhere := range []string{"", "another"} {
 		apitest.Edit(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Annotations[hostingAnnotation] = elsewhere

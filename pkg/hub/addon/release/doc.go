@@ -14,6 +14,6 @@
 // RBAC:
 //   - managedclusteraddons named cluster-inventory: get, list, watch, patch; finalizers: update;
 //   - managedclusters: list, watch;
-//   - manifestworks of ownwork.Names: get, patch, delete; with hosted agents, all: list, patch, delete;
+//   - manifestworks of ownwork.Names: get, patch; with hosted agents, all: list, patch, delete;
 //   - events: create.
 package release
