@@ -2,14 +2,20 @@ package report
 
 import (
 	"bytes"
+	"html"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	xfont "golang.org/x/image/font"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/bench/stats"
 )
@@ -182,8 +188,8 @@ func TestPlotsAreDrawnOfWhatWasMeasured(t *testing.T) {
 		runs []Run
 		want []string
 	}{
-		"two sizes show growth":     {[]Run{aRun(1000), aRun(2000)}, []string{"cpu", "edits", "growth", "memory", "time"}},
-		"one size shows none":       {[]Run{aRun(1000)}, []string{"cpu", "edits", "time"}},
+		"two sizes show growth":     {[]Run{aRun(1000), aRun(2000)}, []string{"cpu", "edits", "growth", "memory", "speed"}},
+		"one size shows none":       {[]Run{aRun(1000)}, []string{"cpu", "edits", "speed"}},
 		"a run that failed at once": {[]Run{{Clusters: 10}}, nil},
 	}
 	for name, test := range tests {
@@ -204,5 +210,58 @@ func TestPlotsAreDrawnOfWhatWasMeasured(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The pictures in docs/performance are those of the measurements beside them, and no text leaves
+// its picture, even in a font that is a tenth wider.
+func TestTextsStayInThePictures(t *testing.T) {
+	const docs = "../../../../../docs/performance"
+	var paths []string
+	for _, name := range []string{"scale-1000", "scale-1000-later", "scale-3000", "scale-10000"} {
+		paths = append(paths, filepath.Join(docs, name+".json"))
+	}
+	runs, err := Read(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := Plots(dir, runs); err != nil {
+		t.Fatal(err)
+	}
+	texts := regexp.MustCompile(`(?s)<text x="([-0-9.]+)" y="([-0-9.]+)"[^>]*font-weight:(\w+);[^>]*font-size:([0-9.]+)px">([^<]*)</text>`)
+	for _, name := range []string{"cpu", "edits", "growth", "memory", "speed"} {
+		drawn, err := os.ReadFile(filepath.Join(dir, name+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if published, err := os.ReadFile(filepath.Join(docs, name+".svg")); err != nil || !bytes.Equal(drawn, published) {
+			t.Errorf("docs/performance/%s.svg is not what the bench draws (%v): see docs/performance.md", name, err)
+		}
+		found := texts.FindAllSubmatch(drawn, -1)
+		if len(found) < 5 || len(found) != bytes.Count(drawn, []byte("<text ")) {
+			t.Errorf("%s: read %d texts", name, len(found))
+		}
+		for _, match := range found {
+			number := func(i int) float64 {
+				value, err := strconv.ParseFloat(string(match[i]), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return value
+			}
+			face := font.From(typeface, vg.Points(number(4)))
+			if string(match[3]) == "bold" {
+				face.Weight = xfont.WeightBold
+			}
+			words := html.UnescapeString(string(match[5]))
+			known := font.DefaultCache.Lookup(face, face.Size)
+			wide := 1.1 * known.Width(words).Points()
+			// Texts are written in a group that is upside down.
+			x, y := number(1), -number(2)
+			if x < 0 || x+wide > width.Points() || y < 2 || y+number(4) > height.Points() {
+				t.Errorf("%s: %q, from %.0f to %.0f and %.0f above the ground, leaves the picture", name, words, x, x+wide, y)
+			}
+		}
 	}
 }
