@@ -28,3 +28,21 @@ func TestDocumentationShowsRealOutput(t *testing.T) {
 		}
 	}
 }
+
+// The front page shows the beginning of one of these outputs.
+func TestFrontPageShowsRealOutput(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	apitest.Must(t, err)
+	output, err := os.ReadFile("testdata/explain_east_-n_team-b_as_admin.golden")
+	apitest.Must(t, err)
+	_, rest, found := strings.Cut(string(page), "$ kubectl inventory explain east -n team-b\n")
+	shown, _, ends := strings.Cut(rest, "\n\n- **")
+	if !found || !ends {
+		t.Fatal("README.md does not show the command")
+	}
+	for line := range strings.Lines(shown) {
+		if line = strings.TrimSpace(line); !strings.Contains(string(output), "\n"+line+"\n") {
+			t.Errorf("this is not in the output: %q", line)
+		}
+	}
+}
