@@ -2,15 +2,19 @@ package inventoryctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // maxColumns is the largest number of clusters with a column each, unless --fold says
@@ -21,6 +25,7 @@ type matrixOptions struct {
 	*options
 	output string
 	fold   string
+	tokens bool
 }
 
 func newMatrixCommand(o *options) *cobra.Command {
@@ -34,11 +39,17 @@ func newMatrixCommand(o *options) *cobra.Command {
 			"  withheld       one has it, and there must be no ClusterProfile\n" +
 			"  failed         there should be a ClusterProfile, and it cannot be written\n" +
 			"  unknown        that is undecided, not done yet, or not visible to you\n\n" +
-			"It shows the namespaces that publish a set or have a ClusterProfile, or only the one given with -n.",
+			"It shows the namespaces that publish a set or have a ClusterProfile, or only the one given with -n.\n\n" +
+			"With --tokens it shows who can log in to which clusters: the namespaces to which the tokens of\n" +
+			"ManagedServiceAccounts are copied, or should be. It reads no Secret.",
+		Example: "  kubectl inventory matrix\n" +
+			"  kubectl inventory matrix cluster1 --tokens",
 		ValidArgsFunction: o.completeCluster,
 		RunE:              func(cmd *cobra.Command, clusters []string) error { return m.run(cmd.Context(), clusters) },
 	}
 	addOutput(cmd, &m.output)
+	cmd.Flags().BoolVar(&m.tokens, "tokens", false,
+		"show which namespaces have tokens of which clusters, by account")
 	cmd.Flags().StringVar(&m.fold, "fold", m.fold,
 		fmt.Sprintf(
 			"show counts instead of a column per cluster: auto (for more than %d clusters), always or never", maxColumns))
@@ -80,12 +91,60 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 		return err
 	}
 	isFolded := m.fold == "always" || m.fold == "auto" && len(clusters) > maxColumns
+	if m.tokens {
+		return m.runTokens(ctx, hub, snapshot, scope, clusters, len(wanted) > 0, isFolded)
+	}
 	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, !isFolded || m.output != "")
 	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
 	if err := m.print(result, isFolded); err != nil || given || scope == "" {
 		return err
 	}
 	return printLine(m.ErrOut, "Other namespaces than "+scope+" are not visible to you.")
+}
+
+// runTokens shows who has tokens of the clusters. If these were named, single lists are enough.
+func (m *matrixOptions) runTokens(
+	ctx context.Context, hub *gather.Hub, snapshot *gather.Snapshot, scope string, clusters []string,
+	isNamed, isFolded bool,
+) error {
+	var accounts []*authv1beta1.ManagedServiceAccount
+	mode, of := snapshot.Settings.CredentialsMode, []string{""}
+	switch {
+	case mode != settings.CopyingEnabled:
+		of = nil
+	case isNamed:
+		of = clusters
+	}
+	for _, cluster := range of {
+		hidden, err := hub.EachAccount(ctx, cluster, func(a *authv1beta1.ManagedServiceAccount) {
+			accounts = append(accounts, a)
+		})
+		switch {
+		case err != nil:
+			return advise(err, hub.Host)
+		case hidden:
+			return errors.New("you may not list ManagedServiceAccounts, so who has tokens is not visible to you: ask the " +
+				"hub's administrator for the rights that " + docsOfRights() + " lists")
+		}
+	}
+	source := decide.TokenSource{
+		Source: snapshot, Settings: snapshot.Settings, HiddenProfiles: snapshot.HiddenProfiles,
+	}
+	result := decide.TokensOf(source, accounts, snapshot.Namespaces(), clusters, scope, m.now())
+	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
+	switch {
+	case m.output != "":
+		return show.Structured(m.Out, m.output, result)
+	case mode != settings.CopyingEnabled:
+		return printLine(m.ErrOut, "The manager copies no tokens (credentials.mode="+kube.Shorten(mode, maxErrorBytes)+").")
+	case len(result.Rows) == 0 && result.Unnamed == 0:
+		return printLine(m.ErrOut, "No token of these clusters is or should be copied to a namespace.")
+	}
+	if err := show.Tokens(m.Out, result, isFolded); err != nil {
+		return err
+	}
+	show.NotVisible(m.Out, result.NotVisible)
+	return nil
 }
 
 // snapshot reads the hub. A reader who may not read all namespaces gets the one of the

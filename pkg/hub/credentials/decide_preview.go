@@ -32,6 +32,13 @@ type Preview struct {
 	Reason, Why string
 }
 
+// Named returns the namespaces that an account names. does is false if it says nothing of them,
+// which differs from naming none.
+func Named(account *authv1beta1.ManagedServiceAccount) (namespaces []string, does bool) {
+	named := source.NamedNamespaces(account)
+	return named.Namespaces, named.Is
+}
+
 // PreviewOf judges an account for one namespace, in which the cluster is selected as
 // given and has that profile, nil if there is none. Unless requireTarget is true, an account
 // that names no namespaces is copied wherever its cluster is selected.

@@ -36,10 +36,12 @@ const (
 // Cell is one pair.
 type Cell struct {
 	Namespace string    `json:"namespace"`
+	Account   string    `json:"account,omitempty"` // of Tokens only
 	Cluster   string    `json:"cluster"`
 	State     CellState `json:"state"`
 
-	// Why completes a sentence that begins with the cluster; empty if it is published.
+	// Why completes a sentence that begins with the cluster; empty if it is published. Of Tokens it
+	// is a whole clause, empty if the token is copied.
 	Why string `json:"why,omitempty"`
 }
 
@@ -205,25 +207,30 @@ func HiddenKinds(hidden selection.Hidden, profiles bool) []string {
 	return names
 }
 
-// Reason is the reason why some pairs of a matrix are not published.
+// Reason is the reason why some pairs of a matrix are not published, or some tokens not copied.
 type Reason struct {
 	State CellState
 	Why   string
-	Pairs []string // namespace/cluster
+	Pairs []string // namespace/cluster, or namespace/account/cluster
 }
 
-// Reasons groups the unpublished cells by their reasons.
-func (m Matrix) Reasons() []Reason {
+// Reasons groups the cells that have a reason by it.
+func Reasons(cells []Cell) []Reason {
 	type key struct {
 		state CellState
 		why   string
 	}
 	pairs := map[key][]string{}
-	for _, cell := range m.Cells {
-		if cell.State != Published {
-			k := key{cell.State, cell.Why}
-			pairs[k] = append(pairs[k], cell.Namespace+"/"+cell.Cluster)
+	for _, cell := range cells {
+		if cell.Why == "" {
+			continue
 		}
+		name := cell.Namespace + "/" + cell.Cluster
+		if cell.Account != "" {
+			name = cell.Namespace + "/" + cell.Account + "/" + cell.Cluster
+		}
+		k := key{cell.State, cell.Why}
+		pairs[k] = append(pairs[k], name)
 	}
 	var reasons []Reason
 	for k, list := range pairs {

@@ -53,21 +53,21 @@ func TestMatrix(t *testing.T) {
 			{Namespace: "b", Published: 1, Withheld: 2, Unknown: 1, MostlyBecause: lacks, MostlyCount: 2},
 		},
 		Cells: []Cell{
-			{"a", "failed", Failed, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
-			{"a", "foreign", Failed, `has a ClusterProfile of cluster manager "other" in its place`},
-			{"a", "pending", Unknown, "is selected, but its ClusterProfile does not exist yet"},
-			{"a", "published", Published, ""},
-			{"b", "failed", Withheld, lacks},
-			{"b", "foreign", Published, ""},
-			{"b", "pending", Unknown, unknown},
-			{"b", "published", Withheld, lacks},
+			{"a", "", "failed", Failed, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
+			{"a", "", "foreign", Failed, `has a ClusterProfile of cluster manager "other" in its place`},
+			{"a", "", "pending", Unknown, "is selected, but its ClusterProfile does not exist yet"},
+			{"a", "", "published", Published, ""},
+			{"b", "", "failed", Withheld, lacks},
+			{"b", "", "foreign", Published, ""},
+			{"b", "", "pending", Unknown, unknown},
+			{"b", "", "published", Withheld, lacks},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("matrix (-want +got):\n%s", diff)
 	}
 	var states []CellState
-	for _, reason := range got.Reasons() {
+	for _, reason := range Reasons(got.Cells) {
 		states = append(states, reason.State)
 	}
 	if diff := cmp.Diff([]CellState{Failed, Failed, Withheld, Unknown, Unknown}, states); diff != "" {

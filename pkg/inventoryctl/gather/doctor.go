@@ -292,12 +292,8 @@ func (h *Hub) readRights(ctx context.Context, f *decide.HubFacts) error {
 }
 
 func (h *Hub) readTokens(ctx context.Context, f *decide.TokenFacts, now time.Time) (err error) {
-	newPage := func() *authv1beta1.ManagedServiceAccountList { return &authv1beta1.ManagedServiceAccountList{} }
-	items := func(l *authv1beta1.ManagedServiceAccountList) []authv1beta1.ManagedServiceAccount { return l.Items }
-	f.Hidden, err = each(ctx, h, "ManagedServiceAccounts", newPage, items,
-		func(a *authv1beta1.ManagedServiceAccount) { f.Add(a, now) },
-		client.MatchingLabels{contract.LabelSyncToProfile: "true"})
-	return served(err)
+	f.Hidden, err = h.EachAccount(ctx, "", func(a *authv1beta1.ManagedServiceAccount) { f.Add(a, now) })
+	return err
 }
 
 // served drops the error that a kind is not served: then it has no objects.

@@ -119,15 +119,24 @@ func (h *Hub) readProfile(ctx context.Context, facts *decide.PairFacts) (err err
 	return err
 }
 
-// readAccounts reads the cluster's accounts that may be copied. A hub without
-// managed-serviceaccount has none.
+// readAccounts reads the cluster's accounts that may be copied.
 func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err error) {
+	facts.HiddenAccounts, err = h.EachAccount(ctx, facts.Cluster, func(a *authv1beta1.ManagedServiceAccount) {
+		facts.Accounts = append(facts.Accounts, a)
+	})
+	return err
+}
+
+// EachAccount calls take with the accounts that may be copied, of one cluster or, if that is empty,
+// of all. A hub without managed-serviceaccount has none.
+func (h *Hub) EachAccount(
+	ctx context.Context, cluster string, take func(*authv1beta1.ManagedServiceAccount),
+) (hidden bool, err error) {
 	newPage := func() *authv1beta1.ManagedServiceAccountList { return &authv1beta1.ManagedServiceAccountList{} }
 	items := func(l *authv1beta1.ManagedServiceAccountList) []authv1beta1.ManagedServiceAccount { return l.Items }
-	facts.HiddenAccounts, err = each(ctx, h, "ManagedServiceAccounts", newPage, items,
-		func(a *authv1beta1.ManagedServiceAccount) { facts.Accounts = append(facts.Accounts, a) },
-		client.InNamespace(facts.Cluster), client.MatchingLabels{contract.LabelSyncToProfile: "true"})
-	return served(err)
+	hidden, err = each(ctx, h, "ManagedServiceAccounts", newPage, items, take,
+		client.InNamespace(cluster), client.MatchingLabels{contract.LabelSyncToProfile: "true"})
+	return hidden, served(err)
 }
 
 // readEvents reads the events in the namespace by which the manager tells its consumers what

@@ -237,7 +237,8 @@ func (s *Snapshot) readProfiles(ctx context.Context, h *Hub, opts SnapshotOption
 func trimProfile(p *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	return &inventoryv1alpha1.ClusterProfile{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.Namespace, Name: p.Name, DeletionTimestamp: p.DeletionTimestamp, Finalizers: p.Finalizers,
+			Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+			DeletionTimestamp: p.DeletionTimestamp, Finalizers: p.Finalizers,
 			Labels: map[string]string{contract.LabelManagedBy: p.Labels[contract.LabelManagedBy]},
 		},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{ClusterManager: p.Spec.ClusterManager},

@@ -31,12 +31,63 @@ func Matrix(out io.Writer, m decide.Matrix) error {
 	if err := printTable(out, columns, rows, false, false); err != nil {
 		return err
 	}
-	for i, reason := range m.Reasons() {
+	reasons(out, m.Cells, "the cluster ")
+	return nil
+}
+
+// reasons prints why cells are as they are, each reason after a word or two that begin its sentence.
+func reasons(out io.Writer, cells []decide.Cell, begin string) {
+	for i, reason := range decide.Reasons(cells) {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s: %s: the cluster %s\n", reason.State, kube.ListNames(printable(reason.Pairs), maxPairs),
+		fmt.Fprintf(out, "%s: %s: %s%s\n", reason.State, kube.ListNames(printable(reason.Pairs), maxPairs), begin,
 			kube.Shorten(reason.Why, maxWhyBytes))
+	}
+}
+
+// Tokens prints a line for each namespace and account that it has or should have, with a column for
+// each cluster, or with counts, and then the reasons.
+func Tokens(out io.Writer, t decide.Tokens, isFolded bool) error {
+	columns := []column{{name: "Namespace"}, {name: "Account"}}
+	header := []string{"NAMESPACE", "ACCOUNT"}
+	var rows [][]string
+	if isFolded {
+		columns = append(columns,
+			column{name: "Copied"}, column{name: "Withheld"}, column{name: "Failed"}, column{name: "Unknown"})
+	} else { // the printer's own headers are in capitals, which names are not
+		columns = make([]column, len(header)+len(t.Clusters))
+		rows = append(rows, append(header, t.Clusters...))
+	}
+	next := 0
+	for _, row := range t.Rows {
+		cells := []string{row.Namespace, row.Account}
+		if isFolded {
+			for _, count := range []int{row.Copied, row.Withheld, row.Failed, row.Unknown} {
+				cells = append(cells, strconv.Itoa(count))
+			}
+			rows = append(rows, cells)
+			continue
+		}
+		for _, cluster := range t.Clusters {
+			state := "-"
+			if next < len(t.Cells) && t.Cells[next].Cluster == cluster &&
+				t.Cells[next].Namespace == row.Namespace && t.Cells[next].Account == row.Account {
+				state = string(t.Cells[next].State)
+				next++
+			}
+			cells = append(cells, state)
+		}
+		rows = append(rows, cells)
+	}
+	if len(t.Rows) > 0 {
+		if err := printTable(out, columns, rows, false, isFolded); err != nil {
+			return err
+		}
+	}
+	reasons(out, t.Cells, "")
+	if t.Unnamed > 0 {
+		fmt.Fprintf(out, "Accounts that name no namespace, so that their tokens are copied to none: %d.\n", t.Unnamed)
 	}
 	return nil
 }

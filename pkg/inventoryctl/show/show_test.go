@@ -67,6 +67,27 @@ func TestMatrix(t *testing.T) {
 	golden.Check(t, "matrix-structured", structured.String())
 }
 
+func TestTokens(t *testing.T) {
+	tokens := decide.Tokens{
+		Clusters: []string{"east", "west"},
+		Rows: []decide.TokenRow{
+			{Namespace: "team-a", Account: "deployer", Failed: 1},
+			{Namespace: "team-a", Account: "reader", Copied: 1, Withheld: 1},
+		},
+		Cells: []decide.Cell{
+			{Namespace: "team-a", Account: "deployer", Cluster: "west", State: decide.Failed, Why: "its token \x1b[2Jhas expired"},
+			{Namespace: "team-a", Account: "reader", Cluster: "east", State: decide.Copied},
+			{Namespace: "team-a", Account: "reader", Cluster: "west", State: decide.Withheld, Why: "the cluster is out"},
+		},
+		Unnamed: 3,
+	}
+	var cells, counts bytes.Buffer
+	apitest.Must(t, Tokens(&cells, tokens, false))
+	golden.Check(t, "tokens", cells.String())
+	apitest.Must(t, Tokens(&counts, tokens, true))
+	golden.Check(t, "tokens-counts", counts.String())
+}
+
 func TestExplanation(t *testing.T) {
 	e := decide.Explanation{Cluster: "east", Namespace: "team-a", Steps: []decide.Finding{
 		{Name: "addon", State: decide.Done, Text: "the cluster has the addon cluster-inventory"},
