@@ -31,6 +31,9 @@ echo "verify: the README shows the demo"
 diff <(go -C test/e2e run ./cmd/demo -titles) \
 	<(awk '/^<!-- What make demo prints/, /^<\/details>/' README.md | grep -E '^[0-9]+\. ') ||
 	{ echo "verify: the demo has other steps: run hack/readme-demo.sh" >&2; exit 1; }
+diff <(hack/readme-demo.sh --recorded) \
+	<(awk '/^## / { inside = 0 } inside; /^<!-- Recorded by hack/ { inside = 1; getline }' docs/kubectl-inventory.md) ||
+	{ echo "verify: docs/kubectl-inventory.md has another recording: run hack/readme-demo.sh" >&2; exit 1; }
 echo "verify: alerts, with Prometheus' engine"
 (cd test/monitoring && go test ./...) || { echo "verify: go test in test/monitoring fails" >&2; exit 1; }
 echo "verify: what makes a release"

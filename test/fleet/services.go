@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,32 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
+
+// ServiceProxy returns a proxy (HTTP CONNECT) through which people outside a cluster reach its
+// Services by the names that its pods know.
+func (f *Fleet) ServiceProxy(cluster string) http.Handler {
+	dial := f.ServiceDialer(cluster)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		there, err := dial(r.Context(), "tcp", r.Host)
+		if err != nil || r.Method != http.MethodConnect {
+			http.Error(w, "no way", http.StatusBadGateway)
+			return
+		}
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			_ = there.Close()
+			return
+		}
+		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+		go pipe(there, here)
+		pipe(here, there)
+	})
+}
+
+func pipe(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+}
 
 // ServiceDialer returns a function that connects a process of this machine to
 // Services of a cluster by the names that its pods know, for an http.Transport

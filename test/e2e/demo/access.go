@@ -30,7 +30,6 @@ const (
 	consumer    = "demo"
 	syncLabel   = "authentication.open-cluster-management.io/sync-to-clusterprofile"
 	toNamespace = "inventory.open-cluster-management.io/sync-to-namespaces"
-	expires     = "inventory.open-cluster-management.io/expires"
 	// accountsNS is where managed-serviceaccount's agent keeps accounts on a spoke.
 	accountsNS = "open-cluster-management-agent-addon"
 
@@ -103,7 +102,7 @@ func (d *Demo) invite(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return d.showAccess(ctx)
+	return d.inventory(ctx, 0, "describe", "cluster1", "-n", namespace)
 }
 
 // connect logs in, before and after the token is rotated.
@@ -204,28 +203,6 @@ func (d *Demo) source(ctx context.Context) (*corev1.Secret, error) {
 func (d *Demo) copied(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	return secret, d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1-" + consumer}, secret)
-}
-
-// showAccess prints how the profile says to connect, and the token for it.
-func (d *Demo) showAccess(ctx context.Context) error {
-	profile := &inventoryv1alpha1.ClusterProfile{}
-	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cluster1"}, profile); err != nil {
-		return err
-	}
-	secret, err := d.copied(ctx)
-	if err != nil {
-		return err
-	}
-	table := d.table("CLUSTERPROFILE", "ACCESS PROVIDER", "SERVER")
-	for _, provider := range profile.Status.AccessProviders {
-		table.row(namespace+"/"+profile.Name, provider.Name, provider.Cluster.Server)
-	}
-	if err := table.end(); err != nil {
-		return err
-	}
-	table = d.table("SECRET", "HOLDS", "EXPIRES")
-	table.row(namespace+"/"+secret.Name, "a token, not shown", secret.Annotations[expires])
-	return table.end()
 }
 
 // login runs the consumer once, as a Pod, and shows what it says.

@@ -83,6 +83,10 @@ func steps() []step {
 			show:  (*Demo).connect, connects: true,
 		},
 		{
+			title: "A person gets a context for cluster1, without a secret in it, and sees each hop on the way there",
+			show:  (*Demo).visit, connects: true,
+		},
+		{
 			title: "The right to the token is withdrawn: the copy is gone, and the next login fails",
 			show:  (*Demo).withdraw, connects: true,
 		},
@@ -123,6 +127,9 @@ func (d *Demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	if d.hub, err = d.fleet.Client(fleet.HubName); err != nil {
+		return err
+	}
+	if err := d.buildPlugin(ctx); err != nil {
 		return err
 	}
 	for _, spoke := range d.fleet.Spokes() {
@@ -222,7 +229,7 @@ func (d *Demo) edit(ctx context.Context) error {
 		}
 	}
 	d.say("only the edited property has a new time:")
-	return d.showProfiles(ctx)
+	return d.inventory(ctx, 0, "describe", "cluster1", "-n", namespace)
 }
 
 // mistake publishes a value that no API on the way would accept.
@@ -235,7 +242,7 @@ func (d *Demo) mistake(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := d.showConditions(ctx); err != nil {
+	if err := d.inventory(ctx, 1, "explain", "cluster1", "notes.example.com"); err != nil {
 		return err
 	}
 	d.say("the property's owner, who has no right on the hub, finds on cluster1:")
@@ -250,8 +257,8 @@ func (d *Demo) mistake(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.say("the property is deleted:")
-	return d.showConditions(ctx)
+	d.say("the property is deleted, and the others are as they were:")
+	return d.inventory(ctx, 0, "explain", "cluster1", "region.example.com")
 }
 
 // leave takes a cluster out of the set and puts it back.
@@ -291,7 +298,7 @@ func (d *Demo) upgrade(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.showAgents(ctx); err != nil {
+	if err := d.inventory(ctx, 0, "rollout"); err != nil {
 		return err
 	}
 	if err := d.deploy(ctx, fmt.Sprintf("agent.logLevel=%d", level), "installStrategy.rollout.type=Progressive",
@@ -310,8 +317,8 @@ func (d *Demo) upgrade(ctx context.Context) error {
 				return fmt.Errorf("%s was upgraded with %s", later, cluster)
 			}
 		}
-		d.say("%s is upgraded:", cluster)
-		if err := d.showAgents(ctx); err != nil {
+		d.say("the agent of %s runs with its new argument, -v=%d:", cluster, level)
+		if err := d.inventory(ctx, 0, "rollout"); err != nil {
 			return err
 		}
 	}
@@ -380,13 +387,21 @@ func (d *Demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "   "+format+"\n", args...)
 }
 
-func (d *Demo) farewell(context.Context) error {
+func (d *Demo) farewell(ctx context.Context) error {
+	code := 0
+	if d.alone == nil {
+		code = 1 // the fleet's cluster-proxy lets clients choose their groups
+	}
+	if err := d.inventory(ctx, code, "doctor"); err != nil {
+		return err
+	}
 	if d.alone != nil {
 		d.say("A consumer that connects to cluster1 was not shown: %v.", d.alone)
 	}
 	d.say("export KUBECONFIG=%s", d.fleet.Kubeconfig(fleet.HubName))
-	d.say("%s get clusterprofiles -n %s -o yaml", d.fleet.Kubectl(), namespace)
-	d.say("%s get managedclusteraddons -A", d.fleet.Kubectl())
+	d.say("export PATH=%s:$PATH", d.bin())
+	d.say("kubectl inventory list -n %s -o yaml", namespace)
+	d.say("kubectl inventory matrix    kubectl inventory explain cluster1 -n %s    kubectl inventory --help", namespace)
 	d.say("%s --kubeconfig %s edit clusterproperty region.example.com", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
 	d.say("%s --kubeconfig %s get events -n default", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
 	d.say("")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,44 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// showProfiles prints the profiles of the consumer's namespace.
+// showProfiles lists the profiles of the consumer's namespace.
 func (d *Demo) showProfiles(ctx context.Context) error {
-	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	if err := d.hub.List(ctx, profiles, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	table := d.table("CLUSTERPROFILE", "VERSION", "HEALTHY", "PROPERTY", "VALUE", "SINCE")
-	for _, profile := range profiles.Items {
-		healthy := meta.IsStatusConditionTrue(
-			profile.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy,
-		)
-		row := []any{namespace + "/" + profile.Name, profile.Status.Version.Kubernetes, healthy}
-		if len(profile.Status.Properties) == 0 {
-			table.row(append(row, "", "", "")...)
-		}
-		for _, p := range profile.Status.Properties {
-			table.row(append(row, p.Name, p.Value, p.LastObservedTime.Local().Format(time.TimeOnly))...)
-			row = []any{"", "", ""}
-		}
-	}
-	return table.end()
-}
-
-// showConditions prints the addon's conditions.
-func (d *Demo) showConditions(ctx context.Context) error {
-	table := d.table("ADDON OF", "CONDITION", "STATUS", "REASON", "MESSAGE")
-	for _, cluster := range d.fleet.Spokes() {
-		addon := &addonv1beta1.ManagedClusterAddOn{}
-		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonName}, addon); err != nil {
-			return err
-		}
-		for _, condition := range []string{"Available", "PropertiesPublished", "ProfilesSynced"} {
-			if found := meta.FindStatusCondition(addon.Status.Conditions, condition); found != nil {
-				table.row(cluster, found.Type, found.Status, found.Reason, found.Message)
-			}
-		}
-	}
-	return table.end()
+	return d.inventory(ctx, 0, "list", "-n", namespace, "-L", "region.example.com,gpu.example.com")
 }
 
 // showEvent waits for an event about a property and prints it.
@@ -80,35 +44,6 @@ func (d *Demo) showEvent(ctx context.Context, cluster, name string) error {
 	})
 	if err != nil {
 		return err
-	}
-	return table.end()
-}
-
-// showAgents prints which revision each cluster should have, and what runs there.
-func (d *Demo) showAgents(ctx context.Context) error {
-	table := d.table("CLUSTER", "REVISION", "ROLLOUT", "AGENT RUNS WITH")
-	for _, cluster := range d.fleet.Spokes() {
-		addon := &addonv1beta1.ManagedClusterAddOn{}
-		if err := d.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonName}, addon); err != nil {
-			return err
-		}
-		revision, rollout := "", ""
-		for _, reference := range addon.Status.ConfigReferences {
-			if reference.Resource == "agentrevisions" && reference.DesiredConfig != nil {
-				revision = reference.DesiredConfig.Name
-			}
-		}
-		if meta.IsStatusConditionFalse(addon.Status.Conditions, "Configured") {
-			rollout = "waits for its turn"
-		} else if found := meta.FindStatusCondition(addon.Status.Conditions, "Progressing"); found != nil {
-			rollout = found.Reason
-		}
-		agent, err := d.agent(ctx, cluster)
-		if err != nil {
-			return err
-		}
-		args := agent.Spec.Template.Spec.Containers[0].Args
-		table.row(cluster, revision, rollout, args[len(args)-1])
 	}
 	return table.end()
 }

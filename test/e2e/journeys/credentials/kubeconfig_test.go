@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -84,29 +82,9 @@ func (p person) types(ctx context.Context, line string, code int, text string) e
 // intoTheHub returns the address of a proxy that connects to the Services of the hub.
 func intoTheHub(t *testing.T) string {
 	t.Helper()
-	dial := journeys.Fleet.ServiceDialer(fleet.HubName)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		there, err := dial(r.Context(), "tcp", r.Host)
-		if err != nil || r.Method != http.MethodConnect {
-			http.Error(w, "no way", http.StatusBadGateway)
-			return
-		}
-		here, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
-		go pipe(there, here)
-		pipe(here, there)
-	}))
+	proxy := httptest.NewServer(journeys.Fleet.ServiceProxy(fleet.HubName))
 	t.Cleanup(proxy.Close)
 	return proxy.URL
-}
-
-func pipe(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	_ = to.Close()
 }
 
 // A person writes the contexts of a namespace, and works with a cluster through the tunnel, by
