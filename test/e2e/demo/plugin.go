@@ -36,7 +36,8 @@ func fleetEnv(kubeconfig string) []string { return []string{"KUBECONFIG=" + kube
 // kubectl runs kubectl with more of an environment, and shows the command and its output.
 func (d *Demo) kubectl(ctx context.Context, env []string, code int, args ...string) error {
 	cmd := exec.CommandContext(ctx, d.fleet.Kubectl(), args...)
-	cmd.Env = append(append(os.Environ(), "PATH="+d.bin()+string(os.PathListSeparator)+os.Getenv("PATH")), env...)
+	path := d.bin() + string(os.PathListSeparator) + os.Getenv("PATH") //nolint:forbidigo // as a person's shell has it
+	cmd.Env = append(append(os.Environ(), "PATH="+path), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
