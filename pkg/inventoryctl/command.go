@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,9 +17,9 @@ import (
 
 // Main runs the command line and returns the exit code. A failure is one line on stderr.
 func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	// Log lines of libraries would add to the one line on stderr.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	// Log lines of libraries would add to the one line on stderr. To discard klog's output is not
+	// enough: it writes errors to stderr as well.
+	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	return run(ctx, args, streams, time.Now)
 }

@@ -15,7 +15,7 @@ func TestDocumentationShowsRealOutput(t *testing.T) {
 	for _, name := range []string{
 		"list_-A_-L_region.example.com_as_admin", "matrix_as_admin", "matrix_--fold=always_as_admin",
 		"explain_east_-n_team-b_as_admin", "explain_west_as_tenant", "explain_east_no.such.property_as_admin",
-		"diff_as_admin", "describe_east_as_admin", "rollout_as_admin",
+		"matrix_--tokens_as_admin", "diff_as_admin", "describe_east_as_admin", "rollout_as_admin",
 	} {
 		content, err := os.ReadFile("testdata/" + name + ".golden")
 		apitest.Must(t, err)
