@@ -35,6 +35,9 @@ const (
 	// sveltosBuiltIn is a provider for which Sveltos takes a whole kubeconfig from a
 	// Secret.
 	sveltosBuiltIn = "kubeconfig-secretreader"
+
+	// sandboxPrefix is that of the properties which agent-sandbox writes to every profile.
+	sandboxPrefix = "agents.x-k8s.io/"
 )
 
 // Profile is a version of a ClusterProfile.
@@ -59,6 +62,7 @@ var rules = []rule{
 	{"Argo CD", leadsTheList},
 	{"Headlamp", isShown},
 	{"Sveltos", isExecuted},
+	{"agent-sandbox", keepsHeartbeats},
 }
 
 // Judge returns what breaks a consumer in a version of a profile. before is the version
@@ -144,6 +148,22 @@ func keepsAccess(before, now *Profile, _ time.Time) []string {
 		}
 	}
 	return nil
+}
+
+// The planner of agent-sandbox takes a cluster for lost whose profile lacks the properties
+// that its own writer renews.
+func keepsHeartbeats(before, now *Profile, _ time.Time) []string {
+	if before == nil {
+		return nil
+	}
+	var problems []string
+	for _, property := range before.Status.Properties {
+		if strings.HasPrefix(property.Name, sandboxPrefix) &&
+			!slices.ContainsFunc(now.Status.Properties, func(p inventoryv1alpha1.Property) bool { return p.Name == property.Name }) {
+			problems = append(problems, "the property "+property.Name+" has gone")
+		}
+	}
+	return problems
 }
 
 // The library uses the server, the inline CA and the extension, and ignores all else.

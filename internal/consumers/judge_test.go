@@ -32,7 +32,7 @@ func sound(ca []byte) *Profile {
 		},
 		Status: inventoryv1alpha1.ClusterProfileStatus{
 			Conditions: []metav1.Condition{{Type: "ControlPlaneHealthy", Status: "True", Reason: "Available"}},
-			Properties: []inventoryv1alpha1.Property{{Name: "a", Value: "1"}},
+			Properties: []inventoryv1alpha1.Property{{Name: "a", Value: "1"}, {Name: "agents.x-k8s.io/last-seen", Value: "1"}},
 			AccessProviders: []inventoryv1alpha1.AccessProvider{{
 				Name: "open-cluster-management",
 				Cluster: clientcmdv1.Cluster{
@@ -81,7 +81,12 @@ func TestJudge(t *testing.T) {
 			change: func(p *Profile) { p.Status.AccessProviders = append(p.Status.AccessProviders, entry("gke")) },
 		},
 		"the cluster is not healthy": {change: func(p *Profile) { p.Status.Conditions[0].Status = "False" }},
-		"the profile is recreated":   {change: func(p *Profile) { p.UID = "two" }, want: "recreated"},
+		"a property goes":            {change: func(p *Profile) { p.Status.Properties = p.Status.Properties[1:] }},
+		"a property of agent-sandbox goes": {
+			change: func(p *Profile) { p.Status.Properties = p.Status.Properties[:1] },
+			want:   "agent-sandbox: the property agents.x-k8s.io/last-seen has gone",
+		},
+		"the profile is recreated": {change: func(p *Profile) { p.UID = "two" }, want: "recreated"},
 		"nothing but a time changes": {
 			change: func(p *Profile) { p.Status.Properties[0].LastObservedTime = metav1.Now() },
 			want:   "without a change",

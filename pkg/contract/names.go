@@ -85,6 +85,11 @@ const (
 	// AnnotationCopiedLabels on a ClusterProfile lists the keys of the labels that
 	// this addon copied from the ManagedCluster, sorted and comma-separated.
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
+
+	// AnnotationProperties on a ClusterProfile lists the names of the properties that this
+	// addon wrote, as a sorted JSON list. It exists where metadata.managedFields does not
+	// say who wrote a property, as with atomic lists to which other clients write, too.
+	AnnotationProperties = KeyPrefix + "properties"
 )
 
 // Annotations of the agent's Deployment on a spoke.

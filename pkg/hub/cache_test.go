@@ -10,6 +10,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 )
 
 // TestCacheSharesWhatObjectsRepeat also checks that sharing changes no content.
@@ -43,7 +44,11 @@ func TestCacheSharesWhatObjectsRepeat(t *testing.T) {
 	}
 	a := transformed(profile("a")).(*inventoryv1alpha1.ClusterProfile)
 	b := transformed(profile("b")).(*inventoryv1alpha1.ClusterProfile)
-	if diff := cmp.Diff(profile("a"), a); diff != "" {
+	want, err := inventory.DefaultTransform()(profile("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, any(a)); diff != "" {
 		t.Errorf("cached (-want +got):\n%s", diff)
 	}
 	cluster := &clusterv1.ManagedCluster{}

@@ -49,7 +49,8 @@ func DefaultTransform() toolscache.TransformFunc {
 // is not copied over a key that somebody else uses. A patch of its status replaces whole
 // lists, so these stay whole. Of another cluster manager's profile it keeps only the owner.
 // A profile with labels that its annotation does not list keeps the part of its managed
-// fields that says which of them are copies: see copiedBefore.
+// fields that says which of them are copies: see copiedBefore. Of the part about its
+// properties, and of the annotation that lists some of them, it keeps a digest.
 func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	trimmed := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: profile.TypeMeta, ObjectMeta: kube.TrimMeta(profile.ObjectMeta),
@@ -59,8 +60,13 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 		trimmed.Labels = nil
 		return trimmed
 	}
-	if copied, ok := profile.Annotations[contract.AnnotationCopiedLabels]; ok {
-		trimmed.Annotations = map[string]string{contract.AnnotationCopiedLabels: copied}
+	for _, key := range []string{contract.AnnotationCopiedLabels, contract.AnnotationProperties} {
+		if value, ok := profile.Annotations[key]; ok {
+			if trimmed.Annotations == nil {
+				trimmed.Annotations = map[string]string{}
+			}
+			trimmed.Annotations[key] = value
+		}
 	}
 	if profile.DeletionTimestamp != nil {
 		// They are reported, a few by name.
@@ -72,6 +78,9 @@ func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.C
 				trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
 			}
 		}
+	}
+	if len(profile.Status.Properties) > 0 {
+		trimmed.ManagedFields = append(trimmed.ManagedFields, authorshipOf(profile).digest())
 	}
 	trimmed.Spec.DisplayName = profile.Spec.DisplayName
 	// Decoding leaves spare capacity in every list.

@@ -219,6 +219,9 @@ func TestTrimProfile(t *testing.T) {
 		want.ObjectMeta = lean()
 		want.Annotations = map[string]string{"inventory.open-cluster-management.io/copied-labels": "l"}
 		want.Status.CredentialProviders = nil
+		want.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Subresource: "authorship", FieldsV1: metav1.NewFieldsV1(`["a"]`),
+		}}
 		if diff := cmp.Diff(want, trim(profileOf("open-cluster-management"))); diff != "" {
 			t.Errorf("cached (-want +got):\n%s", diff)
 		}

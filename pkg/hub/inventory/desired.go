@@ -58,14 +58,46 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 		}
 	}
 	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, allow)...)
+	authors := authorshipOf(profile)
+	setAnnotation(profile, contract.AnnotationProperties,
+		desiredRecord(cluster.Status.ClusterClaims, profile.Status.Properties, authors))
 	profile.Spec.DisplayName = cluster.Name
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
 		showCondition(profile, condition.target, meta.FindStatusCondition(cluster.Status.Conditions, condition.source), now)
 	}
-	profile.Status.Properties = desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, now)
-	profile.Status.AccessProviders = access.Merge(profile.Status.AccessProviders, cluster.Name, o.access)
+	profile.Status.Properties = desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, authors, now)
+	profile.Status.AccessProviders, _ = desiredAccess(o)
 	return profile, leftOut
+}
+
+// maxAccessProviders is how many a ClusterProfile v1alpha2 may have (cluster-inventory-api,
+// after v0.1.3). With more, writes of consumers that use this version may be refused.
+const maxAccessProviders = 64
+
+// desiredAccess returns the profile's access providers with this addon's own corrected. It
+// leaves out its own, the last by name first, where other writers leave no room, and returns
+// which.
+func desiredAccess(o observed) (providers []inventoryv1alpha1.AccessProvider, leftOut []string) {
+	if o.Profile != nil {
+		providers = o.Profile.Status.AccessProviders
+	}
+	providers = access.Merge(providers, o.Cluster.Name, o.access)
+	var ours []string
+	for _, state := range []access.ProviderState{o.access.Proxy, o.access.Direct} {
+		if state.Provider != nil {
+			ours = append(ours, state.Provider.Name)
+		}
+	}
+	slices.Sort(ours)
+	for len(providers) > maxAccessProviders && len(ours) > 0 {
+		name := ours[len(ours)-1]
+		ours, leftOut = ours[:len(ours)-1], append(leftOut, name)
+		providers = slices.DeleteFunc(slices.Clone(providers), func(p inventoryv1alpha1.AccessProvider) bool {
+			return p.Name == name
+		})
+	}
+	return providers, leftOut
 }
 
 // setMetadata sets our labels and our annotation, and returns which labels it left out.
@@ -92,16 +124,21 @@ func setMetadata(
 	}
 	profile.Labels = labels
 
+	setAnnotation(profile, contract.AnnotationCopiedLabels, strings.Join(copied, ","))
+	return leftOut
+}
+
+// setAnnotation sets an annotation, or removes it if the value is empty.
+func setAnnotation(profile *inventoryv1alpha1.ClusterProfile, key, value string) {
 	annotations := maps.Clone(profile.Annotations)
-	delete(annotations, contract.AnnotationCopiedLabels)
-	if len(copied) > 0 {
+	delete(annotations, key)
+	if value != "" {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[contract.AnnotationCopiedLabels] = strings.Join(copied, ",")
+		annotations[key] = value
 	}
 	profile.Annotations = annotations
-	return leftOut
 }
 
 // copyLabels copies the allowed labels of source into labels, removes earlier copies whose
@@ -241,9 +278,11 @@ func showCondition(
 }
 
 // desiredProperties turns claims, which are sorted and valid, into properties, each with
-// the time at which its value was first seen.
+// the time at which its value was first seen. The properties that other clients wrote
+// follow, unless there is a claim of their name. If only the order differs, it returns
+// current.
 func desiredProperties(
-	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, now metav1.Time,
+	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, authors authorship, now metav1.Time,
 ) []inventoryv1alpha1.Property {
 	known := make(map[string]inventoryv1alpha1.Property, len(current))
 	for _, property := range current {
@@ -256,6 +295,16 @@ func desiredProperties(
 			property.LastObservedTime = before.LastObservedTime
 		}
 		properties = append(properties, property)
+	}
+	for _, property := range current {
+		if _, claimed := findClaim(claims, property.Name); !claimed && !authors.isOurs(property.Name) {
+			properties = append(properties, property)
+		}
+	}
+	byName := func(a, b inventoryv1alpha1.Property) int { return strings.Compare(a.Name, b.Name) }
+	if apiequality.Semantic.DeepEqual(
+		slices.SortedStableFunc(slices.Values(properties), byName), slices.SortedStableFunc(slices.Values(current), byName)) {
+		return current
 	}
 	return properties
 }

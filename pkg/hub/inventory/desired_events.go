@@ -25,7 +25,33 @@ const (
 	// reasonInconclusive is the reason of the events that name clusters whose profiles were
 	// removed although a Placement may still choose them.
 	reasonInconclusive = "DecisionsInconclusive"
+
+	// reasonOverruled is the reason of the events that name properties of other writers that
+	// got the values of claims.
+	reasonOverruled = "PropertiesOverruled"
+
+	// reasonCrowdedOut is the reason of the events on profiles in which other writers leave no
+	// room for this addon's access providers.
+	reasonCrowdedOut = "AccessProvidersFull"
 )
+
+// overruledNotices returns what the writers of properties must know whose values were
+// replaced by those of claims.
+func overruledNotices(byCluster map[string][]string) []notices.Notice {
+	lacks := make([]notices.Lack, 0, len(byCluster))
+	for cluster, names := range byCluster {
+		quoted := make([]string, 0, len(names))
+		for _, name := range names {
+			quoted = append(quoted, kube.Quote(name))
+		}
+		lacks = append(lacks, notices.Lack{
+			Cluster: cluster, Reason: reasonOverruled, HasProfile: true,
+			Why: fmt.Sprintf("Another client wrote properties of which the cluster has claims, and the claims' values count: %s.",
+				kube.ListNames(kube.SortedNames(quoted), maxNames)),
+		})
+	}
+	return notices.Desired(lacks)
+}
 
 // sliceNotices returns what the administrators of Placements must know about their slices.
 func sliceNotices(
@@ -92,6 +118,13 @@ func desiredNotices(byCluster map[string]outcome) []notices.Notice {
 			lacks = append(lacks, notices.Lack{
 				Cluster: cluster, Reason: contract.ReasonAccessUnavailable, Why: strings.Join(out.access, " "),
 				HasProfile: true, Bindings: out.bindings,
+			})
+		}
+		if len(out.crowdedOut) > 0 {
+			lacks = append(lacks, notices.Lack{
+				Cluster: cluster, Reason: reasonCrowdedOut, HasProfile: true, Bindings: out.bindings,
+				Why: fmt.Sprintf("Not published, because a ClusterProfile has at most %d access providers and other clients "+
+					"wrote the rest: %s.", maxAccessProviders, strings.Join(out.crowdedOut, ", ")),
 			})
 		}
 		for _, about := range subjects(cluster, out, tooMany) {

@@ -38,7 +38,6 @@ const (
 // claims give the same properties, whatever their order, and one more claim displaces only
 // as many of the last ones as it needs room. No value is cut. Judging the kept claims again
 // leaves nothing out.
-// was kept leaves nothing out.
 func (l Limits) judgeClaims(
 	claims []clusterv1.ManagedClusterClaim,
 ) (kept []clusterv1.ManagedClusterClaim, leftOut []string) {

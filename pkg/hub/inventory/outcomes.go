@@ -30,6 +30,16 @@ type outcomes struct {
 	// inconclusive holds, by Placement and cluster, the latest removals of profiles although
 	// the Placement may still choose the cluster.
 	inconclusive map[types.NamespacedName]map[string]inconclusiveRemoval
+
+	// overruledAt holds, by namespace and cluster, when which properties of other writers were
+	// last overruled by claims.
+	overruledAt map[string]map[string]overruling
+}
+
+// overruling is a write that gave properties of other writers the values of claims.
+type overruling struct {
+	at    time.Time
+	names []string
 }
 
 // inconclusiveRemoval is the removal of a profile after the longest wait for a Placement.
@@ -40,8 +50,11 @@ type inconclusiveRemoval struct {
 	byAddon bool
 }
 
-// inconclusiveFor is for how long such a removal is reported.
-const inconclusiveFor = 10 * time.Minute
+// What happened once is reported for this long.
+const (
+	inconclusiveFor = 10 * time.Minute
+	overruledFor    = 10 * time.Minute
+)
 
 // reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
@@ -53,6 +66,7 @@ func newOutcomes() *outcomes {
 		namespaces:    kube.SetIndex[string, string]{},
 		clusters:      kube.SetIndex[string, string]{},
 		inconclusive:  map[types.NamespacedName]map[string]inconclusiveRemoval{},
+		overruledAt:   map[string]map[string]overruling{},
 	}
 }
 
@@ -122,6 +136,39 @@ func (o *outcomes) inconclusiveIn(namespace string, now time.Time) map[string]ma
 		}
 	}
 	return recent
+}
+
+// overruled records that properties of other writers got the values of claims.
+func (o *outcomes) overruled(pair types.NamespacedName, names []string, now time.Time) {
+	if len(names) == 0 {
+		return
+	}
+	o.mu.Lock()
+	if o.overruledAt[pair.Namespace] == nil {
+		o.overruledAt[pair.Namespace] = map[string]overruling{}
+	}
+	o.overruledAt[pair.Namespace][pair.Name] = overruling{at: now, names: names[:min(len(names), maxNames+1)]}
+	o.mu.Unlock()
+	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
+}
+
+// overruledIn returns, by cluster, the properties of a namespace's profiles that were
+// overruled recently.
+func (o *outcomes) overruledIn(namespace string, now time.Time) map[string][]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	names := map[string][]string{}
+	for cluster, last := range o.overruledAt[namespace] {
+		if now.Sub(last.at) > overruledFor {
+			delete(o.overruledAt[namespace], cluster)
+		} else {
+			names[cluster] = last.names
+		}
+	}
+	if len(o.overruledAt[namespace]) == 0 {
+		delete(o.overruledAt, namespace)
+	}
+	return names
 }
 
 func (o *outcomes) enqueueReports(pair types.NamespacedName) {

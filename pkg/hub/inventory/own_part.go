@@ -11,8 +11,8 @@ import (
 )
 
 // ownPart identifies the part of a profile that this addon writes, as it is cached. Others
-// may write labels, conditions and access providers of their own as often as they like:
-// that is no reason to delay writing a property.
+// may write labels, conditions, properties and access providers of their own as often as
+// they like: that is no reason to delay writing a property.
 func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
 	copied := copiedBefore(profile)
 	labels := map[string]string{}
@@ -33,7 +33,14 @@ func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
 			access = append(access, provider)
 		}
 	}
+	var properties []inventoryv1alpha1.Property
+	authors := authorshipOf(profile)
+	for _, property := range profile.Status.Properties {
+		if authors.isOurs(property.Name) {
+			properties = append(properties, property)
+		}
+	}
 	return kube.Fingerprint(profile,
-		labels, profile.Annotations[contract.AnnotationCopiedLabels], profile.Spec.DisplayName,
-		profile.Status.Version, conditions, profile.Status.Properties, access)
+		labels, profile.Annotations[contract.AnnotationCopiedLabels], profile.Annotations[contract.AnnotationProperties],
+		profile.Spec.DisplayName, profile.Status.Version, conditions, properties, access)
 }

@@ -18,7 +18,10 @@ func TestOwnPart(t *testing.T) {
 			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": "region"},
 		}}
 		p.Spec.DisplayName = "c1"
-		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "p", Value: "v"}}
+		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "p", Value: "v"}, {Name: "theirs", Value: "v"}}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Subresource: "authorship", FieldsV1: metav1.NewFieldsV1(`["theirs"]`),
+		}}
 		p.Status.Conditions = []metav1.Condition{{Type: "Joined", Status: "True"}, {Type: "Theirs", Status: "True"}}
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "theirs"}}
 		change(p)
@@ -40,6 +43,15 @@ func TestOwnPart(t *testing.T) {
 		"an access provider of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Status.AccessProviders[1].Cluster.Server = "s"
 		}},
+		"a property of theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Properties[1].Value = "other"
+		}},
+		"a property that they made theirs": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`["p","theirs"]`)
+		}, ours: true},
+		"the list of the properties": {change: func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Annotations["inventory.open-cluster-management.io/properties"] = `["p"]`
+		}, ours: true},
 		"a label of ours": {change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels["region"] = "us" },
 			ours: true},
 		"the mark": {change: func(p *inventoryv1alpha1.ClusterProfile) {

@@ -16,7 +16,6 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -224,6 +223,7 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 		return desired
 	}
 	_, problems := desiredProfile(*o, r.labelAllow, now)
+	before := *o
 	if o.Profile == nil {
 		if err := r.create(ctx, o, desire); err != nil {
 			return problems, err
@@ -231,17 +231,30 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	} else if err := r.patch(ctx, o, desire, metadataChanges, r.writer.Patch); err != nil {
 		return problems, err
 	}
-	return problems, r.patch(ctx, o, desire, statusChanges, r.patchStatus)
+	others := othersProperties(*o)
+	if isAdoption(before) && len(others) > 0 {
+		log.FromContext(ctx).Info("Took over the ClusterProfile; the properties of other writers stay",
+			"properties", kube.ListNames(others, maxNames))
+	}
+	owner := client.FieldOwner(ControllerName)
+	if len(others) > 0 {
+		owner = mixedFieldOwner
+	}
+	if err := r.patch(ctx, o, desire, statusChanges, r.patchStatus(owner)); err != nil {
+		return problems, err
+	}
+	r.outcomes.overruled(before.pair, overruled(before), r.clock.Now())
+	return problems, nil
 }
 
 // applyAccess writes only the access providers, to a profile that somebody else maintains.
 func (r *Reconciler) applyAccess(ctx context.Context, o *observed) error {
 	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
 		desired := o.Profile.DeepCopy()
-		desired.Status.AccessProviders = access.Merge(desired.Status.AccessProviders, o.Cluster.Name, o.access)
+		desired.Status.AccessProviders, _ = desiredAccess(o)
 		return desired
 	}
-	return r.patch(ctx, o, desire, statusChanges, r.patchStatus)
+	return r.patch(ctx, o, desire, statusChanges, r.patchStatus(ControllerName))
 }
 
 // desireFunc returns what a pair's profile must be.
@@ -253,10 +266,11 @@ type changesFunc func(current, desired *inventoryv1alpha1.ClusterProfile) map[st
 
 type patchFunc func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
-func (r *Reconciler) patchStatus(
-	ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption,
-) error {
-	return r.writer.Status().Patch(ctx, obj, patch, client.FieldOwner(ControllerName))
+// patchStatus patches the status in the name of a field manager.
+func (r *Reconciler) patchStatus(owner client.FieldOwner) patchFunc {
+	return func(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+		return r.writer.Status().Patch(ctx, obj, patch, owner)
+	}
 }
 
 func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc) error {

@@ -284,6 +284,8 @@ func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
 	}
 }
 
+const propertiesList = "inventory.open-cluster-management.io/properties"
+
 // sameProfile compares all but what the API server sets.
 var sameProfile = cmp.Options{
 	cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields"),
@@ -367,6 +369,9 @@ func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 		want.Status.Conditions = append(planted.Status.Conditions, want.Status.Conditions...)
 		want.Status.AccessProviders = planted.Status.AccessProviders
 		want.Status.Properties[0].LastObservedTime = early
+		want.Status.Properties = append(want.Status.Properties, planted.Status.Properties[1])
+		// It was there already, so the managed fields do not say that it is ours now.
+		want.Annotations[propertiesList] = `["a","b"]`
 		got := s.mine()
 		if diff := cmp.Diff(want, got, sameProfile); diff != "" {
 			t.Errorf("profile (-want +got):\n%s", diff)
@@ -375,6 +380,60 @@ func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 			t.Errorf("the UID was %s and is %s", planted.UID, got.UID)
 		}
 		s.settled()
+	})
+}
+
+// OCM's registration controller leaves its profiles behind when its gate goes off. Where lists
+// are atomic, only the claims tell which of their properties were its own.
+func TestTakeoverFromOCMKeepsOthersProperties(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		profile := &inventoryv1alpha1.ClusterProfile{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: s.c.Name},
+			Spec: inventoryv1alpha1.ClusterProfileSpec{
+				ClusterManager: inventoryv1alpha1.ClusterManager{Name: "open-cluster-management"},
+			},
+		}
+		s.MustCreate(profile)
+		add := func(owner string, properties ...inventoryv1alpha1.Property) {
+			t.Helper()
+			profile.Status.Properties = append(profile.Status.Properties, properties...)
+			apitest.Must(t, s.Status().Update(t.Context(), profile, client.FieldOwner(owner)))
+		}
+		add("registration", property("a", "1"), property("unclaimed", "1"))
+		add("agent-sandbox", property("theirs.example", "1"), property("b", "theirs"))
+		step := func() {
+			t.Helper()
+			_, err := s.step()
+			apitest.Must(t, err)
+		}
+		step()
+		want := map[string]string{"a": "1", "b": "2", "theirs.example": "1"}
+		if isAtomic := strings.Contains(t.Name(), "atomic"); isAtomic {
+			want["unclaimed"] = "1"
+		}
+		shown := func() map[string]string {
+			got := map[string]string{}
+			for _, property := range s.mine().Status.Properties {
+				got[property.Name] = property.Value
+			}
+			return got
+		}
+		if diff := cmp.Diff(want, shown()); diff != "" {
+			t.Errorf("properties (-want +got):\n%s", diff)
+		}
+		step()
+		s.settled()
+
+		s.claims()
+		for range 3 {
+			step()
+		}
+		s.settled()
+		delete(want, "a")
+		delete(want, "b")
+		if diff := cmp.Diff(want, shown()); diff != "" {
+			t.Errorf("properties without claims (-want +got):\n%s", diff)
+		}
 	})
 }
 

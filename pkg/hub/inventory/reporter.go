@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -42,8 +43,12 @@ func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	current := append(desiredNotices(r.outcomes.in(req.Name)),
-		sliceNotices(risks, r.outcomes.inconclusiveIn(req.Name, r.clock.Now()))...)
+	now := r.clock.Now()
+	current := slices.Concat(
+		desiredNotices(r.outcomes.in(req.Name)),
+		overruledNotices(r.outcomes.overruledIn(req.Name, now)),
+		sliceNotices(risks, r.outcomes.inconclusiveIn(req.Name, now)),
+	)
 	again, err := r.events.Report(ctx, scope, current)
 	return reconcile.Result{RequeueAfter: again}, err
 }

@@ -76,6 +76,10 @@ type outcome struct {
 	// access lists the access providers missing from the profile, and why.
 	access []string
 
+	// crowdedOut lists the access providers for which other writers of the profile leave no
+	// room.
+	crowdedOut []string
+
 	// bindings and placements are the objects of the namespace that somebody who
 	// misses the profile, or an access provider, would look at.
 	bindings   []string
@@ -101,7 +105,10 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 			kube.ListNames(o.Profile.Finalizers, maxNames)
 	case s.Answer == selection.Yes:
 		out = outcome{kind: inPlace, properties: properties, access: o.access.Problems}
-		if len(out.access) > 0 {
+		if o.Cluster != nil {
+			_, out.crowdedOut = desiredAccess(o)
+		}
+		if len(out.access) > 0 || len(out.crowdedOut) > 0 {
 			out.bindings = s.Bindings
 		}
 	case s.Answer == selection.Unknown && o.Profile == nil && !s.Member:
