@@ -26,6 +26,7 @@ const (
 	execExtension = "client.authentication.k8s.io/exec"
 	managerLabel  = "x-k8s.io/cluster-manager"
 	clusterLabel  = "open-cluster-management.io/cluster-name"
+	memberLabel   = "multicluster.x-k8s.io/inventory-member-id"
 	healthy       = "ControlPlaneHealthy"
 
 	// maxOrigin is the length of the label in which Argo CD's integration writes the
@@ -77,12 +78,20 @@ func Judge(before, now *Profile, at time.Time) []string {
 	return problems
 }
 
-// JudgeTogether returns what breaks a consumer in profiles that it sees together: Argo CD
-// distinguishes clusters by their servers.
+// JudgeTogether returns what breaks a consumer in profiles of a namespace that it sees
+// together: Argo CD distinguishes clusters by their servers and their member ids.
 func JudgeTogether(profiles []Profile) []string {
 	var problems []string
-	of := map[string]string{}
+	of, members := map[string]string{}, map[string]string{}
 	for i := range profiles {
+		if member := profiles[i].Labels[memberLabel]; member != "" {
+			if other, taken := members[member]; taken {
+				problems = append(problems, fmt.Sprintf(
+					"Argo CD: %s and %s have the same member id %s", other, profiles[i].Name, member,
+				))
+			}
+			members[member] = profiles[i].Name
+		}
 		cluster, has := access(&profiles[i])
 		if !has {
 			continue

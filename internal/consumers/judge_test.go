@@ -218,9 +218,14 @@ func TestJudgeTogether(t *testing.T) {
 	if got := JudgeTogether([]Profile{*first, *second, *third}); len(got) > 0 {
 		t.Errorf("problems %q", got)
 	}
+	first.Labels[memberLabel], second.Labels[memberLabel], third.Labels[memberLabel] = "a", "b", "b"
+	want := []string{"Argo CD: cluster2 and cluster3 have the same member id b"}
+	if diff := cmp.Diff(want, JudgeTogether([]Profile{*first, *second, *third})); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
 	second.Status = first.Status
 	server := first.Status.AccessProviders[0].Cluster.Server
-	want := []string{"Argo CD: cluster1 and cluster2 have the same server " + server}
+	want = []string{"Argo CD: cluster1 and cluster2 have the same server " + server}
 	if diff := cmp.Diff(want, JudgeTogether([]Profile{*first, *second})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

@@ -73,8 +73,9 @@ const (
 
 	// LabelInventoryMemberID identifies the cluster of a ClusterProfile to consumers: it is
 	// never empty, the same in every namespace, and stable for as long as the cluster is a
-	// member (SIG-Multicluster, KEP-4322). Here it is the name of the ManagedCluster, which
-	// survives a restore of the hub. The API's Go package has no constant for it yet.
+	// member (SIG-Multicluster, KEP-4322). Here it is the ManagedCluster's label of this key,
+	// if no other cluster has that id, or else its name, which survives a restore of the hub.
+	// The API's Go package has no constant for it yet.
 	LabelInventoryMemberID = "multicluster.x-k8s.io/inventory-member-id"
 
 	// ProfileConditionJoined is the ClusterProfile condition that says whether the

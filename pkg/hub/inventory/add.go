@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
@@ -213,7 +214,8 @@ type inventory struct {
 
 	profileAPIError string // the last one, which was logged
 
-	counting bool // whether the metrics count rejected claims
+	counting       bool // whether the metrics count rejected claims
+	followsMembers bool // whether changes of member ids enqueue others' pairs
 
 	// started is true once the pairs are reconciled, by the controller. Without profiles that
 	// serves only to tell others what an event concerns.
@@ -335,6 +337,16 @@ func (i *inventory) start(ctx context.Context) error {
 			return err
 		}
 		i.counting = true
+	}
+	if !i.followsMembers {
+		clusters, err := i.mgr.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+		if err != nil {
+			return fmt.Errorf("caching ManagedClusters: %w", err)
+		}
+		if _, err := clusters.AddEventHandler(memberFollower{i}); err != nil {
+			return fmt.Errorf("following member ids: %w", err)
+		}
+		i.followsMembers = true
 	}
 	if err := i.addPairs(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)

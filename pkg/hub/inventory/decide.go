@@ -20,6 +20,9 @@ type observed struct {
 
 	access access.Decision
 
+	// member is the cluster's member id. If nothing is known, it has the one that it asks for.
+	member memberID
+
 	// referenced is true if something refers to the profile although it does not exist, is
 	// not ours, or is being deleted. It is not determined for other profiles.
 	referenced bool

@@ -38,11 +38,13 @@ type Preview struct {
 
 // PreviewOf says what would be done with a pair's profile, using the reconciler's own
 // decisions. The cluster must be as Limits.Trim returns it. allow are the patterns of the
-// copied labels. Access providers count as correct.
+// copied labels. Access providers count as correct, and so does a member id that the cluster
+// may have.
 func PreviewOf(
 	pair types.NamespacedName, o selection.Observation, result selection.Result, allow []string, now metav1.Time,
 ) Preview {
 	seen := observed{Observation: o, pair: pair}
+	seen.member = shownMemberID(seen)
 	switch nextStep(seen, result.Answer) {
 	case create:
 		return Preview{Action: ActionCreate}

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,7 +58,14 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 			},
 		}
 	}
-	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, allow)...)
+	member := o.member
+	if member == (memberID{}) {
+		member.id = cmp.Or(wantedMemberID(cluster), cluster.Name)
+	}
+	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, member.id, allow)...)
+	if problem := member.problem(); problem != "" {
+		leftOut = append(leftOut, problem)
+	}
 	authors := authorshipOf(profile)
 	setAnnotation(profile, contract.AnnotationProperties,
 		desiredRecord(cluster.Status.ClusterClaims, profile.Status.Properties, authors))
@@ -102,7 +110,7 @@ func desiredAccess(o observed) (providers []inventoryv1alpha1.AccessProvider, le
 
 // setMetadata sets our labels and our annotation, and returns which labels it left out.
 func setMetadata(
-	profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, allow []string,
+	profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, memberID string, allow []string,
 ) (leftOut []string) {
 	labels := maps.Clone(profile.Labels)
 	if labels == nil {
@@ -116,7 +124,11 @@ func setMetadata(
 	labels[contract.LabelManagedBy] = contract.ManagedBy
 	labels[contract.LabelClusterManager] = contract.ClusterManagerName
 	labels[contract.LabelClusterName] = cluster.Name
-	labels[contract.LabelInventoryMemberID] = cluster.Name
+	if memberID != "" {
+		labels[contract.LabelInventoryMemberID] = memberID
+	} else {
+		delete(labels, contract.LabelInventoryMemberID)
+	}
 	if set := cluster.Labels[clusterv1beta2.ClusterSetLabel]; set != "" {
 		labels[contract.LabelClusterSet] = set
 	} else {

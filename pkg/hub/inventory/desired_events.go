@@ -33,6 +33,10 @@ const (
 	// reasonCrowdedOut is the reason of the events on profiles in which other writers leave no
 	// room for this addon's access providers.
 	reasonCrowdedOut = "AccessProvidersFull"
+
+	// reasonMemberID is the reason of the events on profiles without the member id that their
+	// cluster asks for.
+	reasonMemberID = "MemberIDRefused"
 )
 
 // overruledNotices returns what the writers of properties must know whose values were
@@ -46,7 +50,7 @@ func overruledNotices(byCluster map[string][]string) []notices.Notice {
 		}
 		lacks = append(lacks, notices.Lack{
 			Cluster: cluster, Reason: reasonOverruled, HasProfile: true,
-			Why: fmt.Sprintf("Another client wrote properties of which the cluster has claims, and the claims' values count: %s.",
+			Why: fmt.Sprintf("Another client wrote properties that the cluster has claims of; the claims' values count: %s.",
 				kube.ListNames(kube.SortedNames(quoted), maxNames)),
 		})
 	}
@@ -125,6 +129,12 @@ func desiredNotices(byCluster map[string]outcome) []notices.Notice {
 				Cluster: cluster, Reason: reasonCrowdedOut, HasProfile: true, Bindings: out.bindings,
 				Why: fmt.Sprintf("Not published, because a ClusterProfile has at most %d access providers and other clients "+
 					"wrote the rest: %s.", maxAccessProviders, strings.Join(out.crowdedOut, ", ")),
+			})
+		}
+		if out.refusedID != "" {
+			lacks = append(lacks, notices.Lack{
+				Cluster: cluster, Reason: reasonMemberID, HasProfile: true,
+				Why: fmt.Sprintf("The cluster does not get the member id %s: another cluster has it.", kube.Quote(out.refusedID)),
 			})
 		}
 		for _, about := range subjects(cluster, out, tooMany) {

@@ -213,7 +213,9 @@ func TestDesiredProfile(t *testing.T) {
 				clusterLabel("open-cluster-management.io/cluster-name", "x"), clusterLabel("app.kubernetes.io/managed-by", "x"),
 				clusterLabel("app.kubernetes.io/instance", "x"), clusterLabel("open-cluster-management.io/other", "x")),
 			allow: []string{"*/*"},
-			want: profile(label("open-cluster-management.io/other", "x"), label("cluster.open-cluster-management.io/clusterset", "s"),
+			// The member id is no copy: it is refused where another cluster has it.
+			want: profile(label("open-cluster-management.io/other", "x"), label("multicluster.x-k8s.io/inventory-member-id", "x"),
+				label("cluster.open-cluster-management.io/clusterset", "s"),
 				annotate(copied, "cluster.open-cluster-management.io/clusterset,open-cluster-management.io/other")),
 		},
 		"an annotation that was made to list reserved labels removes none": {

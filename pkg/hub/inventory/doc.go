@@ -54,6 +54,9 @@
 // spoke can fill the manager's memory, or a namespace. What was left out is recorded with
 // it and named in the condition.
 //
+// A cluster's member id is what its label asks for, unless another cluster has it, or else its
+// name (members.go). Who has one keeps it; profiles say who had it before a restart.
+//
 // # RBAC, cluster-wide
 //
 // Besides what package selection lists:

@@ -50,7 +50,8 @@ type Reconciler struct {
 
 	outcomes     *outcomes
 	expectations *kube.Expectations
-	brake        kube.Brake[types.NamespacedName]   // by pair
+	brake        kube.Brake[types.NamespacedName] // by pair
+	members      *members
 	failing      kube.Lasting[types.NamespacedName] // by pair
 	missing      kube.Lasting[types.NamespacedName] // pairs whose profile cannot be created
 	leaving      kube.Lasting[types.NamespacedName] // pairs whose profile waits for its references
@@ -67,6 +68,7 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		metrics:      opts.Metrics,
 		clock:        opts.Clock,
 		outcomes:     newOutcomes(),
+		members:      newMembers(opts.Rule),
 		expectations: kube.NewExpectations(),
 		leaving:      kube.Lasting[types.NamespacedName]{After: referenceWait},
 	}
@@ -133,6 +135,11 @@ func (r *Reconciler) reconcile(
 	}
 	if wait := r.releaseFirst(ctx, o, selected.Answer); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, 0, nil
+	}
+	if o.Cluster != nil {
+		if o.member, err = r.members.of(ctx, o.Cluster); err != nil {
+			return reconcile.Result{}, 0, err
+		}
 	}
 	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)

@@ -80,6 +80,9 @@ type outcome struct {
 	// room.
 	crowdedOut []string
 
+	// refusedID is the member id that the cluster asks for and does not get.
+	refusedID string
+
 	// bindings and placements are the objects of the namespace that somebody who
 	// misses the profile, or an access provider, would look at.
 	bindings   []string
@@ -104,7 +107,9 @@ func outcomeOf(o observed, s selection.Result, properties []string) outcome {
 		out.why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " +
 			kube.ListNames(o.Profile.Finalizers, maxNames)
 	case s.Answer == selection.Yes:
-		out = outcome{kind: inPlace, properties: properties, access: o.access.Problems}
+		out = outcome{
+			kind: inPlace, properties: properties, access: o.access.Problems, refusedID: o.member.refused,
+		}
 		if o.Cluster != nil {
 			_, out.crowdedOut = desiredAccess(o)
 		}

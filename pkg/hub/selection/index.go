@@ -8,6 +8,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 // Indexes that map events to the pairs they concern.
@@ -32,6 +34,12 @@ const (
 	// IndexDecisionByCluster finds PlacementDecisions by every cluster in them.
 	IndexDecisionByCluster = "selection.decisionByCluster"
 
+	// IndexClusterByMemberID finds ManagedClusters by the member id that their label asks for.
+	IndexClusterByMemberID = "selection.clusterByMemberID"
+
+	// IndexProfileByMemberID finds this addon's ClusterProfiles by the member id that they have.
+	IndexProfileByMemberID = "selection.profileByMemberID"
+
 	// IndexProfileByName finds ClusterProfiles of all namespaces by their name,
 	// which is the cluster's.
 	IndexProfileByName = "selection.profileByName"
@@ -42,7 +50,11 @@ const (
 	published       = "true"
 )
 
-// indexes are all of the above. The last one needs ClusterProfiles, which may be served late.
+// profileIndexes is how many of indexes, at the end, need ClusterProfiles, which may be served
+// late.
+const profileIndexes = 2
+
+// indexes are all of the above.
 var indexes = []struct {
 	object  client.Object
 	name    string
@@ -54,6 +66,8 @@ var indexes = []struct {
 	{&clusterv1beta1.Placement{}, IndexPublishingPlacement, indexPublishingPlacement},
 	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByPlacement, indexDecisionByPlacement},
 	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByCluster, indexDecisionByCluster},
+	{&clusterv1.ManagedCluster{}, IndexClusterByMemberID, indexByMemberID},
+	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByMemberID, indexProfileByMemberID},
 	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByName, indexProfileByName},
 }
 
@@ -92,6 +106,17 @@ func indexDecisionByCluster(obj client.Object) []string {
 		return nil
 	}
 	return decidedClusters(decision)
+}
+
+func indexByMemberID(obj client.Object) []string {
+	return nonEmpty(obj.GetLabels()[contract.LabelInventoryMemberID])
+}
+
+func indexProfileByMemberID(obj client.Object) []string {
+	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); !ok || !IsMarked(profile) {
+		return nil
+	}
+	return indexByMemberID(obj)
 }
 
 func indexProfileByName(obj client.Object) []string {

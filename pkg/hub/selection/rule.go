@@ -90,7 +90,7 @@ func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error {
 func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 	needed := indexes
 	if !profiles {
-		needed = needed[:len(needed)-1]
+		needed = needed[:len(needed)-profileIndexes]
 	}
 	for ; r.indexed < len(needed); r.indexed++ {
 		index := needed[r.indexed]

@@ -1,0 +1,146 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+)
+
+const memberIDLabel = "multicluster.x-k8s.io/inventory-member-id"
+
+// A klusterlet may label its own ManagedCluster. None gets the identity of another cluster.
+func TestMemberIDsAreNotStolen(t *testing.T) {
+	w := newWorld(t, wiredHub.Config(t))
+	t.Cleanup(func() { clearHub(w) })
+	set, ns, other := w.ExclusiveSet("set"), w.Namespace("team", nil), w.Namespace("team", nil)
+	w.Bind(ns, set.Name)
+	w.Bind(other, set.Name)
+	a, b := w.Cluster("a", ocmtest.InSet(set.Name)), w.Cluster("b", ocmtest.InSet(set.Name))
+	cfg := asManager(t, wiredHub, w)
+	opts := Options{Guard: &switchGuard{}}
+	stop := startManager(t, cfg, opts)
+	has := func(c *clusterv1.ManagedCluster, want string) {
+		t.Helper()
+		w.Eventually(c.Name+" has the member id "+want, func() string {
+			for _, namespace := range []string{ns, other} {
+				if profile := w.Profile(namespace, c.Name); profile == nil || profile.Labels[memberIDLabel] != want {
+					return fmt.Sprintf("in %s it is %+v", namespace, profile)
+				}
+			}
+			return ""
+		})
+	}
+	markers := 0
+	arrives := func() { // what happened before is seen when a new cluster is
+		t.Helper()
+		markers++
+		marker := w.Cluster(fmt.Sprintf("marker-%d-", markers), ocmtest.InSet(set.Name))
+		w.whole(ns, marker.Name)
+	}
+	asks := func(c *clusterv1.ManagedCluster, id string) {
+		t.Helper()
+		apitest.Edit(w, c, func(c *clusterv1.ManagedCluster) {
+			c.Labels[memberIDLabel] = id
+			if id == "" {
+				delete(c.Labels, memberIDLabel)
+			}
+		})
+	}
+	refused := func(c *clusterv1.ManagedCluster, id string) {
+		t.Helper()
+		w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "InvalidProperties",
+			fmt.Sprintf(`Left out: the member id %q, which another cluster has.`, id))
+	}
+	has(a, a.Name)
+	has(b, b.Name)
+
+	t.Log("an id of its own")
+	asks(a, "id-1")
+	has(a, "id-1")
+	w.synced(a.Name)
+
+	t.Log("the id that another cluster has")
+	asks(b, "id-1")
+	refused(b, "id-1")
+	has(b, b.Name)
+	has(a, "id-1")
+	w.Eventually("an event on the profile says so", func() string {
+		list := &eventsv1.EventList{}
+		apitest.Must(t, w.List(t.Context(), list, client.InNamespace(ns)))
+		for _, event := range list.Items {
+			if event.Reason == "MemberIDRefused" && event.Regarding.Name == b.Name && strings.Contains(event.Note, `"id-1"`) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("there is none among %d", len(list.Items))
+	})
+
+	t.Log("the same, after a restart")
+	stop()
+	stop = startManager(t, cfg, opts)
+	arrives()
+	has(a, "id-1")
+	has(b, b.Name)
+
+	t.Log("the name of another cluster")
+	asks(b, a.Name)
+	refused(b, a.Name)
+	has(b, b.Name)
+	has(a, "id-1")
+
+	t.Log("two clusters swap their ids")
+	asks(b, "id-2")
+	has(b, "id-2")
+	asks(a, "id-2")
+	refused(a, "id-2")
+	asks(b, "id-1")
+	has(b, "id-1")
+	has(a, "id-2")
+	w.synced(a.Name)
+	w.synced(b.Name)
+
+	t.Log("a cluster registers with the name that is another's id, and is accepted")
+	pending := &clusterv1.ManagedCluster{}
+	pending.Name, pending.Labels = "id-2", ocmtest.InSet(set.Name)
+	w.MustCreate(pending, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pending.Name}})
+	arrives()
+	has(a, "id-2")
+	apitest.Edit(w, pending, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
+	w.Enable(pending.Name)
+	has(pending, "")
+	has(a, "id-2")
+	refused(pending, "id-2")
+	asks(a, "")
+	has(a, a.Name)
+	has(pending, "id-2")
+
+	t.Log("the name of a cluster that is not accepted yet")
+	waiting := &clusterv1.ManagedCluster{}
+	waiting.Name = w.Name("waiting")
+	w.MustCreate(waiting)
+	arrives()
+	asks(b, waiting.Name)
+	refused(b, waiting.Name)
+	has(b, b.Name)
+	w.MustDelete(waiting)
+	has(b, waiting.Name)
+
+	t.Log("what is no label value is refused by the API server")
+	err := w.Patch(t.Context(), b.DeepCopy(), client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, memberIDLabel, strings.Repeat("x", 64))))
+	if err == nil {
+		t.Error("a label of 64 bytes was accepted")
+	}
+	stop()
+}
