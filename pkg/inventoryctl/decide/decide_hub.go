@@ -70,6 +70,7 @@ type HubFacts struct {
 	Rollout      rollout.Facts
 	Tokens       TokenFacts
 	Certificates CertificateFacts
+	Members      MemberFacts
 }
 
 // PolicyFacts says which of the chart's admission policies the hub has.
@@ -203,7 +204,7 @@ func CheckHub(f HubFacts, now time.Time) []Finding {
 		f.checkRegistrationGate(), f.checkProxyGate(), f.checkImpersonation(), f.checkSyncer(),
 		checkProfileAPI(f.Profiles), checkAddonAPI(f.Addons), f.checkRights(),
 		f.Agents.checkAvailable(), checkRollout(f.Rollout, now), f.Agents.checkDegraded(), f.Agents.checkLimit(),
-		f.Bound.check(), f.checkTokens(now), f.Certificates.check(now),
+		f.Bound.check(), f.checkTokens(now), f.Certificates.check(now), f.Members.check(),
 	}
 }
 

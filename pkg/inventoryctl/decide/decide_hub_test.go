@@ -63,6 +63,9 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 	f.Agents.Add(published().Facts.Addon)
 	f.Tokens.Add(account("a", "ns"), now)
 	f.Certificates.Add(trusting(t, now.Add(90*24*time.Hour)))
+	member := ocmtest.OurProfile("ns", "c")
+	member.Labels["multicluster.x-k8s.io/inventory-member-id"] = "c"
+	f.Members.Add(member)
 	for _, change := range changes {
 		change(&f)
 	}
@@ -425,6 +428,7 @@ func TestHiddenKindsAreNotVisible(t *testing.T) {
 		Rollout:  rollout.Facts{HiddenAddons: true},
 		Manager:  ManagerFacts{Settings: settings.Default()},
 		Agents:   AgentFacts{Hidden: true}, Tokens: TokenFacts{Hidden: true}, Certificates: CertificateFacts{Hidden: true},
+		Members: MemberFacts{Hidden: true},
 	}
 	f.Manager.Deployment.Hidden, f.Manager.Lease.Hidden = true, true
 	f.Registration.Hidden, f.RegistrationRole.Hidden, f.Proxy.Hidden = true, true, true

@@ -98,7 +98,9 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 		func() (err error) {
 			f.Certificates.Hidden, err = h.EachProfile(ctx, "", "", func(p *inventoryv1alpha1.ClusterProfile) {
 				f.Certificates.Add(p)
+				f.Members.Add(p)
 			})
+			f.Members.Hidden = f.Certificates.Hidden
 			return served(err)
 		},
 	} {
