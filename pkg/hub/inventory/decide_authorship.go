@@ -106,6 +106,7 @@ func managedProperties(record []metav1.ManagedFieldsEntry) managed {
 		if len(fields) == 0 && entry.Manager == ControllerName {
 			m.all = true
 		}
+		isOurs := slices.Contains([]string{ControllerName, mixedFieldOwner, upstreamFieldOwner}, entry.Manager)
 		for field, content := range fields {
 			var key struct {
 				Name string `json:"name"`
@@ -118,7 +119,7 @@ func managedProperties(record []metav1.ManagedFieldsEntry) managed {
 				continue
 			}
 			m.keyed = true
-			if changed.Value != nil && slices.Contains([]string{ControllerName, mixedFieldOwner, upstreamFieldOwner}, entry.Manager) {
+			if changed.Value != nil && isOurs {
 				m.names[key.Name] = true
 			}
 		}
