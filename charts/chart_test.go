@@ -416,7 +416,7 @@ workers: {total: 5, perNamespace: 2}
 pprofBindAddress: 127.0.0.1:6060
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
-profiles: {exclusiveSetsOnly: true, labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000}
+profiles: {exclusiveSetsOnly: true, labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000, writeInterval: 2.5s}
 decisions: {enabled: false}
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
 access:
@@ -454,6 +454,7 @@ podAnnotations: {a: b}
 		"--label-allow=example.com/*",
 		"--max-properties=50",
 		"--max-property-bytes=200000",
+		"--profile-write-interval=2.5s",
 		"--decisions=false",
 		"--credentials-mode=draining",
 		"--credentials-require-target=false",
@@ -609,6 +610,9 @@ func TestSchemaRejects(t *testing.T) {
 		"a label pattern with a comma in it": {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
 		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},
+		"a budget without end":               {values: "profiles: {writeInterval: 31s}", want: `profiles.writeInterval: "31s" is not between 100ms and 30s`},
+		"no budget at all":                   {values: "profiles: {writeInterval: 0s}", want: `profiles.writeInterval: "0s" is not between`},
+		"a budget without a unit":            {values: "profiles: {writeInterval: 5}", want: `profiles.writeInterval: "5" is not between`},
 		"more than fits into an object":      {values: "profiles: {maxPropertyBytes: 1048576}", want: "profiles/maxPropertyBytes"},
 		"a ServiceMonitor without a certificate": {
 			values: "metrics: {serviceMonitor: {enabled: true}}",

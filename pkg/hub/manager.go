@@ -157,6 +157,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		GuardObjects: guardObjects(),
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
+		WriteEvery:   opts.WriteInterval,
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Access:     resolver,
 		References: references,

@@ -39,6 +39,14 @@ func TestOptionsNameMistakes(t *testing.T) {
 			change: func(o *Options) { o.MaxProperties, o.MaxPropertyBytes = 0, 1<<20 },
 			want:   "--max-properties: 0 is not between 1 and 5000; --max-property-bytes: 1048576 is not between 1 and 524288",
 		},
+		"writes that never wait": {
+			change: func(o *Options) { o.WriteInterval = 0 },
+			want:   "--profile-write-interval: 0s is not between 100ms and 30s",
+		},
+		"writes that wait for too long": {
+			change: func(o *Options) { o.WriteInterval = 31 * time.Second },
+			want:   "--profile-write-interval: 31s is not between 100ms and 30s",
+		},
 		"a mode that is none": {
 			change: func(o *Options) { o.CredentialsMode = "on" },
 			want:   `--credentials-mode: "on" is not one of enabled, draining, disabled`,

@@ -349,6 +349,7 @@ exclusive-sets-only: profiles.exclusiveSetsOnly
 label-allow: profiles.labelAllow
 max-properties: profiles.maxProperties
 max-property-bytes: profiles.maxPropertyBytes
+profile-write-interval: profiles.writeInterval
 decisions: decisions.enabled
 credentials-mode: credentials.mode
 credentials-require-target: credentials.requireTarget

@@ -403,7 +403,7 @@ func (r *Reconciler) remove(
 }
 
 // lost records a write that failed because another client was faster.
-func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Repair, err error) {
+func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
 		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.clock.Now())
 	}

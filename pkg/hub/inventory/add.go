@@ -41,6 +41,9 @@ const (
 	// ReportControllerName creates the events about withheld profiles.
 	ReportControllerName = "hub.inventory-report"
 
+	// HeldBackControllerName creates the events about profiles that change too often.
+	HeldBackControllerName = "hub.inventory-held-back"
+
 	// DefinitionsControllerName follows the CRDs of the objects from which profiles are
 	// computed.
 	DefinitionsControllerName = "hub.inventory-definitions"
@@ -97,6 +100,11 @@ type Options struct {
 	// that are copied to profiles. Keys with a meaning for this addon are never
 	// copied.
 	LabelAllow []string
+
+	// WriteEvery is how often a profile is written once it was written kube.WritesAtOnce
+	// times in a row. Health, access providers and removal do not wait. Zero means that
+	// nothing does.
+	WriteEvery time.Duration
 
 	// Access says how clusters are reached. If nil, this addon does not write access
 	// providers.
@@ -261,6 +269,9 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	}
 	if err := i.addReport(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
+	}
+	if err := i.addHeldBack(); err != nil {
+		return nil, fmt.Errorf("adding %s: %w", HeldBackControllerName, err)
 	}
 	if err := i.addInstall(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", InstallControllerName, err)
@@ -452,6 +463,17 @@ func (i *inventory) addReport() error {
 		Named(ReportControllerName).
 		WithOptions(controller.Options{RateLimiter: retries()}).
 		WatchesRawSource(&i.pairs.outcomes.reportTrigger).
+		Complete(reporter)
+}
+
+// addHeldBack registers the controller of the events about profiles that change too often.
+func (i *inventory) addHeldBack() error {
+	reporter := newHeldBackReporter(
+		i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.pairs.outcomes, i.opts.WriteEvery)
+	return builder.ControllerManagedBy(i.mgr).
+		Named(HeldBackControllerName).
+		WithOptions(controller.Options{RateLimiter: retries()}).
+		WatchesRawSource(&i.pairs.outcomes.heldTrigger).
 		Complete(reporter)
 }
 

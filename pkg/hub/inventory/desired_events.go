@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,6 +38,10 @@ const (
 	// reasonMemberID is the reason of the events on profiles without the member id that their
 	// cluster asks for.
 	reasonMemberID = "MemberIDRefused"
+
+	// reasonHeldBack is the reason of the events on ManagedClusters whose profiles change more
+	// often than they are written.
+	reasonHeldBack = "ProfileWritesHeldBack"
 )
 
 // overruledNotices returns what the writers of properties must know whose values were
@@ -55,6 +60,22 @@ func overruledNotices(byCluster map[string][]string) []notices.Notice {
 		})
 	}
 	return notices.Desired(lacks)
+}
+
+// heldBackNotices returns what to say on a ManagedCluster about the namespaces in which changes
+// of its profile are held back.
+func heldBackNotices(cluster string, namespaces []string, every time.Duration) []notices.Notice {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("This cluster changes so often that its ClusterProfiles are written only every %s "+
+		"(profiles.writeInterval), in %s. Each shows the last value then; health and access providers do not wait. "+
+		"Find out what changes, for instance with kubectl get managedcluster %s -o yaml --watch",
+		every, kube.ListNames(kube.SortedNames(namespaces), maxNames), cluster)
+	return []notices.Notice{{
+		Subject: notices.Subject{Kind: notices.Cluster, Name: cluster}, Reason: reasonHeldBack,
+		Type: corev1.EventTypeWarning, Text: kube.Shorten(text, kube.MaxEventNoteBytes),
+	}}
 }
 
 // sliceNotices returns what the administrators of Placements must know about their slices.

@@ -27,6 +27,8 @@
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, and events on profiles that lack
 //     an access provider (package notices).
+//   - hub.inventory-held-back: events on ManagedClusters whose profiles change more often
+//     than their budgets allow.
 //   - hub.inventory-definitions: looks at all pairs when the CRD of something they are
 //     computed from goes or comes.
 //   - hub.inventory-install: looks again, at most once a second, at the pairs that wait
@@ -43,6 +45,12 @@
 // A profile that another client keeps changing, or deleting, is repaired ten times at once
 // and then every ten seconds (kube.Brake), each time with at most one write of the object
 // and one of its status; removals are counted apart.
+//
+// Each profile has a budget (Options.WriteEvery): ten writes in a row, then one in each
+// interval, so that a cluster that changes all the time does not keep every watcher of its
+// profiles busy. A change that waits is reconciled when its turn comes, and shows the values
+// of that time. What consumers must know at once does not wait (isUrgent), nor does removal.
+// The same kube.Brake counts both, and starts with full budgets.
 //
 // Profiles that must be removed precede edits of others, and edits precede creations.
 // Namespaces take turns, and each has a bounded number of writes in flight (package fair),

@@ -19,6 +19,7 @@ import (
 type outcomes struct {
 	statusChanged func(cluster string) // nil: not reported
 	reportTrigger kube.Trigger         // by namespace
+	heldTrigger   kube.Trigger         // by cluster
 	metrics       *metrics.Metrics     // nil: not counted
 
 	mu    sync.RWMutex
@@ -62,6 +63,7 @@ const reportDelay = time.Second
 func newOutcomes() *outcomes {
 	return &outcomes{
 		reportTrigger: kube.Trigger{Delay: reportDelay},
+		heldTrigger:   kube.Trigger{Delay: reportDelay},
 		pairs:         map[types.NamespacedName]outcome{},
 		namespaces:    kube.SetIndex[string, string]{},
 		clusters:      kube.SetIndex[string, string]{},
@@ -83,6 +85,7 @@ func (o *outcomes) set(pair types.NamespacedName, value outcome) {
 	o.mu.Unlock()
 	if changed {
 		o.metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, true))
+		o.holdBack(pair, before.heldBack, value.heldBack)
 		o.enqueueReports(pair)
 	}
 }
@@ -99,8 +102,35 @@ func (o *outcomes) forget(pair types.NamespacedName) {
 	o.mu.Unlock()
 	if known {
 		o.metrics.MovePair(pair.Namespace, countedAs(before, true), metrics.Pair{})
+		o.holdBack(pair, before.heldBack, false)
 		o.enqueueReports(pair)
 	}
+}
+
+// holdBack tells who counts and reports the profiles whose changes are held back.
+func (o *outcomes) holdBack(pair types.NamespacedName, before, now bool) {
+	if before == now {
+		return
+	}
+	more := 1
+	if before {
+		more = -1
+	}
+	o.metrics.HoldBackProfiles(more)
+	o.heldTrigger.Enqueue(types.NamespacedName{Name: pair.Name})
+}
+
+// heldBack returns the namespaces in which changes of a cluster's profile are held back.
+func (o *outcomes) heldBack(cluster string) []string {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	var held []string
+	for namespace := range o.namespaces[cluster] {
+		if o.pairs[types.NamespacedName{Namespace: namespace, Name: cluster}].heldBack {
+			held = append(held, namespace)
+		}
+	}
+	return held
 }
 
 // removedInconclusively records that a cluster's profile was removed although these Placements

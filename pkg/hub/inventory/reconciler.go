@@ -50,7 +50,7 @@ type Reconciler struct {
 
 	outcomes     *outcomes
 	expectations *kube.Expectations
-	brake        kube.Brake[types.NamespacedName] // by pair
+	brake        kube.Brake[types.NamespacedName] // by pair; repairs, and budgets
 	members      *members
 	failing      kube.Lasting[types.NamespacedName] // by pair
 	missing      kube.Lasting[types.NamespacedName] // pairs whose profile cannot be created
@@ -70,6 +70,7 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		outcomes:     newOutcomes(),
 		members:      newMembers(opts.Rule),
 		expectations: kube.NewExpectations(),
+		brake:        kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
 		leaving:      kube.Lasting[types.NamespacedName]{After: referenceWait},
 	}
 	r.outcomes.metrics = opts.Metrics
@@ -149,7 +150,10 @@ func (r *Reconciler) reconcile(
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, 0, nil
 	}
 	if err == nil && o.Cluster != nil {
-		r.metrics.ProfileServed(pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile)
+		// What had to wait for its budget says nothing about how fast the manager is.
+		_, heldBack := r.brake.HeldBack(pair, r.clock.Now())
+		r.metrics.ProfileServed(
+			pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile && heldBack == 0)
 	}
 	r.record(pair, o, selected, problems, err)
 	r.admit(ctx, o, selected.Answer, err)
@@ -179,11 +183,13 @@ func (r *Reconciler) trackOnly(
 	return reconcile.Result{}, nil
 }
 
-// finish ends a reconciliation. A profile that another client keeps changing is reconciled
-// again when it may be written, and when it has been left alone for long enough.
+// finish ends a reconciliation. A profile that another client keeps changing, or that has used
+// up its budget, is reconciled again when it may be written, and when that is over.
 func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err error) (reconcile.Result, error) {
-	fight := &kube.ContestedError{}
+	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
 	switch {
+	case errors.As(err, &waits):
+		return reconcile.Result{RequeueAfter: waits.Wait}, nil
 	case errors.As(err, &fight):
 		if fight.First {
 			log.FromContext(ctx).Info("Another client keeps changing the ClusterProfile, so it is repaired less often",
@@ -193,7 +199,9 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err 
 	case err != nil:
 		return reconcile.Result{}, err
 	default:
-		return reconcile.Result{RequeueAfter: r.brake.Contested(pair, r.clock.Now())}, nil
+		now := r.clock.Now()
+		_, heldBack := r.brake.HeldBack(pair, now)
+		return reconcile.Result{RequeueAfter: kube.Sooner(r.brake.Contested(pair, now), heldBack)}, nil
 	}
 }
 
@@ -230,14 +238,25 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 		return desired
 	}
 	_, problems := desiredProfile(*o, r.labelAllow, now)
+	if err := r.checkBudget(*o, desire); err != nil {
+		return problems, r.applyUrgent(ctx, o, desire, err)
+	}
 	before := *o
 	if o.Profile == nil {
 		if err := r.create(ctx, o, desire); err != nil {
 			return problems, err
 		}
-	} else if err := r.patch(ctx, o, desire, metadataChanges, r.writer.Patch); err != nil {
+	} else if err := r.patch(ctx, o, kube.Rewrite, desire, metadataChanges, r.writer.Patch); err != nil {
 		return problems, err
 	}
+	return problems, r.writeStatus(ctx, before, o, kube.Rewrite, desire)
+}
+
+// writeStatus writes the status of a profile of ours, and says what that means for other writers
+// of what was there before.
+func (r *Reconciler) writeStatus(
+	ctx context.Context, before observed, o *observed, what kube.Write, desire desireFunc,
+) error {
 	others := othersProperties(*o)
 	if isAdoption(before) && len(others) > 0 {
 		log.FromContext(ctx).Info("Took over the ClusterProfile; the properties of other writers stay",
@@ -247,11 +266,36 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 	if len(others) > 0 {
 		owner = mixedFieldOwner
 	}
-	if err := r.patch(ctx, o, desire, statusChanges, r.patchStatus(owner)); err != nil {
-		return problems, err
+	if err := r.patch(ctx, o, what, desire, statusChanges, r.patchStatus(owner)); err != nil {
+		return err
 	}
 	r.outcomes.overruled(before.pair, overruled(before), r.clock.Now())
-	return problems, nil
+	return nil
+}
+
+// checkBudget returns a *kube.HeldBackError if a profile is not as desired and must wait.
+func (r *Reconciler) checkBudget(o observed, desire desireFunc) error {
+	version := ""
+	if o.Profile != nil {
+		desired := desire(o)
+		if metadataChanges(o.Profile, desired) == nil && statusChanges(o.Profile, desired) == nil {
+			return nil
+		}
+		version = ownPart(o.Profile)
+	}
+	return r.brake.CheckBudget(o.pair, version, r.clock.Now())
+}
+
+// applyUrgent writes the status of a profile that must wait, if what changes there must not, and
+// returns the error of what still waits.
+func (r *Reconciler) applyUrgent(ctx context.Context, o *observed, desire desireFunc, waits error) error {
+	if o.Profile == nil || !isUrgent(o.Profile, desire(*o)) {
+		return waits
+	}
+	if err := r.writeStatus(ctx, *o, o, kube.Urgent, desire); err != nil {
+		return err
+	}
+	return r.checkBudget(*o, desire)
 }
 
 // applyAccess writes only the access providers, to a profile that somebody else maintains.
@@ -261,7 +305,7 @@ func (r *Reconciler) applyAccess(ctx context.Context, o *observed) error {
 		desired.Status.AccessProviders, _ = desiredAccess(o)
 		return desired
 	}
-	return r.patch(ctx, o, desire, statusChanges, r.patchStatus(ControllerName))
+	return r.patch(ctx, o, kube.Urgent, desire, statusChanges, r.patchStatus(ControllerName))
 }
 
 // desireFunc returns what a pair's profile must be.
@@ -289,20 +333,20 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc)
 		return fmt.Errorf("creating ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
-	r.wrote(o, "", created, desire, metadataChanges)
+	r.wrote(o, kube.Rewrite, "", created, desire, metadataChanges)
 	return nil
 }
 
 // patch writes the differences, if any, to the observed profile.
 func (r *Reconciler) patch(
-	ctx context.Context, o *observed, desire desireFunc, differing changesFunc, write patchFunc,
+	ctx context.Context, o *observed, what kube.Write, desire desireFunc, differing changesFunc, write patchFunc,
 ) error {
 	changes := differing(o.Profile, desire(*o))
 	if changes == nil {
 		return nil
 	}
 	before := ownPart(o.Profile)
-	if err := r.brake.Check(o.pair, kube.Rewrite, before, r.clock.Now()); err != nil {
+	if err := r.brake.Check(o.pair, what, before, r.clock.Now()); err != nil {
 		return err
 	}
 	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
@@ -312,18 +356,19 @@ func (r *Reconciler) patch(
 	written := &inventoryv1alpha1.ClusterProfile{}
 	written.Namespace, written.Name = o.Profile.Namespace, o.Profile.Name
 	if err := write(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
-		r.lost(o, kube.Rewrite, err)
+		r.lost(o, what, err)
 		return fmt.Errorf("patching ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched ClusterProfile", "resourceVersion", written.ResourceVersion)
-	r.wrote(o, before, written, desire, differing)
+	r.wrote(o, what, before, written, desire, differing)
 	return nil
 }
 
 // wrote records a write of our part of the pair's profile. If the result is not as desired,
 // a webhook has changed it on the way, which counts as another client.
 func (r *Reconciler) wrote(
-	o *observed, before string, written *inventoryv1alpha1.ClusterProfile, desire desireFunc, differing changesFunc,
+	o *observed, what kube.Write, before string, written *inventoryv1alpha1.ClusterProfile,
+	desire desireFunc, differing changesFunc,
 ) {
 	now := r.clock.Now()
 	next := *o
@@ -332,13 +377,13 @@ func (r *Reconciler) wrote(
 	if differing(next.Profile, desire(next)) != nil {
 		after = kube.NotAsMeant
 	}
-	r.brake.Wrote(o.pair, kube.Rewrite, before, after, now)
+	r.brake.Wrote(o.pair, what, before, after, now)
 	r.expectations.Wrote(written, now)
 	o.Profile = written
 }
 
 // lost records a write that failed because another client was faster.
-func (r *Reconciler) lost(o *observed, what kube.Repair, err error) {
+func (r *Reconciler) lost(o *observed, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
 		r.brake.Lost(o.pair, what, ownPart(o.Profile), r.clock.Now())
 	}
@@ -371,8 +416,9 @@ func (r *Reconciler) record(
 	if err == nil {
 		r.failing.Over(pair)
 	}
-	fight := &kube.ContestedError{}
-	isContested := errors.As(err, &fight) || err == nil && r.brake.Contested(pair, r.clock.Now()) > 0
+	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
+	isHeldBack := errors.As(err, &waits)
+	isContested := errors.As(err, &fight) || (err == nil || isHeldBack) && r.brake.Contested(pair, r.clock.Now()) > 0
 	switch {
 	case isContested:
 		r.outcomes.set(pair, outcome{
@@ -380,8 +426,12 @@ func (r *Reconciler) record(
 			why: fmt.Sprintf("has a ClusterProfile that another client keeps changing, so it is repaired at most every %s; "+
 				"find out which one, for instance from its metadata.managedFields", kube.RepairEvery),
 		})
-	case err == nil && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
+	case isHeldBack && o.Profile == nil:
+		// It is about to be created again.
+	case (err == nil || isHeldBack) && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
 		// The absence of something is about to count, or not.
+	case isHeldBack:
+		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
@@ -393,8 +443,15 @@ func (r *Reconciler) record(
 	case o.Profile == nil && selected.Answer == selection.No && len(selected.Bindings) == 0:
 		r.outcomes.forget(pair)
 	default:
-		r.outcomes.set(pair, outcomeOf(o, selected, problems))
+		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
 	}
+}
+
+// heldBack completes an outcome: it records whether changes have waited for long.
+func (r *Reconciler) heldBack(pair types.NamespacedName, out outcome) outcome {
+	lasted, _ := r.brake.HeldBack(pair, r.clock.Now())
+	out.heldBack = lasted > heldBackAfter
+	return out
 }
 
 // objectOrNil avoids an interface that holds a nil pointer.

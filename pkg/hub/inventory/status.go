@@ -83,6 +83,9 @@ type outcome struct {
 	// refusedID is the member id that the cluster asks for and does not get.
 	refusedID string
 
+	// heldBack is true if changes of the profile have had to wait for its budget for a while.
+	heldBack bool
+
 	// bindings and placements are the objects of the namespace that somebody who
 	// misses the profile, or an access provider, would look at.
 	bindings   []string

@@ -107,6 +107,7 @@ func All() []Metric {
 		{prefix + "policy_enforced", []string{"policy"}},
 		{prefix + "profile_delay_seconds", nil},
 		{prefix + "profiles", []string{"namespace", "state"}},
+		{prefix + "profiles_held_back", nil},
 		{prefix + "properties_rejected", []string{"reason"}},
 		{prefix + "upstream_mode", []string{"mode", "writer"}},
 		{prefix + "withheld", []string{"namespace", "reason"}},
@@ -119,6 +120,7 @@ func All() []Metric {
 type Metrics struct {
 	profiles    *tally
 	withheld    *tally
+	heldBack    prometheus.Gauge
 	rejected    *tally
 	credentials *tally
 	expiry      *soonest
@@ -145,6 +147,11 @@ func New(opts Options) *Metrics {
 		withheld: newTally("withheld",
 			"Pairs of a namespace and a cluster of a set bound there that must not have a ClusterProfile, by reason.",
 			"reason", opts.ByNamespace, withheldReasons()),
+		heldBack: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: prefix + "profiles_held_back",
+			Help: "ClusterProfiles whose changes have had to wait for more than a minute, because their clusters change " +
+				"more often than profiles.writeInterval allows.",
+		}),
 		rejected: newTally("properties_rejected",
 			"Claims of ManagedClusters that are left out of their ClusterProfiles, by reason.",
 			"reason", false, RejectionReasons()),
@@ -175,7 +182,7 @@ func New(opts Options) *Metrics {
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.profiles, m.withheld, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.policies,
+		m.profiles, m.withheld, m.heldBack, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.policies,
 		m.fleet, m.build,
 	}
 }
@@ -208,6 +215,14 @@ func (m *Metrics) MovePair(namespace string, before, after Pair) {
 	}
 	m.profiles.move(namespace, before.State, after.State)
 	m.withheld.move(namespace, before.Withheld, after.Withheld)
+}
+
+// HoldBackProfiles changes the number of profiles whose changes have had to wait for long; more
+// may be negative.
+func (m *Metrics) HoldBackProfiles(more int) {
+	if m != nil {
+		m.heldBack.Add(float64(more))
+	}
 }
 
 // RejectClaims changes the number of claims left out for a reason; more may be negative.

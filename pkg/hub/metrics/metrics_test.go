@@ -67,7 +67,7 @@ func TestStatesAreExportedFromTheStart(t *testing.T) {
 		series[strings.TrimPrefix(family.GetName(), "cluster_inventory_")] = len(family.GetMetric())
 	}
 	want := map[string]int{
-		"profiles": 6, "withheld": 9, "properties_rejected": 6,
+		"profiles": 6, "profiles_held_back": 1, "withheld": 9, "properties_rejected": 6,
 		"credentials": 12, "profile_delay_seconds": 1, "build_info": 1,
 	}
 	if diff := cmp.Diff(want, series); diff != "" {

@@ -20,7 +20,7 @@ const (
 	maxNames = 10
 )
 
-// Kind is a kind of object in a consumer's namespace.
+// Kind is a kind of object.
 type Kind int
 
 // The kinds that events are about.
@@ -28,6 +28,7 @@ const (
 	Binding   Kind = iota // ManagedClusterSetBinding
 	Placement             // Open Cluster Management's
 	Profile               // ClusterProfile
+	Cluster               // ManagedCluster, in a scope without a namespace
 )
 
 // Subject is the object that an event is about.

@@ -3,6 +3,9 @@
 // ManagedClusterAddOn says the same to the administrators of the hub, but it is in the cluster's
 // namespace, which consumers may not read.
 //
+// The same Reporter tells the administrators of the hub, by events on a ManagedCluster, what
+// concerns a cluster in all namespaces and is no problem of its addon.
+//
 // Other packages of the hub decide what to report. A Reporter creates the events, as seldom as
 // possible, because every event is a write:
 //
@@ -22,6 +25,7 @@
 //
 //	events.k8s.io                       events                     create
 //	multicluster.x-k8s.io               clusterprofiles            list, watch
+//	cluster.open-cluster-management.io  managedclusters            list, watch
 //	cluster.open-cluster-management.io  managedclustersetbindings  list, watch
 //	cluster.open-cluster-management.io  placements                 list, watch
 package notices

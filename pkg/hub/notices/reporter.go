@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -64,7 +65,7 @@ func NewReporter(
 }
 
 // Report creates the events that are due in a scope: whatever the caller reports on as a whole,
-// in its namespace. current is everything to report, at most one notice for each subject and
+// in its namespace or, without one, about a cluster. current is everything to report, at most one notice for each subject and
 // reason. It returns when to report again even if nothing changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
@@ -145,6 +146,9 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about Subjec
 	case Profile:
 		obj = &inventoryv1alpha1.ClusterProfile{}
 		reference.APIVersion, reference.Kind = inventoryv1alpha1.GroupVersion.String(), "ClusterProfile"
+	case Cluster:
+		obj = &clusterv1.ManagedCluster{}
+		reference.APIVersion, reference.Kind = clusterv1.GroupVersion.String(), "ManagedCluster"
 	default:
 		obj = &clusterv1beta2.ManagedClusterSetBinding{}
 		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"

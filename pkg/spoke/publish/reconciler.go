@@ -116,7 +116,7 @@ func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 // change is a write of a claim.
 type change struct {
 	what   string
-	repair kube.Repair
+	repair kube.Write
 	claim  *clusterv1alpha1.ClusterClaim
 	before string // the version to change; empty if there is no claim
 }

@@ -27,12 +27,19 @@ const (
 	namespace = "bench-latency"
 	setName   = "bench-latency"
 	setLabel  = "cluster.open-cluster-management.io/clusterset"
-	// published and bare are ManagedClusters without a klusterlet, so that only the
-	// benchmark writes their claims: the manager publishes the one, the bare loop the
-	// other.
+	// bare and those whose names begin with published are ManagedClusters without a klusterlet,
+	// so that only the benchmark writes their claims: the bare loop publishes the one, the
+	// manager the others.
 	published = "bench-published"
 	bare      = "bench-bare"
 	property  = "bench.example"
+
+	// spread is how many clusters the manager publishes in turn. Each profile has a budget
+	// (chart value profiles.writeInterval), which a single one would use up.
+	spread = 10
+	// spokeEvery is the time between two edits on the spoke, which has one profile: a little
+	// more than the budget's interval.
+	spokeEvery = 1100 * time.Millisecond
 
 	// warmUp is how many edits of each kind precede the counted ones.
 	warmUp = 5
@@ -79,13 +86,21 @@ func Latency(ctx context.Context, hub, spoke client.WithWatch, cluster string, n
 		return Result{}, err
 	}
 	result := Result{}
+	turns := time.NewTicker(spokeEvery)
+	defer turns.Stop()
 	for i := range warmUp + n {
 		value := fmt.Sprintf("%d", i)
+		select {
+		case <-turns.C:
+		case <-ctx.Done():
+			return Result{}, ctx.Err()
+		}
 		endToEnd, err := b.time(ctx, cluster, value, b.editProperty)
 		if err != nil {
 			return Result{}, err
 		}
-		hubHop, err := b.time(ctx, published, value, b.writeClaims(published))
+		next := publishedName(i % spread)
+		hubHop, err := b.time(ctx, next, value, b.writeClaims(next))
 		if err != nil {
 			return Result{}, err
 		}
@@ -173,12 +188,12 @@ func (b *bench) setUp(ctx context.Context) error {
 	if err := b.moveCluster(ctx, setName); err != nil {
 		return err
 	}
-	for _, cluster := range []string{published, bare} {
+	for _, cluster := range simulated() {
 		if err := looksJoined(ctx, b.hub, cluster); err != nil {
 			return err
 		}
 	}
-	for _, cluster := range []string{b.cluster, published} {
+	for _, cluster := range b.withAddon() {
 		err := await.Success(ctx, "the addon to be enabled on "+cluster, lost, retryPeriod, func(ctx context.Context) error {
 			return client.IgnoreAlreadyExists(b.hub.Create(ctx, addonOf(cluster)))
 		})
@@ -193,7 +208,7 @@ func (b *bench) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, cluster := range []string{b.cluster, published} {
+	for _, cluster := range b.withAddon() {
 		profile := &inventoryv1alpha1.ClusterProfile{}
 		err := await.Success(ctx, "the profile of "+cluster, lost, retryPeriod, func(ctx context.Context) error {
 			return b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, profile)
@@ -216,7 +231,7 @@ func (b *bench) objects() []client.Object {
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 3600},
 		}
 	}
-	return []client.Object{
+	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&clusterv1beta2.ManagedClusterSet{
 			ObjectMeta: metav1.ObjectMeta{Name: setName},
@@ -228,8 +243,6 @@ func (b *bench) objects() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
 			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: setName},
 		},
-		managed(published),
-		managed(bare),
 		&inventoryv1alpha1.ClusterProfile{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: bare},
 			Spec: inventoryv1alpha1.ClusterProfileSpec{
@@ -238,7 +251,26 @@ func (b *bench) objects() []client.Object {
 			},
 		},
 	}
+	for _, cluster := range simulated() {
+		objects = append(objects, managed(cluster))
+	}
+	return objects
 }
+
+// publishedName returns the name of one of the clusters that the manager publishes.
+func publishedName(i int) string { return fmt.Sprintf("%s-%d", published, i) }
+
+// simulated returns the clusters without a klusterlet.
+func simulated() []string {
+	names := []string{bare}
+	for i := range spread {
+		names = append(names, publishedName(i))
+	}
+	return names
+}
+
+// withAddon returns the clusters whose profiles the manager makes.
+func (b *bench) withAddon() []string { return append(simulated()[1:], b.cluster) }
 
 // looksJoined gives a cluster without a klusterlet the status of a joined one.
 func looksJoined(ctx context.Context, hub client.Client, cluster string) error {
@@ -280,7 +312,7 @@ func (b *bench) tearDown(ctx context.Context) error {
 		b.moveCluster(ctx, b.before),
 		ignoreMissing(b.spoke.Delete(ctx, newProperty())),
 	}
-	for _, cluster := range []string{published, bare} {
+	for _, cluster := range simulated() {
 		problems = append(problems, letGo(ctx, b.hub, cluster))
 	}
 	objects := b.objects()

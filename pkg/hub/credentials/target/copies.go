@@ -75,7 +75,7 @@ const unreadVersion = "unread"
 // check returns a *kube.ContestedError while a contested copy must stay as it is. It is
 // called before a copy is read: a client that changes it all the time must not cost a
 // request each time, either.
-func (c *Copies) check(key types.NamespacedName, what kube.Repair, known knowledge) error {
+func (c *Copies) check(key types.NamespacedName, what kube.Write, known knowledge) error {
 	version := unreadVersion
 	if known == absent {
 		version = ""
@@ -194,7 +194,7 @@ func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool 
 
 // removal is the deletion of a copy.
 type removal struct {
-	what    kube.Repair
+	what    kube.Write
 	uid     types.UID
 	version string // as it was read or written last
 	exactly bool   // no other version may be deleted
