@@ -416,7 +416,7 @@ workers: {total: 5, perNamespace: 2}
 pprofBindAddress: 127.0.0.1:6060
 upstreamGates: "off"
 upstreamRegistrationClusterRole: other
-profiles: {exclusiveSetsOnly: true, labelAllow: [region, example.com/*], maxProperties: 50, maxPropertyBytes: 200000, writeInterval: 2.5s}
+profiles: {exclusiveSetsOnly: true, labelAllow: [region, example.com/*], propertyLabels: [region.example.com], maxProperties: 50, maxPropertyBytes: 200000, writeInterval: 2.5s}
 decisions: {enabled: false}
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: off}
 access:
@@ -452,6 +452,7 @@ podAnnotations: {a: b}
 		"--exclusive-sets-only",
 		"--label-allow=region",
 		"--label-allow=example.com/*",
+		"--property-label=region.example.com",
 		"--max-properties=50",
 		"--max-property-bytes=200000",
 		"--profile-write-interval=2.5s",
@@ -610,6 +611,9 @@ func TestSchemaRejects(t *testing.T) {
 		"a label pattern with a comma in it": {values: `profiles: {labelAllow: ["a,b"]}`, want: "profiles/labelAllow"},
 		"label patterns that are no list":    {values: `profiles: {labelAllow: region}`, want: "profiles/labelAllow"},
 		"no properties at all":               {values: "profiles: {maxProperties: 0}", want: "profiles/maxProperties"},
+		"a property as a reserved label":     {values: "profiles: {propertyLabels: [id.k8s.io]}", want: `profiles.propertyLabels: "id.k8s.io" is reserved`},
+		"a property as one of our labels":    {values: "profiles: {propertyLabels: [inventory.open-cluster-management.io/x]}", want: "is reserved"},
+		"a property that is no label key":    {values: "profiles: {propertyLabels: [a b]}", want: `profiles.propertyLabels: "a b" is not a label key`},
 		"a budget without end":               {values: "profiles: {writeInterval: 31s}", want: `profiles.writeInterval: "31s" is not between 100ms and 30s`},
 		"no budget at all":                   {values: "profiles: {writeInterval: 0s}", want: `profiles.writeInterval: "0s" is not between`},
 		"a budget without a unit":            {values: "profiles: {writeInterval: 5}", want: `profiles.writeInterval: "5" is not between`},

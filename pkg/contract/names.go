@@ -40,6 +40,10 @@ const (
 	// it restricts what the namespace publishes to the Placement's decisions.
 	LabelPublish = KeyPrefix + "publish"
 
+	// AnnotationDisplayName on a ManagedCluster is the spec.displayName of its ClusterProfiles,
+	// in place of its name.
+	AnnotationDisplayName = KeyPrefix + "display-name"
+
 	// AnnotationRequirePlacement with the value "true" on a Namespace restricts it to the
 	// decisions of Placements labelled LabelPublish: without such a Placement, nothing is
 	// published there.
@@ -84,7 +88,8 @@ const (
 	ProfileConditionJoined = "Joined"
 
 	// AnnotationCopiedLabels on a ClusterProfile lists the keys of the labels that
-	// this addon copied from the ManagedCluster, sorted and comma-separated.
+	// this addon copied from the ManagedCluster's labels and properties, sorted and
+	// comma-separated.
 	AnnotationCopiedLabels = KeyPrefix + "copied-labels"
 
 	// AnnotationProperties on a ClusterProfile lists the names of the properties that this

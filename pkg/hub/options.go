@@ -62,6 +62,9 @@ type Options struct {
 	// are copied to profiles.
 	LabelAllow []string
 
+	// PropertyLabels are the names of properties that profiles show as labels, too.
+	PropertyLabels []string
+
 	// MaxProperties and MaxPropertyBytes limit the properties of a profile: their number,
 	// and the size of their names and values together.
 	MaxProperties    int
@@ -166,6 +169,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"publish clusters only through exclusive ManagedClusterSets: clusters may put themselves into the others")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
+	flags.StringSliceVar(&o.PropertyLabels, "property-label", o.PropertyLabels,
+		"property that profiles show as a label, too, if its value is a label value; may be repeated")
 	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,
 		"maximum number of properties of a profile; the first by name are kept")
 	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
@@ -225,6 +230,11 @@ func (o *Options) validate() error {
 	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
 	mistakes.Patterns("label-allow", o.LabelAllow)
+	for _, name := range o.PropertyLabels {
+		if problem := inventory.LabelProblem(name); problem != "" {
+			mistakes.Add("property-label", "%s", problem)
+		}
+	}
 	validateLimit(&mistakes, "max-properties", o.MaxProperties, mostProperties)
 	validateLimit(&mistakes, "max-property-bytes", o.MaxPropertyBytes, mostPropertyBytes)
 	if o.WriteInterval < leastWriteInterval || o.WriteInterval > mostWriteInterval {
@@ -290,7 +300,7 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 
 // limits returns the limits of profiles.
 func (o *Options) limits() inventory.Limits {
-	return inventory.Limits{Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes}
+	return inventory.Limits{Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes, PropertyLabels: o.PropertyLabels}
 }
 
 // serviceAccount returns the manager's own service account.

@@ -39,6 +39,13 @@ func TestOptionsNameMistakes(t *testing.T) {
 			change: func(o *Options) { o.MaxProperties, o.MaxPropertyBytes = 0, 1<<20 },
 			want:   "--max-properties: 0 is not between 1 and 5000; --max-property-bytes: 1048576 is not between 1 and 524288",
 		},
+		"labels that are reserved, or no labels": {
+			change: func(o *Options) { o.PropertyLabels = []string{"region.example.com", "id.k8s.io", "a b"} },
+			want: `--property-label: "a b" is not a label key: name part must consist of alphanumeric characters, '-', '_' or ` +
+				`'.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', ` +
+				`regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'); ` +
+				`--property-label: "id.k8s.io" is reserved: no label of k8s.io or a domain below comes from a property`,
+		},
 		"writes that never wait": {
 			change: func(o *Options) { o.WriteInterval = 0 },
 			want:   "--profile-write-interval: 0s is not between 100ms and 30s",

@@ -347,6 +347,7 @@ upstream-gates: upstreamGates
 upstream-registration-clusterrole: upstreamRegistrationClusterRole
 exclusive-sets-only: profiles.exclusiveSetsOnly
 label-allow: profiles.labelAllow
+property-label: profiles.propertyLabels
 max-properties: profiles.maxProperties
 max-property-bytes: profiles.maxPropertyBytes
 profile-write-interval: profiles.writeInterval

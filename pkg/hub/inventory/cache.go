@@ -145,8 +145,17 @@ func (l Limits) trimCluster(in any) (any, error) {
 			ClusterClaims: slices.Clone(claims),
 		},
 	}
-	rememberLeftOut(trimmed, append(leftOut, leftOutOf(cluster)...))
+	leftOut = append(leftOut, leftOutOf(cluster)...)
+	labels, unfit := l.judgeLabels(claims)
+	for _, problem := range unfit {
+		if !slices.Contains(leftOut, problem) { // as it is if the cluster was trimmed before
+			leftOut = append(leftOut, problem)
+		}
+	}
+	rememberLeftOut(trimmed, leftOut)
+	rememberLabels(trimmed, labels)
 	rememberRejected(trimmed, l.rejectedOf(cluster, len(claims)))
 	keepRegistries(trimmed, cluster)
+	keepDisplayName(trimmed, cluster)
 	return trimmed, nil
 }

@@ -69,7 +69,7 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 	authors := authorshipOf(profile)
 	setAnnotation(profile, contract.AnnotationProperties,
 		desiredRecord(cluster.Status.ClusterClaims, profile.Status.Properties, authors))
-	profile.Spec.DisplayName = cluster.Name
+	profile.Spec.DisplayName = displayName(cluster)
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
 		showCondition(profile, condition.target, meta.FindStatusCondition(cluster.Status.Conditions, condition.source), now)
@@ -116,7 +116,8 @@ func setMetadata(
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	copied, more := copyLabels(labels, copiedBefore(profile), cluster.Labels, allow)
+	source, allow := withProperties(cluster, allow)
+	copied, more := copyLabels(labels, copiedBefore(profile), source, allow)
 	if more > 0 {
 		leftOut = append(leftOut, fmt.Sprintf("%d labels: a profile has copies of at most %d", more, maxCopiedLabels))
 	}

@@ -22,6 +22,10 @@ type Limits struct {
 
 	// PropertyBytes is the maximum size of their names and values together.
 	PropertyBytes int
+
+	// PropertyLabels are the names of the properties that profiles show as labels, too, if
+	// their values are label values. LabelProblem must accept each.
+	PropertyLabels []string
 }
 
 // How many invalid claims are named, and in how many bytes. The others are counted.

@@ -22,6 +22,8 @@ func contentChanged(before, after client.Object) bool {
 	return b.Status.Version.Kubernetes != a.Status.Version.Kubernetes ||
 		!slices.Equal(b.Status.ClusterClaims, a.Status.ClusterClaims) ||
 		b.Annotations[annotationLeftOut] != a.Annotations[annotationLeftOut] ||
+		b.Annotations[annotationLabels] != a.Annotations[annotationLabels] ||
+		displayName(b) != displayName(a) ||
 		slices.ContainsFunc(profileConditions, func(shown shownCondition) bool {
 			return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, shown.source)
 		})

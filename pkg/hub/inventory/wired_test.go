@@ -87,7 +87,18 @@ func (g *switchGuard) Verdict(context.Context) (GuardVerdict, error) {
 // called, or the test ends.
 func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 	t.Helper()
+	return startLimited(t, cfg, limits, opts)
+}
+
+// startLimited is startManager with other limits.
+func startLimited(t *testing.T, cfg *rest.Config, limits Limits, opts Options) (stop func()) {
+	t.Helper()
 	byObject := cacheOptions()
+	maps.DeleteFunc(byObject, func(kind client.Object, _ cache.ByObject) bool {
+		_, isCluster := kind.(*clusterv1.ManagedCluster)
+		return isCluster
+	})
+	maps.Copy(byObject, CacheOptions(limits))
 	byObject[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: map[string]cache.Config{"default": {}}}
 	return startWith(t, cfg, byObject, func(manager.Manager) Options { return opts })
 }

@@ -105,6 +105,7 @@ func (s *Settings) flags() *pflag.FlagSet {
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&s.Limits.Properties, "max-properties", s.Limits.Properties, "")
 	flags.IntVar(&s.Limits.PropertyBytes, "max-property-bytes", s.Limits.PropertyBytes, "")
+	flags.StringSliceVar(&s.Limits.PropertyLabels, "property-label", nil, "")
 	flags.StringSliceVar(&s.LabelAllow, "label-allow", nil, "")
 	flags.BoolVar(&s.ExclusiveSetsOnly, "exclusive-sets-only", false, "")
 	flags.StringVar(&s.UpstreamGates, "upstream-gates", s.UpstreamGates, "")

@@ -42,13 +42,14 @@ func TestOf(t *testing.T) {
 	}{
 		"the chart's own values": {"{}", func(*Settings) {}},
 		"other values": {`
-profiles: {maxProperties: 1, maxPropertyBytes: 100, labelAllow: ["a/*", b], exclusiveSetsOnly: true}
+profiles: {maxProperties: 1, maxPropertyBytes: 100, labelAllow: ["a/*", b], propertyLabels: [x], exclusiveSetsOnly: true}
 upstreamGates: "off"
 upstreamRegistrationClusterRole: mine
 credentials: {mode: draining, requireTarget: false, upstreamSyncer: "off"}
 access: {clusterProxy: {namespace: proxy, url: "https://proxy.example.com"}}
 `, func(s *Settings) {
 			s.Limits.Properties, s.Limits.PropertyBytes, s.LabelAllow, s.ExclusiveSetsOnly = 1, 100, []string{"a/*", "b"}, true
+			s.Limits.PropertyLabels = []string{"x"}
 			s.UpstreamGates, s.RegistrationClusterRole, s.UpstreamSyncer = "off", "mine", "off"
 			s.CredentialsMode, s.RequireTarget = "draining", false
 			s.ClusterProxyNamespace, s.ClusterProxyURL = "proxy", "https://proxy.example.com"
