@@ -300,7 +300,9 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 
 // limits returns the limits of profiles.
 func (o *Options) limits() inventory.Limits {
-	return inventory.Limits{Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes, PropertyLabels: o.PropertyLabels}
+	return inventory.Limits{
+		Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes, PropertyLabels: o.PropertyLabels,
+	}
 }
 
 // serviceAccount returns the manager's own service account.

@@ -9,10 +9,10 @@
 // # Ownership
 //
 // Of a ClusterProfile this addon owns the labels that name manager, cluster, set and the
-// mark, the labels it copied and the annotation that lists them, spec.displayName,
-// status.version, the conditions ControlPlaneHealthy and Joined, of status.properties the
-// entries that it wrote (decide_authorship.go) or that the cluster has claims of, and of
-// status.accessProviders the entries that package access decides about.
+// mark, the labels it copied from labels and properties and the annotation that lists them,
+// spec.displayName, status.version, the conditions ControlPlaneHealthy and Joined, of
+// status.properties the entries that it wrote (decide_authorship.go) or that the cluster has
+// claims of, and of status.accessProviders the entries that package access decides about.
 // Everything else belongs to others and is never touched. Package conditions writes the
 // condition ProfilesSynced of a ManagedClusterAddOn; this package determines its content.
 // Every write is as small as possible, carries an optimistic lock, and is omitted if

@@ -65,8 +65,9 @@ func NewReporter(
 }
 
 // Report creates the events that are due in a scope: whatever the caller reports on as a whole,
-// in its namespace or, without one, about a cluster. current is everything to report, at most one notice for each subject and
-// reason. It returns when to report again even if nothing changes; zero means never.
+// in its namespace or, without one, about a cluster. current is everything to report, at most
+// one notice for each subject and reason. It returns when to report again even if nothing
+// changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
 	before := r.recall(of)
