@@ -79,6 +79,10 @@ test-helm4: ## Run the chart, installation, upgrade and removal with Helm 4, whi
 robust: ## Inject faults until TIME (60m) is over, and go on where the last run ended; PLAN='...' repeats one plan
 	hack/robust.sh
 
+.PHONY: robust-reverts
+robust-reverts: ## Show that fault injection finds each known fix that is taken away; REVERTS='...' names some
+	hack/robust-reverts.sh
+
 .PHONY: rbac-audit
 rbac-audit: ## Run the journeys with audit logs, compare used with granted rights, and write their table (LOGS reads a folder)
 	hack/rbac-audit.sh

@@ -60,6 +60,19 @@ func clusterProxy(certificate []byte) []client.Object {
 	}
 }
 
+// replaceClusterProxy deletes cluster-proxy's Service and configuration and creates them again.
+func (w *world) replaceClusterProxy() {
+	w.T.Helper()
+	for _, object := range clusterProxy(nil) {
+		switch object.(type) {
+		case *corev1.Service, *unstructured.Unstructured:
+			w.MustDelete(object)
+			object.SetResourceVersion("")
+			w.MustCreate(object)
+		}
+	}
+}
+
 // proxyAddon is cluster-proxy on a cluster.
 func proxyAddon(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-proxy"}}

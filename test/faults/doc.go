@@ -43,6 +43,10 @@
 //     that are selected at some time, none gone of those that are selected all along, others'
 //     objects untouched, and no token, searched by its value in every watched object, where it
 //     must never be, nor in the manager's log;
+//   - in the order of their versions, nothing refers to a profile before that exists, no profile
+//     goes before what refers to it, except after the three seconds that it waits, what is
+//     chosen all along keeps its reference and its access providers, and a copy of a token
+//     belongs to a profile that exists (order.go);
 //   - what a consumer saw of a property, and of a copied token, is a subsequence of what was
 //     written, and ends with the last;
 //   - the manager did not end by itself.
@@ -60,6 +64,13 @@
 //	make robust TIME=8h SEED=7
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
 //	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults
+//	make robust-reverts               # shows what finds each known fix that is taken away
+//
+// # Reverts
+//
+// A patch in the folder reverts takes one known fix away, and its head names plans. One of these
+// must have a finding with it, and none without it, or the suite would not have found what was
+// wrong. make verify checks that all patches apply.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults

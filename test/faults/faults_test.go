@@ -79,6 +79,8 @@ type suite struct {
 	lanes      []*lane
 	references map[string]reference
 	all        []plan
+	// certificate is that of cluster-proxy on all hubs.
+	certificate []byte
 }
 
 func newSuite(t *testing.T, file string) *suite {
@@ -93,12 +95,12 @@ func newSuite(t *testing.T, file string) *suite {
 // start starts the hubs, records the references of some stories, and lists their plans.
 func (s *suite) start(lanes int, of []story) {
 	s.Helper()
-	certificate := servingCertificate(s)
+	s.certificate = servingCertificate(s)
 	s.lanes = make([]*lane, lanes)
 	var mu sync.Mutex
 	s.share(len(of), func(l **lane, i int) {
 		if *l == nil {
-			*l = newLane(s, certificate)
+			*l = newLane(s, s.certificate)
 		}
 		s.Run("reference of "+of[i].name, func(t *testing.T) {
 			ref := (*l).reference(t, of[i])

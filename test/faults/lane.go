@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ type lane struct {
 	tb testing.TB
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
+	// program is what runs as the manager from the next start; "" is that of this tree.
+	program string
 }
 
 // newLane starts a hub with the chart on it, which ends with the test. certificate is that of
@@ -175,6 +178,7 @@ func (l *lane) manage(flags ...string) *manager {
 	cfg, err := through.Config()
 	apitest.Must(l.tb, err)
 	first := hubtest.Command(l.tb, cfg, flags...)
+	first.Path = cmp.Or(l.program, first.Path)
 	m := &manager{proxy: through, program: &program{
 		command: func() *exec.Cmd {
 			cmd := exec.Command(first.Path, first.Args[1:]...)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,6 +34,10 @@ type result struct {
 	record        proxy.Record
 	// setup are the changes before the faults, changes those after.
 	setup, changes []change
+	// began is when the story's act did.
+	began time.Time
+	// ordered is true if versions order all changes: not if the hub was away.
+	ordered bool
 	// late are writes after the state was reached.
 	late []proxy.Write
 	// converged is false if the state was not reached in time.
@@ -189,7 +194,11 @@ func invariants(s story, got result) []string {
 			add("token %s is in the manager's log", name)
 		}
 	}
-	return append(findings, histories(got)...)
+	findings = append(findings, histories(got)...)
+	if got.ordered {
+		findings = append(findings, judgeOrder(s, got)...)
+	}
+	return findings
 }
 
 // holds reports whether a token is in an object, as it is or encoded.

@@ -81,6 +81,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		before.state, before.still = ref.before, still
 		after.state, after.still = ref.after, still
 	}
+	after.still = max(after.still, s.calm)
 	if err := r.await(tb.Context(), before, setupLimit); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
@@ -106,10 +107,15 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		began, got.setup = l.watcher.mark(), nil
 		l.manager.proxy.Begin(fault, nil)
 	}
+	got.began = time.Now()
 	if err := r.act(tb, fault); err != nil {
 		return result{}, err
 	}
-	err := r.await(tb.Context(), after, limitOf(fault.Kind), func() bool {
+	limit := limitOf(fault.Kind)
+	if len(r.world.missed) > 0 {
+		limit = after.still + quiet // it is a finding already
+	}
+	err := r.await(tb.Context(), after, limit, func() bool {
 		fired := r.record().Fired
 		return fired.IsZero() || time.Since(fired) >= lasts(fault.Kind)
 	})
@@ -119,7 +125,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.converged = err == nil
 	sent := len(r.record().Writes)
 	if got.converged {
-		if err := pause(tb.Context(), max(calm, s.calm)); err != nil {
+		if err := pause(tb.Context(), calm); err != nil {
 			return result{}, err
 		}
 	}
@@ -129,6 +135,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		got.converged = ref == nil || maps.Equal(got.after, ref.after)
 	}
 	got.tokens, got.wrote = r.world.tokens, r.world.wrote
+	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
 	if slices.Contains(ofProcesses, fault.Kind) {
 		got.record.Fired = time.Now()

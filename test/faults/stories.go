@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ type story struct {
 	targets map[string][]string
 	// setup makes the hub's state before, and act is what happens while there are faults.
 	setup, act func(*world)
-	// calm is for how long the state must last, if that is longer than for other stories.
+	// calm is for how long nothing may have been written for the state after to count as
+	// reached, if that is longer than for other stories.
 	calm time.Duration
 }
 
@@ -44,6 +46,16 @@ func (s story) copies(of []string) []string {
 		}
 	}
 	return copies
+}
+
+// unregistered are names between c1 and c2 that fill a slice of decisions but for two.
+func unregistered() []string {
+	const fill = 98
+	names := make([]string, fill)
+	for i := range names {
+		names[i] = fmt.Sprintf("c1-%02d", i)
+	}
+	return names
 }
 
 // stories are all of them.
@@ -92,6 +104,9 @@ var stories = []story{
 				w.copied(teamA)
 				w.copied(teamB)
 			}
+			w.rotateUnnoticed("c1")
+			w.copied(teamA)
+			w.copied(teamB)
 		},
 	},
 	{
@@ -108,7 +123,10 @@ var stories = []story{
 			w.account("c1", teamA, teamB)
 			w.account("c2", teamA)
 		},
-		act: func(w *world) { w.unbind(teamA, prod) },
+		act: func(w *world) {
+			w.hold(teamA, "c2-"+reader)
+			w.unbind(teamA, prod)
+		},
 	},
 	{
 		name: "register-again", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
@@ -209,8 +227,54 @@ var stories = []story{
 		},
 		act: func(w *world) {
 			w.replacePlacement(teamB, "c1", "c2")
-			w.replaceTokenSecret("c1")
 			w.replaceGate()
+			w.replaceClusterProxy()
+			w.rotateNamed("c1")
+			w.copied(teamB)
+			w.replaceTokenSecret("c1")
+		},
+	},
+	{
+		// Open Cluster Management's scheduler writes the slices of its decisions one by one: a
+		// cluster that moves to the next one is in none for a moment. All but the last are full,
+		// here of clusters that nobody has registered.
+		name: "slices", before: pairs(teamA, "c1", "c3", "c4"), after: pairs(teamA, clusterNames[:4]...),
+		targets: map[string][]string{"c3": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			for _, cluster := range clusterNames[:4] {
+				w.cluster(cluster, prod, "1")
+			}
+			w.account("c3", teamA)
+			w.place(teamA, "c1", "c3")
+			w.decideSlices(teamA, slices.Concat([]string{"c1"}, unregistered(), []string{"c3"}), []string{"c4"})
+		},
+		act: func(w *world) {
+			w.decideSlices(teamA, slices.Concat([]string{"c1"}, unregistered(), []string{"c2"}), []string{"c3", "c4"})
+			w.shows(teamA, "c2", "1")
+		},
+	},
+	{
+		// Somebody deletes and changes what the manager has made.
+		name: "damage", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
+		meanwhile: pairs(teamA, "c1"),
+		targets:   map[string][]string{"c1": {teamA}},
+		setup: func(w *world) {
+			w.set(prod)
+			w.Bind(teamA, prod)
+			w.cluster("c1", prod, "1")
+			w.cluster("c2", prod, "1")
+			w.account("c1", teamA)
+		},
+		act: func(w *world) {
+			w.losesCopy(teamA, "c1-"+reader)
+			w.copied(teamA)
+			w.losesLabels(teamA, "c1-"+reader)
+			w.getsData(teamA, "c1-"+reader)
+			w.losesRights(teamA)
+			w.losesProfile(teamA, "c1")
+			w.shows(teamA, "c1", "1")
 		},
 	},
 }

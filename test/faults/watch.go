@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type change struct {
 	resource string // with its group
 	key      string // namespace/name
 	content  string // the object as JSON
+	// version orders the changes of all kinds: the resource version after the change.
+	version uint64
 }
 
 func (c change) String() string { return c.what + " " + c.resource + " " + c.key }
@@ -96,6 +99,10 @@ func (w *watcher) saw(what, resource string, obj any) {
 		content = []byte(err.Error()) // impossible for what was JSON
 	}
 	key := object.GetNamespace() + "/" + object.GetName()
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		version = 0 // impossible for etcd's
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := resource + " " + key
@@ -107,14 +114,16 @@ func (w *watcher) saw(what, resource string, obj any) {
 		return // listed again
 	case what == changed && before != nil && before.GetUID() != object.GetUID():
 		// It was deleted and created again between two looks.
-		w.changes = append(w.changes, change{at: time.Now(), what: deleted, resource: resource, key: key})
+		w.changes = append(w.changes, change{
+			at: time.Now(), what: deleted, resource: resource, key: key, version: version,
+		})
 		what = created
 		fallthrough
 	default:
 		w.objects[id] = object
 	}
 	w.changes = append(w.changes, change{
-		at: time.Now(), what: what, resource: resource, key: key, content: string(content),
+		at: time.Now(), what: what, resource: resource, key: key, content: string(content), version: version,
 	})
 }
 

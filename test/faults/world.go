@@ -38,6 +38,9 @@ const (
 	// foreign is the name of what others have in a team's namespace.
 	foreign = "foreign"
 
+	// secretMissing is for how long a Secret is gone that is replaced.
+	secretMissing = 4 * time.Second
+
 	// stepPatience bounds the wait of a story for the effect of one step before the next.
 	stepPatience = 100 * time.Second
 )
@@ -140,7 +143,22 @@ func (w *world) account(cluster string, targets ...string) {
 // rotate gives an account another token.
 func (w *world) rotate(account *authv1beta1.ManagedServiceAccount) {
 	w.T.Helper()
-	token := w.Rotate(account)
+	w.names(account, w.Rotate(account))
+}
+
+// rotateUnnoticed gives an account another token and does not say so in its status, whose times
+// have a resolution of a second.
+func (w *world) rotateUnnoticed(cluster string) {
+	w.T.Helper()
+	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: reader}}
+	w.MustGet(account)
+	token := ocmtest.TokenOf(cluster, reader, account.Status.ExpirationTimestamp.Time)
+	w.StoreToken(account, token, ocmtest.CA())
+	w.names(account, token)
+}
+
+// names gives a token of an account its name.
+func (w *world) names(account *authv1beta1.ManagedServiceAccount, token string) {
 	of := account.Namespace + "/" + account.Name
 	number := fmt.Sprint(len(w.wrote[of]) + 1)
 	w.wrote[of] = append(w.wrote[of], number)
@@ -174,12 +192,14 @@ func (w *world) replacePlacement(namespace string, clusters ...string) {
 	w.decide(namespace, clusters...)
 }
 
-// replaceTokenSecret deletes the Secret of an account's token and creates it again.
+// replaceTokenSecret deletes the Secret of an account's token and creates it again, when the
+// manager has looked at a new token once more.
 func (w *world) replaceTokenSecret(cluster string) {
 	w.T.Helper()
 	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: reader}}
 	w.MustGet(old)
 	w.MustDelete(old)
+	apitest.Must(w.T, pause(w.T.Context(), secretMissing))
 	w.MustCreate(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: reader, Labels: old.Labels, OwnerReferences: old.OwnerReferences,
@@ -217,13 +237,38 @@ func (w *world) decide(namespace string, clusters ...string) {
 	w.Decide(placement, decision, clusters...)
 }
 
-// step waits for the effect of a step, and notes if it does not come.
+// decideSlices changes what it has decided, in two slices, one after the other.
+func (w *world) decideSlices(namespace string, of ...[]string) {
+	w.T.Helper()
+	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view"}}
+	for i, clusters := range of {
+		part := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("view-decision-%d", i+1),
+			Labels: map[string]string{clusterv1beta1.PlacementLabel: "view"},
+		}}
+		if !w.Find(part) {
+			w.MustCreate(part)
+		}
+		apitest.EditStatus(w, part, func(d *clusterv1beta1.PlacementDecision) {
+			d.Status.Decisions = []clusterv1beta1.ClusterDecision{}
+			for _, cluster := range clusters {
+				d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
+			}
+		})
+	}
+	apitest.EditStatus(w, placement, func(p *clusterv1beta1.Placement) {
+		p.Status.NumberOfSelectedClusters = int32(len(slices.Concat(of...))) //nolint:gosec // a handful
+	})
+}
+
+// step waits for the effect of a step, and notes if it does not come. After that, nothing is
+// waited for any more.
 func (w *world) step(effect string, seen func() bool) {
 	w.T.Helper()
 	deadline := time.Now().Add(stepPatience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !seen() {
+	for len(w.missed) == 0 && !seen() {
 		if time.Now().After(deadline) {
 			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", stepPatience, effect))
 			return
