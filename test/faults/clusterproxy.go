@@ -60,11 +60,18 @@ func clusterProxy(certificate []byte) []client.Object {
 	}
 }
 
-// replaceClusterProxy deletes cluster-proxy's Service and configuration and creates them again.
+// replaceClusterProxy deletes cluster-proxy's Service, configuration and certificate and creates
+// them again.
 func (w *world) replaceClusterProxy() {
 	w.T.Helper()
 	for _, object := range clusterProxy(nil) {
 		switch object.(type) {
+		case *corev1.Secret:
+			w.MustGet(object)
+			w.MustDelete(object)
+			object.SetUID("")
+			object.SetResourceVersion("")
+			w.MustCreate(object)
 		case *corev1.Service, *unstructured.Unstructured:
 			w.MustDelete(object)
 			object.SetResourceVersion("")

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -36,6 +37,13 @@ func (w *world) getsData(namespace, name string) {
 	w.T.Helper()
 	w.damages(namespace, name, "only its own data", func(s *corev1.Secret) { s.Data["more"] = []byte("more") },
 		func(s *corev1.Secret) bool { return s.Data["more"] == nil })
+}
+
+// freezes makes a copy immutable, and waits until it can be changed again.
+func (w *world) freezes(namespace, name string) {
+	w.T.Helper()
+	w.damages(namespace, name, "no immutable data", func(s *corev1.Secret) { s.Immutable = ptr.To(true) },
+		func(s *corev1.Secret) bool { return s.Immutable == nil })
 }
 
 func (w *world) damages(

@@ -272,6 +272,8 @@ var stories = []story{
 			w.copied(teamA)
 			w.losesLabels(teamA, "c1-"+reader)
 			w.getsData(teamA, "c1-"+reader)
+			w.freezes(teamA, "c1-"+reader)
+			w.losesRights(teamA)
 			w.losesRights(teamA)
 			w.losesProfile(teamA, "c1")
 			w.shows(teamA, "c1", "1")

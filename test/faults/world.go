@@ -41,6 +41,9 @@ const (
 	// secretMissing is for how long a Secret is gone that is replaced.
 	secretMissing = 4 * time.Second
 
+	// sliceTakes is how long Open Cluster Management takes to write a slice of decisions.
+	sliceTakes = 3 * time.Second
+
 	// stepPatience bounds the wait of a story for the effect of one step before the next.
 	stepPatience = 100 * time.Second
 )
@@ -237,11 +240,15 @@ func (w *world) decide(namespace string, clusters ...string) {
 	w.Decide(placement, decision, clusters...)
 }
 
-// decideSlices changes what it has decided, in two slices, one after the other.
+// decideSlices changes what it has decided, in slices that take a while each, and then says how
+// much that is.
 func (w *world) decideSlices(namespace string, of ...[]string) {
 	w.T.Helper()
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "view"}}
 	for i, clusters := range of {
+		if i > 0 {
+			apitest.Must(w.T, pause(w.T.Context(), sliceTakes))
+		}
 		part := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("view-decision-%d", i+1),
 			Labels: map[string]string{clusterv1beta1.PlacementLabel: "view"},
