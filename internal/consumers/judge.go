@@ -167,8 +167,8 @@ func keepsHeartbeats(before, now *Profile, _ time.Time) []string {
 	}
 	var problems []string
 	for _, property := range before.Status.Properties {
-		if strings.HasPrefix(property.Name, sandboxPrefix) &&
-			!slices.ContainsFunc(now.Status.Properties, func(p inventoryv1alpha1.Property) bool { return p.Name == property.Name }) {
+		isIt := func(p inventoryv1alpha1.Property) bool { return p.Name == property.Name }
+		if strings.HasPrefix(property.Name, sandboxPrefix) && !slices.ContainsFunc(now.Status.Properties, isIt) {
 			problems = append(problems, "the property "+property.Name+" has gone")
 		}
 	}

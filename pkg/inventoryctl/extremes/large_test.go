@@ -179,7 +179,7 @@ func (u user) arguments(args ...string) []string {
 // command is a process that runs the plugin.
 func (u user) command(ctx context.Context, args ...string) *exec.Cmd {
 	self, _ := os.Executable()
-	cmd := exec.CommandContext(ctx, self, u.arguments(args...)...) //nolint:gosec // itself
+	cmd := exec.CommandContext(ctx, self, u.arguments(args...)...)
 	cmd.Env = append(os.Environ(), asPlugin+"="+u.peak())
 	return cmd
 }
