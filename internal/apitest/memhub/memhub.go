@@ -123,7 +123,8 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound)
 	case r.Method == http.MethodPost:
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, `{"kind": "SelfSubjectAccessReview", "apiVersion": %q, "status": {"allowed": true}}`, version) //nolint:gosec // no browser reads it
+		//nolint:gosec // no browser reads it
+		fmt.Fprintf(w, `{"kind": "SelfSubjectAccessReview", "apiVersion": %q, "status": {"allowed": true}}`, version)
 	case len(rest) == 2:
 		h.get(w, rest[0], namespace, rest[1])
 	default:

@@ -118,8 +118,8 @@ func newPlot(title string) *plot.Plot {
 func rows(p *plot.Plot, names []string) {
 	p.NominalY(names...)
 	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
-	p.Y.Width, p.Y.Tick.LineStyle.Width = 0, 0
-	p.X.Width, p.X.Tick.LineStyle.Width = 0, 0
+	p.Y.Width, p.Y.Tick.Width = 0, 0
+	p.X.Width, p.X.Tick.Width = 0, 0
 	p.X.Tick.Marker = plot.ConstantTicks{}
 	p.X.Min, p.Y.Padding = 0, vg.Points(12)
 }
