@@ -29,7 +29,6 @@ require (
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
-	golang.org/x/image v0.30.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
@@ -91,6 +90,7 @@ require (
 
 require (
 	github.com/yuin/goldmark v1.8.7
+	golang.org/x/image v0.30.0
 	gonum.org/v1/plot v0.17.0
 	open-cluster-management.io/cluster-inventory-addon v0.0.0
 	open-cluster-management.io/cluster-inventory-addon/test/fleet v0.0.0
