@@ -95,10 +95,15 @@ func (t *changeTracker) announce(pair types.NamespacedName) {
 func (t *changeTracker) doubt(pair types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if state, known := t.pairs[pair]; known {
-		state.answer = Unknown
-		t.pairs[pair] = state
+	if len(t.subscribers) == 0 {
+		return
 	}
+	state, known := t.pairs[pair]
+	if !known {
+		state = unselected
+	}
+	state.answer = Unknown
+	t.pairs[pair] = state
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.

@@ -72,6 +72,12 @@ func TestChangeTracker(t *testing.T) {
 			t.Errorf("%s: told (-want +got):\n%s", step.what, diff)
 		}
 	}
+	clear(told)
+	tracker.doubt(pair)
+	tracker.track(pair, No, nil)
+	if len(told) != 2 {
+		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is told %v of the next answer", told)
+	}
 	if len(tracker.pairs) != 0 {
 		t.Error("a pair that is not selected and has no profile must leave no memory")
 	}
