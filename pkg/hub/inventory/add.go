@@ -224,6 +224,7 @@ type inventory struct {
 
 	counting       bool // whether the metrics count rejected claims
 	followsMembers bool // whether changes of member ids enqueue others' pairs
+	followsHeldIDs bool // whether changes of the ids that profiles have do, too
 
 	// started is true once the pairs are reconciled, by the controller. Without profiles that
 	// serves only to tell others what an event concerns.
@@ -359,6 +360,11 @@ func (i *inventory) start(ctx context.Context) error {
 		}
 		i.followsMembers = true
 	}
+	if i.withProfiles {
+		if err := i.followHeldIDs(ctx); err != nil {
+			return err
+		}
+	}
 	if err := i.addPairs(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
@@ -372,12 +378,32 @@ func (i *inventory) start(ctx context.Context) error {
 	return nil
 }
 
+// followHeldIDs makes claimants of a member id be reconciled when a profile gives it up. It may be
+// called again.
+func (i *inventory) followHeldIDs(ctx context.Context) error {
+	if i.followsHeldIDs {
+		return nil
+	}
+	profiles, err := i.mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
+	if err != nil {
+		return fmt.Errorf("caching ClusterProfiles: %w", err)
+	}
+	if _, err := profiles.AddEventHandler(heldFollower{memberFollower{i}}); err != nil {
+		return fmt.Errorf("following the member ids of profiles: %w", err)
+	}
+	i.followsHeldIDs = true
+	return nil
+}
+
 // startProfiles makes the pairs' controller follow ClusterProfiles, if it does not yet.
 func (i *inventory) startProfiles(ctx context.Context) error {
 	if i.withProfiles {
 		return nil
 	}
 	if err := i.opts.Rule.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := i.followHeldIDs(ctx); err != nil {
 		return err
 	}
 	profiles := source.Kind(i.mgr.GetCache(), client.Object(&inventoryv1alpha1.ClusterProfile{}),

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -130,6 +132,16 @@ func (s *stepper) exhaust(every time.Duration) time.Duration {
 	return result.RequeueAfter
 }
 
+// exhausted makes the next change wait, as after many writes.
+func (s *stepper) exhausted(every time.Duration) {
+	for range kube.WritesAtOnce {
+		s.r.brake.Wrote(s.pair, kube.Rewrite, ownPart(trimProfile(s.mine())), ownPart(trimProfile(s.mine())), s.time.Now())
+	}
+	if err := s.r.brake.CheckBudget(s.pair, ownPart(trimProfile(s.mine())), s.time.Now()); err == nil {
+		s.T.Fatalf("a change does not wait for %s", every)
+	}
+}
+
 func available(c *clusterv1.ManagedCluster) *metav1.Condition {
 	return meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 }
@@ -161,9 +173,11 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 		s.later(result.RequeueAfter)
 		s.settled()
 	})
-	t.Run("health does not wait, and takes the other status with it", func(t *testing.T) {
+	t.Run("health does not wait, and properties and labels do", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.exhaust(every)
+		shown := s.mine().Status.Properties[0].Value
+		var last time.Duration
 		for n := range 2 * kube.WritesAtOnce {
 			status := []string{"False", "Unknown"}[n%2]
 			apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = fmt.Sprint(n) })
@@ -171,10 +185,51 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 				available(c).Status = metav1.ConditionStatus(status)
 				c.Status.ClusterClaims[0].Value = status
 			})
-			if result := s.mustStep(patchStatus); result.RequeueAfter <= 0 {
+			result := s.mustStep(patchStatus)
+			if result.RequeueAfter <= 0 {
 				t.Error("the label is forgotten")
 			}
-			s.shows(status, "prod")
+			s.shows(shown, "prod")
+			last = result.RequeueAfter
+		}
+		s.later(last)
+		s.mustStep(patchMain, patchStatus)
+		s.shows("Unknown", fmt.Sprint(2*kube.WritesAtOnce-1))
+	})
+	t.Run("what waits does not become another client's meanwhile", func(t *testing.T) {
+		s := newStepper(t, atomicHub)
+		s.exhaust(every)
+		apitest.EditStatus(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
+			p.Status.Properties = append(p.Status.Properties, inventoryv1alpha1.Property{Name: "other", Value: "1"})
+		})
+		turn := func() {
+			t.Helper()
+			for range 5 {
+				if _, err := s.step(); err != nil {
+					t.Fatal(err)
+				}
+				s.later(every)
+			}
+		}
+		turn()
+		for n := range 3 {
+			s.exhausted(every)
+			s.claims(claim("x", "held"), claim(fmt.Sprint("new-", n), "1"))
+			apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) {
+				available(c).Status = []metav1.ConditionStatus{"False", "Unknown"}[n%2]
+			})
+			if _, err := s.step(); err != nil {
+				t.Fatal(err)
+			}
+			s.claims(claim("x", "held"))
+		}
+		turn()
+		var names []string
+		for _, property := range s.mine().Status.Properties {
+			names = append(names, property.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, []string{"other", "x"}) {
+			t.Errorf("the profile has the properties %q", names)
 		}
 	})
 	t.Run("a message is not health", func(t *testing.T) {
@@ -188,10 +243,11 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 	t.Run("access providers do not wait", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.exhaust(every)
+		shown := s.mine().Status.Properties[0].Value
 		proxy := throughProxy([]byte("CA"), s.c.Name)
 		s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
 		s.mustStep(patchStatus)
-		s.shows("held", "prod")
+		s.shows(shown, "prod")
 	})
 	t.Run("removal does not wait, and creation again does", func(t *testing.T) {
 		s := newStepper(t, mapHub)

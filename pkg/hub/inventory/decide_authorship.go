@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -171,7 +172,7 @@ func desiredRecord(
 	for _, property := range current {
 		value, claimed := findClaim(claims, property.Name)
 		switch isOurs := a.isOurs(property.Name); {
-		case claimed && !isOurs && value == property.Value:
+		case claimed && !isOurs && value == property.Value && !a.keyed:
 			needed = true // it is not written, so the managed fields do not change
 		case !claimed && isOurs:
 			names = append(names, property.Name)
@@ -182,6 +183,45 @@ func desiredRecord(
 	}
 	slices.Sort(names)
 	return encodeNames(slices.Compact(names), maxRecordBytes)
+}
+
+// recordable returns the first claims by name that AnnotationProperties can list together with
+// the properties that this addon has in the profile, and how many there are beyond. A property
+// that could not be listed would be another client's for ever.
+func recordable(
+	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, a authorship,
+) (fit []clusterv1.ManagedClusterClaim, beyond int) {
+	most := len("[]") // JSON takes at most two bytes for each of a name that prints
+	for _, claim := range claims {
+		most += 2*len(claim.Name) + len(`"",`)
+	}
+	for _, property := range current {
+		most += 2*len(property.Name) + len(`"",`)
+	}
+	if most <= maxRecordBytes {
+		return claims, 0
+	}
+	size := len("[]")
+	present := map[string]bool{}
+	for _, property := range current {
+		if a.isOurs(property.Name) {
+			present[property.Name] = true
+			size += len(encodeName(property.Name)) + len(",")
+		}
+	}
+	for _, claim := range claims {
+		more := len(encodeName(claim.Name)) + len(",")
+		switch {
+		case present[claim.Name]:
+		case size+more > maxRecordBytes:
+			beyond++
+			continue
+		default:
+			size += more
+		}
+		fit = append(fit, claim)
+	}
+	return fit, beyond
 }
 
 // findClaim looks for a name in claims that are sorted by it.
@@ -200,17 +240,26 @@ func encodeNames(names []string, limit int) string {
 	var text strings.Builder
 	text.WriteByte('[')
 	for i, name := range names {
-		quoted, err := json.Marshal(name)
-		if err != nil || text.Len()+len(quoted)+len(",]") > limit {
+		quoted := encodeName(name)
+		if text.Len()+len(quoted)+len(",]") > limit {
 			break
 		}
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		text.Write(quoted)
+		text.WriteString(quoted)
 	}
 	text.WriteByte(']')
 	return text.String()
+}
+
+// encodeName returns a name as JSON, without the escapes that HTML needs.
+func encodeName(name string) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(name) // a buffer and a string cause no error
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // overruled returns the names of the properties of a profile of ours that another client

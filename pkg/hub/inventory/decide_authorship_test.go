@@ -176,7 +176,10 @@ func TestDesiredRecord(t *testing.T) {
 			claims: claims, current: []string{"a", "b", "x"}, authors: authorship{others: []string{"a", "b", "x"}}, want: `["a","b"]`,
 		},
 		"somebody wrote what a claim says": {
-			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}, keyed: true}, want: `["a","b"]`,
+			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}}, want: `["a","b"]`,
+		},
+		"the same where the managed fields name authors: it stays theirs": {
+			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}, keyed: true},
 		},
 		"somebody wrote something else than a claim says, so it is written": {
 			claims: claims, current: []string{"b"}, authors: authorship{others: []string{"b"}, keyed: true},
@@ -206,14 +209,25 @@ func TestDesiredRecord(t *testing.T) {
 			}
 		})
 	}
-	t.Run("its size is bounded", func(t *testing.T) {
-		var many []clusterv1.ManagedClusterClaim
-		for i := range 2000 {
-			many = append(many, claim(strings.Repeat("<", 200)+string(rune(0x4e00+i)), "1"))
-		}
-		got := desiredRecord(many, nil, authorship{unrecorded: true})
-		if names, _ := recordedProperties(map[string]string{propertiesList: got}); len(got) > 128<<10 || len(names) < 10 {
-			t.Errorf("%d names in %d bytes", len(names), len(got))
+	t.Run("every claim that is published fits", func(t *testing.T) {
+		for _, letter := range []string{"<", `"`, "x"} {
+			var many []clusterv1.ManagedClusterClaim
+			var current []inventoryv1alpha1.Property
+			for i := range 2000 {
+				name := strings.Repeat(letter, 200) + string(rune(0x4e00+i))
+				if many = append(many, claim(name, "1")); i%2 == 0 && i < 400 {
+					current = append(current, property("gone"+name, "1"))
+				}
+			}
+			fit, beyond := recordable(many, current, authorship{})
+			if beyond == 0 || len(fit)+beyond != len(many) {
+				t.Fatalf("%d of %d fit", len(fit), len(many))
+			}
+			got := desiredRecord(fit, current, authorship{unrecorded: true})
+			names, _ := recordedProperties(map[string]string{propertiesList: got})
+			if len(got) > 128<<10 || len(names) != len(fit)+len(current) {
+				t.Errorf("%d of %d names in %d bytes", len(names), len(fit)+len(current), len(got))
+			}
 		}
 	})
 }

@@ -67,14 +67,18 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 		leftOut = append(leftOut, problem)
 	}
 	authors := authorshipOf(profile)
-	setAnnotation(profile, contract.AnnotationProperties,
-		desiredRecord(cluster.Status.ClusterClaims, profile.Status.Properties, authors))
+	claims, beyond := recordable(cluster.Status.ClusterClaims, profile.Status.Properties, authors)
+	if beyond > 0 {
+		leftOut = append(leftOut, fmt.Sprintf("%d properties: the names of all together have more than %d KiB",
+			beyond, maxRecordBytes>>10))
+	}
+	setAnnotation(profile, contract.AnnotationProperties, desiredRecord(claims, profile.Status.Properties, authors))
 	profile.Spec.DisplayName = displayName(cluster)
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
 		showCondition(profile, condition.target, meta.FindStatusCondition(cluster.Status.Conditions, condition.source), now)
 	}
-	profile.Status.Properties = desiredProperties(cluster.Status.ClusterClaims, profile.Status.Properties, authors, now)
+	profile.Status.Properties = desiredProperties(claims, profile.Status.Properties, authors, now)
 	profile.Status.AccessProviders, _ = desiredAccess(o)
 	return profile, leftOut
 }

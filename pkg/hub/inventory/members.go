@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -48,6 +49,13 @@ func (m *members) of(ctx context.Context, cluster *clusterv1.ManagedCluster) (me
 	return result, failed
 }
 
+// holder returns the cluster that had an id last, if several ask for it.
+func (m *members) holder(id string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.holders[id]
+}
+
 // forget drops the last holder of an id that no cluster asks for any more.
 func (m *members) forget(id string) {
 	m.mu.Lock()
@@ -88,12 +96,47 @@ func (f memberFollower) OnDelete(before any) {
 }
 
 func (f memberFollower) changed(object any) {
-	cluster, ok := object.(*clusterv1.ManagedCluster)
-	if !ok || !f.i.opts.Rule.Ready() {
+	if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
+		f.askAgain(cluster.Name, cluster.Name, wantedMemberID(cluster))
+	}
+}
+
+// heldFollower does the same when a profile no longer has an id.
+type heldFollower struct{ memberFollower }
+
+var _ toolscache.ResourceEventHandler = heldFollower{}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (heldFollower) OnAdd(any, bool) {}
+
+// OnUpdate implements toolscache.ResourceEventHandler.
+func (f heldFollower) OnUpdate(before, after any) {
+	b, okBefore := before.(*inventoryv1alpha1.ClusterProfile)
+	a, okAfter := after.(*inventoryv1alpha1.ClusterProfile)
+	const key = contract.LabelInventoryMemberID
+	if okBefore && okAfter && b.Labels[key] != a.Labels[key] {
+		f.askAgain(b.Name, b.Labels[key])
+	}
+}
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (f heldFollower) OnDelete(before any) {
+	if missed, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
+		before = missed.Obj
+	}
+	if profile, ok := before.(*inventoryv1alpha1.ClusterProfile); ok {
+		f.askAgain(profile.Name, profile.Labels[contract.LabelInventoryMemberID])
+	}
+}
+
+// askAgain makes the claimants of ids be reconciled that a cluster may have gained or lost. One
+// that is not their holder changes nothing for the others.
+func (f memberFollower) askAgain(cluster string, ids ...string) {
+	if !f.i.opts.Rule.Ready() {
 		return
 	}
-	for _, id := range []string{cluster.Name, wantedMemberID(cluster)} {
-		if id == "" {
+	for _, id := range ids {
+		if holder := f.i.pairs.members.holder(id); id == "" || holder != "" && holder != cluster {
 			continue
 		}
 		claimants, err := f.i.opts.Rule.MemberIDClaimants(f.i.ctx, id, "")
@@ -103,6 +146,9 @@ func (f memberFollower) changed(object any) {
 			f.i.pairs.members.forget(id)
 		}
 		for _, claimant := range claimants {
+			if claimant.Name == cluster {
+				continue // its own event is enough
+			}
 			pairs, err := f.i.routes.PairsWithProfile(f.i.ctx, claimant.Name)
 			if err != nil {
 				log.FromContext(f.i.ctx).Error(err, "Cannot find the profiles of a cluster", "cluster", claimant.Name)

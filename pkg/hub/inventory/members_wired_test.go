@@ -144,3 +144,23 @@ func TestMemberIDsAreNotStolen(t *testing.T) {
 	}
 	stop()
 }
+
+// A ManagedCluster may be missing only for a moment. As long as a profile has its id, no other
+// cluster gets that.
+func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.mustStep(post, patchStatus)
+	asks := s.Cluster("asks", map[string]string{memberIDLabel: s.c.Name})
+	s.MustDelete(s.c)
+	s.EventuallyGone(s.c)
+	for _, want := range []memberID{{id: asks.Name, refused: s.c.Name}, {id: s.c.Name}} {
+		got, err := s.r.members.of(t.Context(), asks)
+		if err != nil || got != want {
+			t.Errorf("the cluster that asks for it has %+v, want %+v (%v)", got, want, err)
+		}
+		if profile := s.mine(); profile != nil {
+			s.MustDelete(profile)
+			s.EventuallyGone(profile)
+		}
+	}
+}

@@ -107,6 +107,12 @@ func (o *outcomes) forget(pair types.NamespacedName) {
 	}
 }
 
+// isFailed reports whether the last write of a pair's profile was refused.
+func (o *outcomes) isFailed(pair types.NamespacedName) bool {
+	last, known := o.get(pair)
+	return known && last.kind == failed
+}
+
 // holdBack tells who counts and reports the profiles whose changes are held back.
 func (o *outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 	if before == now {

@@ -16,6 +16,7 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -137,10 +138,8 @@ func (r *Reconciler) reconcile(
 	if wait := r.releaseFirst(ctx, o, selected.Answer); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, 0, nil
 	}
-	if o.Cluster != nil {
-		if o.member, err = r.members.of(ctx, o.Cluster); err != nil {
-			return reconcile.Result{}, 0, err
-		}
+	if o.member, err = r.memberOf(ctx, o); err != nil {
+		return reconcile.Result{}, 0, err
 	}
 	before := o.Profile
 	problems, err := r.act(ctx, &o, selected.Answer)
@@ -168,6 +167,19 @@ func (r *Reconciler) reconcile(
 	}
 	result, err = r.finish(ctx, pair, err)
 	return result, selected.Again, err
+}
+
+// memberOf returns the member id of a pair's cluster. While ManagedClusters may be missing only
+// for a moment, a profile keeps the id that it has.
+func (r *Reconciler) memberOf(ctx context.Context, o observed) (memberID, error) {
+	switch {
+	case o.Cluster == nil:
+		return memberID{}, nil
+	case o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0):
+		return shownMemberID(o), nil
+	default:
+		return r.members.of(ctx, o.Cluster)
+	}
 }
 
 // trackOnly tells others about a pair whose profile cannot be written, now or when the
@@ -247,16 +259,17 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 			return problems, err
 		}
 	} else if err := r.patch(ctx, o, kube.Rewrite, desire, metadataChanges, r.writer.Patch); err != nil {
+		if kube.IsRefusal(err) {
+			err = r.applyUrgent(ctx, o, desire, err)
+		}
 		return problems, err
 	}
-	return problems, r.writeStatus(ctx, before, o, kube.Rewrite, desire)
+	return problems, r.writeStatus(ctx, before, o, desire)
 }
 
 // writeStatus writes the status of a profile of ours, and says what that means for other writers
 // of what was there before.
-func (r *Reconciler) writeStatus(
-	ctx context.Context, before observed, o *observed, what kube.Write, desire desireFunc,
-) error {
+func (r *Reconciler) writeStatus(ctx context.Context, before observed, o *observed, desire desireFunc) error {
 	others := othersProperties(*o)
 	if isAdoption(before) && len(others) > 0 {
 		log.FromContext(ctx).Info("Took over the ClusterProfile; the properties of other writers stay",
@@ -266,10 +279,14 @@ func (r *Reconciler) writeStatus(
 	if len(others) > 0 {
 		owner = mixedFieldOwner
 	}
-	if err := r.patch(ctx, o, what, desire, statusChanges, r.patchStatus(owner)); err != nil {
+	if err := r.patch(ctx, o, kube.Rewrite, desire, statusChanges, r.patchStatus(owner)); err != nil {
 		return err
 	}
 	r.outcomes.overruled(before.pair, overruled(before), r.clock.Now())
+	// A property that is removed may be another client's from now on.
+	if _, isListed := o.Profile.Annotations[contract.AnnotationProperties]; isListed {
+		return r.patch(ctx, o, kube.Urgent, desire, metadataChanges, r.writer.Patch)
+	}
 	return nil
 }
 
@@ -286,16 +303,25 @@ func (r *Reconciler) checkBudget(o observed, desire desireFunc) error {
 	return r.brake.CheckBudget(o.pair, version, r.clock.Now())
 }
 
-// applyUrgent writes the status of a profile that must wait, if what changes there must not, and
-// returns the error of what still waits.
+// applyUrgent writes what must not wait of a profile whose changes wait or are refused, and
+// returns the error of what is still to be written. Properties wait in any case: which of them
+// are this addon's is written before they are.
 func (r *Reconciler) applyUrgent(ctx context.Context, o *observed, desire desireFunc, waits error) error {
 	if o.Profile == nil || !isUrgent(o.Profile, desire(*o)) {
 		return waits
 	}
-	if err := r.writeStatus(ctx, *o, o, kube.Urgent, desire); err != nil {
+	urgent := func(o observed) *inventoryv1alpha1.ClusterProfile {
+		desired := desire(o)
+		desired.Status.Properties = o.Profile.Status.Properties
+		return desired
+	}
+	if err := r.patch(ctx, o, kube.Urgent, urgent, statusChanges, r.patchStatus(ControllerName)); err != nil {
 		return err
 	}
-	return r.checkBudget(*o, desire)
+	if held := (*kube.HeldBackError)(nil); errors.As(waits, &held) {
+		return r.checkBudget(*o, desire)
+	}
+	return waits
 }
 
 // applyAccess writes only the access providers, to a profile that somebody else maintains.
@@ -430,6 +456,8 @@ func (r *Reconciler) record(
 		// It is about to be created again.
 	case (err == nil || isHeldBack) && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
 		// The absence of something is about to count, or not.
+	case isHeldBack && r.outcomes.isFailed(pair):
+		// Nothing has been written since.
 	case isHeldBack:
 		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
 	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):

@@ -2,11 +2,13 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // isReferenced reports whether something refers to a profile that must not be referred to.
@@ -54,6 +56,9 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer select
 func (r *Reconciler) admit(ctx context.Context, o observed, answer selection.Answer, err error) {
 	if r.references == nil {
 		return
+	}
+	if held := (*kube.HeldBackError)(nil); errors.As(err, &held) && o.Profile != nil {
+		err = nil // what waits is nothing that makes a profile complete
 	}
 	switch {
 	case o.Profile != nil || answer != selection.Yes:

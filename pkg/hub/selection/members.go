@@ -20,14 +20,14 @@ type MemberIDClaimant struct {
 	Name    string
 	Created time.Time
 
-	// Holds is true if a profile of the cluster has the id. It is determined only where
-	// there are several claimants.
+	// Holds is true if a profile of the cluster has the id.
 	Holds bool
 }
 
 // MemberIDClaimants returns the clusters that may have a member id. Except for self, the labels
 // of clusters that are not accepted do not count: anything that registers can create one. Their
-// names do, because they may be accepted.
+// names do, because they may be accepted. So does a cluster of which only a profile with the id
+// is left: the ManagedCluster may be missing only for a moment, or be about to get another id.
 func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]MemberIDClaimant, error) {
 	list := &clusterv1.ManagedClusterList{}
 	if err := r.cache.List(ctx, list, client.MatchingFields{IndexClusterByMemberID: id}, kube.Uncopied); err != nil {
@@ -50,7 +50,7 @@ func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]Member
 	if named != nil {
 		add(named)
 	}
-	if len(claimants) < 2 || !r.ready.Load() {
+	if !r.ready.Load() {
 		return claimants, nil
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
@@ -63,6 +63,10 @@ func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]Member
 	}
 	for i := range claimants {
 		claimants[i].Holds = holds[claimants[i].Name]
+		delete(holds, claimants[i].Name)
+	}
+	for name := range holds {
+		claimants = append(claimants, MemberIDClaimant{Name: name, Holds: true})
 	}
 	return claimants, nil
 }
