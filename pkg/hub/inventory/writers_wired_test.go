@@ -35,6 +35,7 @@ type sharedProfile struct {
 	t    *testing.T
 	ns   string
 	c    *clusterv1.ManagedCluster
+	name string // of c, which an edit writes
 	wire *apitest.Wire
 	cfg  *rest.Config
 	stop func()
@@ -50,6 +51,7 @@ func newSharedProfile(t *testing.T, form apitest.CRDs) *sharedProfile {
 	s := &sharedProfile{world: w, t: t, ns: w.Namespace("team", nil), wire: &apitest.Wire{}, server: server}
 	w.Bind(s.ns, set.Name)
 	s.c = w.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
+	s.name = s.c.Name
 	s.cfg = s.wire.Tap(asManager(t, server, w))
 	s.start()
 	w.whole(s.ns, s.c.Name)
@@ -104,7 +106,7 @@ func (s *sharedProfile) says(reason, text string) {
 func (s *sharedProfile) apply(name, value string) (version string, err error) {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": inventoryv1alpha1.GroupVersion.String(), "kind": "ClusterProfile",
-		"metadata": map[string]any{"namespace": s.ns, "name": s.c.Name},
+		"metadata": map[string]any{"namespace": s.ns, "name": s.name},
 		"status":   map[string]any{"properties": []map[string]any{{"name": name, "value": value}}},
 	})
 	if err != nil {
@@ -138,7 +140,7 @@ func (s *sharedProfile) edit(name, value string) (version string, err error) {
 }
 
 func (s *sharedProfile) empty() *inventoryv1alpha1.ClusterProfile {
-	return &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: s.c.Name}}
+	return &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: s.name}}
 }
 
 // versions are those of a profile, as a client that watches it sees them.
