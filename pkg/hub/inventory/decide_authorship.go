@@ -160,9 +160,10 @@ func recordedProperties(annotations map[string]string) (names []string, found bo
 
 // desiredRecord returns AnnotationProperties, or "" if it is not needed because the managed
 // fields tell who wrote what. It lists properties before they are written, and until they
-// are removed.
+// are removed. With a profile that is adopted, what claims say already becomes ours, too;
+// later, what another client wrote stays theirs while a claim says the same.
 func desiredRecord(
-	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, a authorship,
+	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, a authorship, adopting bool,
 ) string {
 	names := make([]string, 0, len(claims))
 	for _, claim := range claims {
@@ -172,7 +173,7 @@ func desiredRecord(
 	for _, property := range current {
 		value, claimed := findClaim(claims, property.Name)
 		switch isOurs := a.isOurs(property.Name); {
-		case claimed && !isOurs && value == property.Value && !a.keyed:
+		case claimed && !isOurs && value == property.Value && (adopting || !a.keyed):
 			needed = true // it is not written, so the managed fields do not change
 		case !claimed && isOurs:
 			names = append(names, property.Name)

@@ -161,6 +161,8 @@ func TestDesiredRecord(t *testing.T) {
 		current []string // all with the value 1
 		authors authorship
 		want    string
+
+		adopting bool
 	}{
 		"a new profile":          {claims: claims},
 		"nobody else's":          {claims: claims, current: []string{"a", "b", "gone"}},
@@ -180,6 +182,10 @@ func TestDesiredRecord(t *testing.T) {
 		},
 		"the same where the managed fields name authors: it stays theirs": {
 			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}, keyed: true},
+		},
+		"the same when the profile is adopted": {
+			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}, keyed: true}, adopting: true,
+			want: `["a","b"]`,
 		},
 		"somebody wrote something else than a claim says, so it is written": {
 			claims: claims, current: []string{"b"}, authors: authorship{others: []string{"b"}, keyed: true},
@@ -204,7 +210,7 @@ func TestDesiredRecord(t *testing.T) {
 			for _, name := range test.current {
 				current = append(current, property(name, "1"))
 			}
-			if diff := cmp.Diff(test.want, desiredRecord(test.claims, current, test.authors)); diff != "" {
+			if diff := cmp.Diff(test.want, desiredRecord(test.claims, current, test.authors, test.adopting)); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})
@@ -223,7 +229,7 @@ func TestDesiredRecord(t *testing.T) {
 			if beyond == 0 || len(fit)+beyond != len(many) {
 				t.Fatalf("%d of %d fit", len(fit), len(many))
 			}
-			got := desiredRecord(fit, current, authorship{unrecorded: true})
+			got := desiredRecord(fit, current, authorship{unrecorded: true}, false)
 			names, _ := recordedProperties(map[string]string{propertiesList: got})
 			if len(got) > 128<<10 || len(names) != len(fit)+len(current) {
 				t.Errorf("%d of %d names in %d bytes", len(names), len(fit)+len(current), len(got))

@@ -72,7 +72,8 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 		leftOut = append(leftOut, fmt.Sprintf("%d properties: the names of all together have more than %d KiB",
 			beyond, maxRecordBytes>>10))
 	}
-	setAnnotation(profile, contract.AnnotationProperties, desiredRecord(claims, profile.Status.Properties, authors))
+	setAnnotation(profile, contract.AnnotationProperties,
+		desiredRecord(claims, profile.Status.Properties, authors, isAdoption(o)))
 	profile.Spec.DisplayName = displayName(cluster)
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
