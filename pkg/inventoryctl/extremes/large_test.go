@@ -241,7 +241,7 @@ var onLargeFleet = []struct {
 		"managedclustersetbindings": 1, "placements": 1, "managedserviceaccounts": 1, "events": 2,
 	}},
 	{[]string{"explain", "cluster-05000", "property-9.example.com"}, 0, 6, "value-0", map[string]int{"clusterprofiles": 1}},
-	{[]string{"doctor"}, 1, 21, "all 10000 clusters in bound sets have the addon", map[string]int{
+	{[]string{"doctor"}, 1, 22, "all 10000 clusters in bound sets have the addon", map[string]int{
 		"managedclusters": pages, "managedclusteraddons": pages, "managedclustersets": 1, "managedclustersetbindings": 1,
 		"clusterprofiles": pages, "managedserviceaccounts": pages,
 	}},
