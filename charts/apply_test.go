@@ -48,6 +48,8 @@ func TestUpgradeReplacesAnOlderDefinition(t *testing.T) {
 	if objects := hook(""); len(objects) > 0 {
 		t.Errorf("the hub has the chart's definition, and there is a hook: %v", identifyAll(objects))
 	}
+	h.MustGet(definition)
+	number := definition.GetAnnotations()["inventory.open-cluster-management.io/definition"]
 	// That of a chart before definitions had numbers, with a column that this one has not.
 	h.MustMerge(definition, `{"metadata":{"annotations":null},"spec":{"versions":[{"name":"v1alpha1","served":true,`+
 		`"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
@@ -76,7 +78,7 @@ func TestUpgradeReplacesAnOlderDefinition(t *testing.T) {
 	cmd.SetArgs(append(args, "--kubeconfig="+apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, own.User(t, account), ""))))
 	apitest.Must(t, cmd.ExecuteContext(t.Context()))
 	h.MustGet(definition)
-	if definition.GetAnnotations()["inventory.open-cluster-management.io/definition"] != "1" {
+	if got := definition.GetAnnotations()["inventory.open-cluster-management.io/definition"]; got != number || number == "" {
 		t.Errorf("the definition has the annotations %v", definition.GetAnnotations())
 	}
 	if objects := hook(""); len(objects) > 0 {
