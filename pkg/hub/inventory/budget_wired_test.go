@@ -24,13 +24,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// flap changes a claim and a label of a cluster every 50 ms, as a klusterlet may, and returns
-// the last value and how often it did.
-func (w *world) flap(cluster *clusterv1.ManagedCluster, duration time.Duration) (last string, times int) {
+// flap changes a claim and a label of a cluster every 50 ms, as a klusterlet may, for a time and
+// until enough has been written, and returns the last value and how often it did.
+func (w *world) flap(
+	cluster *clusterv1.ManagedCluster, duration time.Duration, enough func() bool,
+) (last string, times int) {
 	w.T.Helper()
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
-	for began := time.Now(); time.Since(began) < duration; times++ {
+	for began := time.Now(); time.Since(began) < duration || !enough() && time.Since(began) < apitest.Patience; times++ {
 		last = fmt.Sprint("v", times)
 		claims := fmt.Appendf(nil, `{"status":{"clusterClaims":[{"name":"x","value":%q}]}}`, last)
 		patched := &clusterv1.ManagedCluster{}
@@ -65,7 +67,10 @@ func TestAFlappingClusterIsWrittenWithinItsBudget(t *testing.T) {
 			wire.Reset()
 
 			began := time.Now()
-			last, changes := w.flap(c, flapping)
+			last, changes := w.flap(c, flapping, func() bool {
+				written := len(wire.Writes("clusterprofiles", "clusterprofiles/status"))
+				return written > len(namespaces)*(2*kube.WritesAtOnce+1)
+			})
 			// The budget is each profile's own: that of another cluster is written at once.
 			apitest.EditStatus(w, quiet, func(c *clusterv1.ManagedCluster) {
 				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "1")}
