@@ -50,7 +50,7 @@ func DefaultTransform() toolscache.TransformFunc {
 // lists, so these stay whole. Of another cluster manager's profile it keeps only the owner.
 // A profile with labels that its annotation does not list keeps the part of its managed
 // fields that says which of them are copies: see copiedBefore. Of the part about its
-// properties, and of the annotation that lists some of them, it keeps a digest.
+// properties it keeps a digest.
 func trimProfile(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	trimmed := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: profile.TypeMeta, ObjectMeta: kube.TrimMeta(profile.ObjectMeta),

@@ -16,8 +16,8 @@ import (
 
 const (
 	// mixedFieldOwner is the field manager of a status with properties of other clients.
-	// Without these, it is ControllerName, as in earlier versions, which wrote
-	// status.properties as a whole.
+	// Without these, it is ControllerName: an atomic list that it was the last to write is
+	// this addon's as a whole.
 	mixedFieldOwner = ControllerName + "-status"
 
 	// upstreamFieldOwner is the field manager of OCM's registration controller, whose

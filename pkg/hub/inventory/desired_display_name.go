@@ -3,6 +3,7 @@ package inventory
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -25,13 +26,6 @@ func displayName(cluster *clusterv1.ManagedCluster) string {
 // keepDisplayName keeps what displayName needs of a cluster.
 func keepDisplayName(trimmed, cluster *clusterv1.ManagedCluster) {
 	if name := displayName(cluster); name != cluster.Name {
-		annotate(trimmed, contract.AnnotationDisplayName, name)
+		metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, contract.AnnotationDisplayName, name)
 	}
-}
-
-func annotate(cluster *clusterv1.ManagedCluster, key, value string) {
-	if cluster.Annotations == nil {
-		cluster.Annotations = map[string]string{}
-	}
-	cluster.Annotations[key] = value
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -56,7 +57,7 @@ const annotationLabels = contract.KeyPrefix + "property-labels"
 // rememberLabels records on a cached ManagedCluster which claims profiles show as labels.
 func rememberLabels(cluster *clusterv1.ManagedCluster, labels []string) {
 	if len(labels) > 0 {
-		annotate(cluster, annotationLabels, strings.Join(labels, ","))
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, annotationLabels, strings.Join(labels, ","))
 	}
 }
 

@@ -51,11 +51,8 @@ type inconclusiveRemoval struct {
 	byAddon bool
 }
 
-// What happened once is reported for this long.
-const (
-	inconclusiveFor = 10 * time.Minute
-	overruledFor    = 10 * time.Minute
-)
+// reportedFor is for how long what happened once is reported.
+const reportedFor = 10 * time.Minute
 
 // reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
@@ -163,7 +160,7 @@ func (o *outcomes) inconclusiveIn(namespace string, now time.Time) map[string]ma
 	recent := map[string]map[string]inconclusiveRemoval{}
 	for placement, clusters := range o.inconclusive {
 		maps.DeleteFunc(clusters, func(_ string, removal inconclusiveRemoval) bool {
-			return now.Sub(removal.at) > inconclusiveFor
+			return now.Sub(removal.at) > reportedFor
 		})
 		if len(clusters) == 0 {
 			delete(o.inconclusive, placement)
@@ -195,7 +192,7 @@ func (o *outcomes) overruledIn(namespace string, now time.Time) map[string][]str
 	defer o.mu.Unlock()
 	names := map[string][]string{}
 	for cluster, last := range o.overruledAt[namespace] {
-		if now.Sub(last.at) > overruledFor {
+		if now.Sub(last.at) > reportedFor {
 			delete(o.overruledAt[namespace], cluster)
 		} else {
 			names[cluster] = last.names

@@ -249,8 +249,11 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 		desired, _ := desiredProfile(o, r.labelAllow, now)
 		return desired
 	}
-	_, problems := desiredProfile(*o, r.labelAllow, now)
-	if err := r.checkBudget(*o, desire); err != nil {
+	desired, problems := desiredProfile(*o, r.labelAllow, now)
+	if isAsDesired(o.Profile, desired) {
+		return problems, nil
+	}
+	if err := r.checkBudget(*o); err != nil {
 		return problems, r.applyUrgent(ctx, o, desire, err)
 	}
 	before := *o
@@ -290,14 +293,15 @@ func (r *Reconciler) writeStatus(ctx context.Context, before observed, o *observ
 	return nil
 }
 
-// checkBudget returns a *kube.HeldBackError if a profile is not as desired and must wait.
-func (r *Reconciler) checkBudget(o observed, desire desireFunc) error {
+// isAsDesired reports whether there is a profile in which nothing is to be changed.
+func isAsDesired(current, desired *inventoryv1alpha1.ClusterProfile) bool {
+	return current != nil && metadataChanges(current, desired) == nil && statusChanges(current, desired) == nil
+}
+
+// checkBudget returns a *kube.HeldBackError if a change of a profile must wait.
+func (r *Reconciler) checkBudget(o observed) error {
 	version := ""
 	if o.Profile != nil {
-		desired := desire(o)
-		if metadataChanges(o.Profile, desired) == nil && statusChanges(o.Profile, desired) == nil {
-			return nil
-		}
 		version = ownPart(o.Profile)
 	}
 	return r.brake.CheckBudget(o.pair, version, r.clock.Now())
@@ -318,10 +322,15 @@ func (r *Reconciler) applyUrgent(ctx context.Context, o *observed, desire desire
 	if err := r.patch(ctx, o, kube.Urgent, urgent, statusChanges, r.patchStatus(ControllerName)); err != nil {
 		return err
 	}
-	if held := (*kube.HeldBackError)(nil); errors.As(waits, &held) {
-		return r.checkBudget(*o, desire)
+	held := (*kube.HeldBackError)(nil)
+	switch {
+	case !errors.As(waits, &held):
+		return waits
+	case isAsDesired(o.Profile, desire(*o)):
+		return nil
+	default:
+		return r.checkBudget(*o)
 	}
-	return waits
 }
 
 // applyAccess writes only the access providers, to a profile that somebody else maintains.
