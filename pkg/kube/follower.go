@@ -218,11 +218,18 @@ func (f *Follower) Get(key string) client.Object {
 }
 
 func objectOf(item any) client.Object {
-	if gone, ok := item.(toolscache.DeletedFinalStateUnknown); ok {
-		item = gone.Obj
-	}
-	obj, _ := item.(client.Object)
+	obj, _ := InEvent[client.Object](item)
 	return obj
+}
+
+// InEvent returns the object that an informer's event is about; if its deletion was missed, the
+// last known state.
+func InEvent[T any](obj any) (T, bool) {
+	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = stale.Obj
+	}
+	typed, ok := obj.(T)
+	return typed, ok
 }
 
 // isDenied reports whether a right is missing.

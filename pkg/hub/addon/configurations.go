@@ -11,6 +11,7 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // keptConfigurations is how many judged configurations are kept.
@@ -227,7 +228,7 @@ func (c *configurations) onConfigurations(
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if config, ok := inEvent[*unstructured.Unstructured](obj); ok {
+			if config, ok := kube.InEvent[*unstructured.Unstructured](obj); ok {
 				enqueue(config, func(*addonv1beta1.ManagedClusterAddOn) bool { return true })
 			}
 		},

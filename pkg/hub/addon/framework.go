@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -381,7 +382,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if cluster, ok := inEvent[*clusterv1.ManagedCluster](obj); ok {
+			if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](obj); ok {
 				c.enqueueGuests(cluster.Name)
 			}
 		},
@@ -391,7 +392,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 // onGoneAddons forgets the outcomes of deleted addons.
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
+		if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
 			f.outcomes.forget(addon.Namespace)
 		}
 	}}
@@ -440,7 +441,7 @@ func triggerOnGrantChanges(
 	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
 ) error {
 	trigger := func(obj any) {
-		if object, ok := inEvent[client.Object](obj); ok {
+		if object, ok := kube.InEvent[client.Object](obj); ok {
 			queue.Add(queueKey(object.GetNamespace()))
 		}
 	}

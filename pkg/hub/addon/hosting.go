@@ -16,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -371,7 +372,7 @@ func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 
 // addonIn returns this addon's object that an event is about, or nil.
 func addonIn(obj any) *addonv1beta1.ManagedClusterAddOn {
-	if addon, ok := inEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
+	if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
 		return addon
 	}
 	return nil

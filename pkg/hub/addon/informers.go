@@ -79,16 +79,6 @@ func passOn(
 	}
 }
 
-// inEvent returns the object that an event is about; if its deletion was missed, the last
-// known state.
-func inEvent[T any](obj any) (T, bool) {
-	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = stale.Obj
-	}
-	typed, ok := obj.(T)
-	return typed, ok
-}
-
 type changeHandler[T any] struct {
 	toolscache.ResourceEventHandler
 	changed func(before, after T) bool

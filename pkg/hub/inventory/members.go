@@ -12,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // members knows which cluster has which member id. The ids are read from caches; only who
@@ -88,15 +89,10 @@ func (f memberFollower) OnUpdate(before, after any) {
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (f memberFollower) OnDelete(before any) {
-	if missed, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
-		before = missed.Obj
-	}
-	f.changed(before)
-}
+func (f memberFollower) OnDelete(before any) { f.changed(before) }
 
 func (f memberFollower) changed(object any) {
-	if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
+	if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](object); ok {
 		f.askAgain(cluster.Name, cluster.Name, wantedMemberID(cluster))
 	}
 }
@@ -121,10 +117,7 @@ func (f heldFollower) OnUpdate(before, after any) {
 
 // OnDelete implements toolscache.ResourceEventHandler.
 func (f heldFollower) OnDelete(before any) {
-	if missed, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
-		before = missed.Obj
-	}
-	if profile, ok := before.(*inventoryv1alpha1.ClusterProfile); ok {
+	if profile, ok := kube.InEvent[*inventoryv1alpha1.ClusterProfile](before); ok {
 		f.askAgain(profile.Name, profile.Labels[contract.LabelInventoryMemberID])
 	}
 }

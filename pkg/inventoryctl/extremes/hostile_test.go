@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -50,19 +49,7 @@ func ofHostile(t *testing.T, value string) *memhub.Hub {
 	if len(text) > 4096 { // only values have more, so that the hub's answers stay within megabytes
 		text = text[:4096]
 	}
-	h := memhub.Start(t, ocmtest.Scheme())
-	h.Add(t, "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
-	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
-	set.Spec.ClusterSelector.SelectorType = clusterv1beta2.ExclusiveClusterSetLabel
-	h.Add(t, "managedclustersets", set)
-	h.Add(t, "managedclustersetbindings", &clusterv1beta2.ManagedClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "all"},
-		Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
-		Status: clusterv1beta2.ManagedClusterSetBindingStatus{
-			Conditions: []metav1.Condition{ocmtest.Condition("Bound", "True", "ClusterSetBound", "")},
-		},
-	})
-	revision := addonv1beta1.ConfigGroupResource{Group: "inventory.open-cluster-management.io", Resource: "agentrevisions"}
+	h := boundHub(t)
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
 	definition.Status.InstallProgressions = []addonv1beta1.InstallProgression{{
 		PlacementRef: addonv1beta1.PlacementRef{Namespace: text, Name: text},

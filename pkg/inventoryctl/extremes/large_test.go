@@ -65,9 +65,13 @@ const (
 	team     = "fleet"
 )
 
-// fleet is a hub with 10,000 clusters, all of which are published in one namespace, with ten
-// properties each, an access provider and an account. Every thousandth cluster failed to upgrade.
-func fleet(tb testing.TB) *memhub.Hub {
+// revision is the kind of AgentRevisions in the configurations of addons.
+var revision = addonv1beta1.ConfigGroupResource{
+	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
+}
+
+// boundHub is a hub without clusters, with the exclusive set "all" bound in the team's namespace.
+func boundHub(tb testing.TB) *memhub.Hub {
 	tb.Helper()
 	h := memhub.Start(tb, ocmtest.Scheme())
 	h.Add(tb, "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
@@ -81,7 +85,14 @@ func fleet(tb testing.TB) *memhub.Hub {
 			Conditions: []metav1.Condition{ocmtest.Condition("Bound", "True", "ClusterSetBound", "")},
 		},
 	})
-	revision := addonv1beta1.ConfigGroupResource{Group: "inventory.open-cluster-management.io", Resource: "agentrevisions"}
+	return h
+}
+
+// fleet is a hub with 10,000 clusters, all of which are published in one namespace, with ten
+// properties each, an access provider and an account. Every thousandth cluster failed to upgrade.
+func fleet(tb testing.TB) *memhub.Hub {
+	tb.Helper()
+	h := boundHub(tb)
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "cluster-inventory"}}
 	definition.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
 		ConfigGroupResource: revision, ConfigReferent: addonv1beta1.ConfigReferent{Name: "new"},
