@@ -11,6 +11,7 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
+
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
