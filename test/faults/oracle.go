@@ -46,8 +46,8 @@ type result struct {
 	tokens map[string]string
 	wrote  map[string][]string
 	log    string
-	// exits counts how often a manager ended by itself, but for a leader that lost its Lease.
-	exits int
+	// exits says how a manager ended by itself, each time, but for a leader that lost its Lease.
+	exits []string
 	// problems are effects that did not come while the story went on.
 	problems []string
 }
@@ -186,8 +186,8 @@ func invariants(s story, got result) []string {
 			add("a profile went that is selected all along: %s", c)
 		}
 	}
-	if got.exits > 0 {
-		add("the manager ended by itself %d times", got.exits)
+	for _, how := range got.exits {
+		add("the manager ended by itself: %s", how)
 	}
 	for token, name := range got.tokens {
 		if strings.Contains(got.log, token) {

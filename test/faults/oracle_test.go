@@ -95,7 +95,7 @@ func TestOracles(t *testing.T) {
 		"others' objects": {
 			wrong: add(change{what: changed, resource: secrets, key: "team-a/foreign"}), want: []string{"somebody else's object"},
 		},
-		"the manager ended": {wrong: func(r *result) { r.exits = 1 }, want: []string{"ended by itself 1 times"}},
+		"the manager ended": {wrong: func(r *result) { r.exits = []string{"exit status 1"} }, want: []string{"ended by itself: exit status 1"}},
 		"a consumer sees an old value again": {
 			wrong: add(change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "1")},
 				change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),

@@ -2,7 +2,9 @@ package faults
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,7 +26,7 @@ type program struct {
 	ended   chan struct{} // of the present process
 	stopped bool
 	killing bool
-	exits   int // how often it ended by itself
+	exits   []string // how it ended by itself, each time, and what it had logged last
 	err     error
 	log     bytes.Buffer
 }
@@ -47,18 +49,18 @@ func (p *program) run() error {
 	ended := make(chan struct{})
 	p.cmd, p.ended = cmd, ended
 	go func() {
-		_ = cmd.Wait() // it was killed, or its log says why
-		p.after(ended)
+		p.after(ended, cmd.Wait())
 	}()
 	return nil
 }
 
-func (p *program) after(ended chan struct{}) {
+// after starts the program again. how says how it ended, nil without an error.
+func (p *program) after(ended chan struct{}, how error) {
 	p.mu.Lock()
 	killed := p.killing
 	p.killing = false
 	if !killed && !p.stopped {
-		p.exits++
+		p.exits = append(p.exits, fmt.Sprintf("%v, after it had logged:\n%s", how, tail(p.log.String())))
 	}
 	p.mu.Unlock()
 	close(ended)
@@ -108,16 +110,16 @@ func (p *program) signal(signal syscall.Signal) error {
 func (p *program) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.exits = 0
+	p.exits = nil
 	p.log.Reset()
 }
 
-// report returns how often the program ended by itself, its log, and whether it could be
+// report returns how the program ended by itself, each time, its log, and whether it could be
 // started.
-func (p *program) report() (exits int, log string, err error) {
+func (p *program) report() (exits []string, log string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exits, p.log.String(), p.err
+	return slices.Clone(p.exits), p.log.String(), p.err
 }
 
 // writer collects the log.

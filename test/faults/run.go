@@ -167,7 +167,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	for _, m := range r.managers {
 		exits, log, err := m.report()
 		if fault != paused {
-			got.exits += exits
+			got.exits = append(got.exits, exits...)
 		}
 		got.log += log
 		errs = append(errs, err, m.proxy.Broken())

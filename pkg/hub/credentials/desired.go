@@ -438,13 +438,18 @@ func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.M
 
 // keptGrants returns the rights that an account may need in a moment: while the cluster's
 // selection is unknown, as for a while after a start, a copy that has not been observed yet
-// may have to be kept up to date.
+// may have to be kept up to date, and one that is missing may have to be created again.
 func keptGrants(o observed, p plan) []grants.Grant {
-	mayNeedCopy := func(d decision) bool { return d.action == maintain }
-	if p.token == unused && slices.ContainsFunc(p.decisions, mayNeedCopy) {
-		return []grants.Grant{grants.Source(o.key.Namespace)}
+	var kept []grants.Grant
+	for _, d := range p.decisions {
+		if d.action == maintain && p.token != refused {
+			kept = append(kept, grants.Target(d.namespace))
+		}
 	}
-	return nil
+	if p.token == unused && len(kept) > 0 {
+		kept = append(kept, grants.Source(o.key.Namespace))
+	}
+	return kept
 }
 
 // neededGrants returns the rights that an account needs: to its token if it is copied

@@ -393,19 +393,24 @@ func TestTakesAway(t *testing.T) {
 	}
 }
 
-// After a start a selection may be unknown, and the copies not seen yet: the right to read
-// the token must outlast that, or it would be deleted and recreated.
+// After a start a selection may be unknown, and the copies not seen yet: rights to read the
+// token and to create a missing copy must outlast that, or they would be deleted and created
+// again.
 func TestKeptGrants(t *testing.T) {
 	o := observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}}
-	source := []grants.Grant{grants.Source("c1")}
+	target := grants.Target("team")
+	decided := func(what action) []decision { return []decision{{namespace: "team", action: what}} }
 	for name, test := range map[string]struct {
 		plan plan
 		want []grants.Grant
 	}{
-		"the selection is not known, and no copy is": {plan{decisions: []decision{{action: maintain}}}, source},
-		"the token is needed anyway":                 {plan{decisions: []decision{{action: maintain}}, token: toRead}, nil},
-		"nothing is wanted":                          {plan{decisions: []decision{{action: withdraw}}}, nil},
-		"nothing is named":                           {plan{}, nil},
+		"the selection is not known, and no copy is": {
+			plan{decisions: decided(maintain)}, []grants.Grant{target, grants.Source("c1")},
+		},
+		"the token is needed anyway": {plan{decisions: decided(maintain), token: toRead}, []grants.Grant{target}},
+		"the token is refused":       {plan{decisions: decided(maintain), token: refused}, nil},
+		"nothing is wanted":          {plan{decisions: decided(withdraw)}, nil},
+		"nothing is named":           {plan{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, keptGrants(o, test.plan), cmp.AllowUnexported(grants.Grant{})); diff != "" {
