@@ -29,7 +29,7 @@ const (
 	knativeNamespace = "knative-operator"
 	knativeServing   = "knative-serving" // namespace and name
 	knativeAccount   = "knative"
-	knativeVersion   = "v1.23.0" // of operator v0.50.0
+	knativeVersion   = "v1.23.0" // of operator v0.50.1
 )
 
 // The Knative operator resolves a cluster through its profile, and creates there the object

@@ -107,7 +107,7 @@ require (
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 	knative.dev/caching v0.0.0-20260727161800-0edbf88bc267 // indirect
 	knative.dev/eventing v0.50.0 // indirect
-	knative.dev/operator v0.50.0 // indirect
+	knative.dev/operator v0.50.1 // indirect
 	knative.dev/pkg v0.0.0-20260727151759-521cb33b33dd // indirect
 	sigs.k8s.io/cluster-inventory-api v0.1.3 // indirect
 	sigs.k8s.io/controller-runtime v0.23.3 // indirect
