@@ -1,44 +1,109 @@
 package kube
 
 import (
-	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
 
-// LastingAfter is how long a transient error must last before people are told of it.
-const LastingAfter = 30 * time.Second
+const (
+	// AbsenceCounts is how long something must have been gone before its absence counts.
+	// Controllers that repair their objects, forced upgrades and restores often replace an
+	// object by deleting and recreating it. They finish within seconds, and withdrawing
+	// something in between costs consumers much more than keeping it for longer.
+	AbsenceCounts = 10 * time.Second
 
-// Lasting measures for how long something has failed at every attempt, by key. A key that
-// does not fail takes no memory. The zero value is ready to use and safe for concurrent
-// use.
-type Lasting[K comparable] struct {
-	// After is how long a failure must last; zero means LastingAfter. It must not change
-	// after the first use.
-	After time.Duration
+	// LastingAfter is how long a transient error must last before people are told of it.
+	LastingAfter = 30 * time.Second
+)
 
-	mu    sync.Mutex
-	since map[K]time.Time
+// Debounce knows for how long something has been so, by key: an absence, a failure. What is
+// not so takes no memory. When the clock is set back, it begins again, so that nobody waits
+// longer than the whole time. The zero value is ready to use and safe for concurrent use.
+type Debounce[K comparable] struct {
+	mu   sync.Mutex
+	keys map[K]lasting
 }
 
-// Failed records a failure and reports whether failures have lasted long enough.
-func (l *Lasting[K]) Failed(key K, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	since, ok := l.since[key]
-	if !ok || now.Before(since) {
-		if l.since == nil {
-			l.since = map[K]time.Time{}
-		}
-		since = now
-		l.since[key] = now
+type lasting struct {
+	since time.Time
+	asked time.Time // the last time that Since, Left or Lasted was called
+}
+
+// Since records that it is so, and returns since when.
+func (d *Debounce[K]) Since(key K, now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entry, ok := d.keys[key]
+	if !ok || entry.since.After(now) {
+		entry.since = now
 	}
-	return now.Sub(since) >= cmp.Or(l.After, LastingAfter)
+	entry.asked = now
+	if d.keys == nil {
+		d.keys = map[K]lasting{}
+	}
+	d.keys[key] = entry
+	return entry.since
 }
 
-// Over records that the failure is over.
-func (l *Lasting[K]) Over(key K) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.since, key)
+// Left records that it is so, and returns the time until it has been so for long enough.
+func (d *Debounce[K]) Left(key K, enough time.Duration, now time.Time) time.Duration {
+	return TimeLeft(d.Since(key, now), enough, now)
+}
+
+// Lasted records that it is so, and reports whether it has been so for long enough.
+func (d *Debounce[K]) Lasted(key K, enough time.Duration, now time.Time) bool {
+	return d.Left(key, enough, now) == 0
+}
+
+// Get returns since when it has been so; ok is false if it is not so.
+func (d *Debounce[K]) Get(key K) (since time.Time, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entry, ok := d.keys[key]
+	return entry.since, ok
+}
+
+// Over records that it is no longer so.
+func (d *Debounce[K]) Over(keys ...K) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range keys {
+		delete(d.keys, key)
+	}
+}
+
+// OverUnless records of which keys alone it is still so.
+func (d *Debounce[K]) OverUnless(still func(K) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.keys, func(key K, _ lasting) bool { return !still(key) })
+}
+
+// Sweep forgets keys about which nobody has asked for a while.
+func (d *Debounce[K]) Sweep(unused time.Duration, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.keys, func(_ K, entry lasting) bool { return TimeLeft(entry.asked, unused, now) == 0 })
+}
+
+// Keys returns of what it is so, in no order.
+func (d *Debounce[K]) Keys() []K {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.keys))
+}
+
+// Len returns of how many keys it is so.
+func (d *Debounce[K]) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.keys)
+}
+
+// TimeLeft returns the time until something has lasted long enough. A clock that is set
+// back makes nobody wait longer.
+func TimeLeft(since time.Time, enough time.Duration, now time.Time) time.Duration {
+	return min(max(since.Add(enough).Sub(now), 0), enough)
 }

@@ -2,17 +2,11 @@ package kube
 
 import "time"
 
-// AbsenceCounts is how long something must have been gone before its absence counts.
-// Controllers that repair their objects, forced upgrades and restores often replace an
-// object by deleting and recreating it. They finish within seconds, and withdrawing
-// something in between costs consumers much more than keeping it for longer.
-const AbsenceCounts = 10 * time.Second
-
-// Held distinguishes a lasting absence from a momentary one. It keeps the last value of
-// something; the zero value of T means absent. It is not safe for concurrent use.
+// Held keeps the last value of something until its absence counts; the zero value of T means
+// absent. It is not safe for concurrent use.
 type Held[T comparable] struct {
-	last  T
-	since time.Time // of the absence; zero while there is none
+	last T
+	gone Debounce[struct{}]
 }
 
 // Settle returns the value that counts, given the one found now: a present value counts at
@@ -22,17 +16,14 @@ type Held[T comparable] struct {
 func (h *Held[T]) Settle(found T, now time.Time) (counts T, wait time.Duration) {
 	var gone T
 	if found != gone {
-		h.last, h.since = found, time.Time{}
+		h.last = found
+		h.gone.Over(struct{}{})
 		return found, 0
 	}
-	if h.since.IsZero() || now.Before(h.since) {
-		h.since = now
+	if wait = h.gone.Left(struct{}{}, AbsenceCounts, now); wait == 0 {
+		h.last = gone
 	}
-	if wait = h.since.Add(AbsenceCounts).Sub(now); wait > 0 {
-		return h.last, wait
-	}
-	h.last = gone
-	return gone, 0
+	return h.last, wait
 }
 
 // Any reports whether there is a value that counts.
@@ -45,7 +36,7 @@ func (h *Held[T]) Any() bool {
 // absence starts over.
 func (h *Held[T]) Unknown() T {
 	if h.Any() {
-		h.since = time.Time{}
+		h.gone.Over(struct{}{})
 	}
 	return h.last
 }

@@ -18,7 +18,7 @@ type proxied struct {
 	mu sync.Mutex
 
 	has  map[string]struct{}
-	lost map[string]time.Time // since when; forgotten when the absence counts
+	lost kube.Debounce[string] // those whose absence does not count yet
 
 	// began is when the addons were first known; zero before.
 	began time.Time
@@ -29,7 +29,7 @@ type proxied struct {
 }
 
 func newProxied() *proxied {
-	return &proxied{has: map[string]struct{}{}, lost: map[string]time.Time{}, requested: map[string]struct{}{}}
+	return &proxied{has: map[string]struct{}{}, requested: map[string]struct{}{}}
 }
 
 // came says that clusters have the addon. It reports whether that is news.
@@ -38,9 +38,9 @@ func (p *proxied) came(clusters ...string) (news bool) {
 	defer p.mu.Unlock()
 	for _, cluster := range clusters {
 		_, had := p.has[cluster]
-		_, lost := p.lost[cluster]
+		_, lost := p.lost.Get(cluster)
 		p.has[cluster] = struct{}{}
-		delete(p.lost, cluster)
+		p.lost.Over(cluster)
 		delete(p.requested, cluster)
 		news = news || !had && !lost
 	}
@@ -54,10 +54,8 @@ func (p *proxied) went(cluster string, now time.Time) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.has, cluster)
-	if _, lost := p.lost[cluster]; !lost {
-		p.lost[cluster] = now
-	}
-	return len(p.lost) == 1
+	p.lost.Since(cluster, now)
+	return p.lost.Len() == 1
 }
 
 // of reports whether a cluster counts as having the addon; known is false when that
@@ -67,7 +65,7 @@ func (p *proxied) of(cluster string, cached bool) (has, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, had := p.has[cluster]
-	_, lost := p.lost[cluster]
+	_, lost := p.lost.Get(cluster)
 	switch {
 	case cached || had || lost:
 		return true, true
@@ -97,10 +95,10 @@ func (p *proxied) settle(known bool, now time.Time) (without []string, wait time
 			p.requested = map[string]struct{}{}
 		}
 	}
-	for cluster, since := range p.lost {
-		left := since.Add(kube.AbsenceCounts).Sub(now)
-		if left <= 0 {
-			delete(p.lost, cluster)
+	for _, cluster := range p.lost.Keys() {
+		left := p.lost.Left(cluster, kube.AbsenceCounts, now)
+		if left == 0 {
+			p.lost.Over(cluster)
 			without = append(without, cluster)
 			continue
 		}

@@ -68,8 +68,8 @@ func TestClusterLacksTheAddonOnceAbsenceLasted(t *testing.T) {
 	a.says("c1", "lacks")
 	a.says("c2", "has")
 	a.later(4*time.Second, 0, "c2")
-	if len(a.has)+len(a.lost)+len(a.requested) > 0 {
-		t.Errorf("something is remembered of clusters without the addon: %v %v %v", a.has, a.lost, a.requested)
+	if len(a.has)+a.lost.Len()+len(a.requested) > 0 {
+		t.Errorf("something is remembered of clusters without the addon: %v %v %v", a.has, a.lost.Keys(), a.requested)
 	}
 }
 

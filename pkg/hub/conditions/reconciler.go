@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,21 +33,22 @@ type Reconciler struct {
 	clock        clock.PassiveClock
 	sources      []Source
 	expectations *kube.Expectations
-
-	mu   sync.Mutex
-	held map[string]map[string]held // by cluster and the condition's type
+	held         kube.Debounce[held]
 }
 
 // held is a status that is held back, or was before it was written.
 type held struct {
-	status metav1.ConditionStatus
-	since  time.Time
+	cluster, conditionType string
+	status                 metav1.ConditionStatus
 }
+
+// statuses are all that a condition may have.
+var statuses = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 
 func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
 	return &Reconciler{
 		reader: reader, writer: writer, clock: opts.Clock, sources: opts.Sources,
-		expectations: kube.NewExpectations(), held: map[string]map[string]held{},
+		expectations: kube.NewExpectations(),
 	}
 }
 
@@ -111,30 +111,23 @@ func (r *Reconciler) reported(cluster string, addon *addonv1beta1.ManagedCluster
 
 // heldSince records and returns since when a status has been held back.
 func (r *Reconciler) heldSince(cluster, conditionType string, desired *Desired, now time.Time) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if desired == nil || desired.HoldBack == 0 {
-		delete(r.held[cluster], conditionType)
-		if len(r.held[cluster]) == 0 {
-			delete(r.held, cluster)
+	isHeld := desired != nil && desired.HoldBack > 0
+	for _, status := range statuses {
+		if !isHeld || status != desired.Status {
+			r.held.Over(held{cluster, conditionType, status})
 		}
+	}
+	if !isHeld {
 		return now
 	}
-	before, ok := r.held[cluster][conditionType]
-	if ok && before.status == desired.Status {
-		return before.since
-	}
-	if r.held[cluster] == nil {
-		r.held[cluster] = map[string]held{}
-	}
-	r.held[cluster][conditionType] = held{status: desired.Status, since: now}
-	return now
+	return r.held.Since(held{cluster, conditionType, desired.Status}, now)
 }
 
 func (r *Reconciler) forget(cluster string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.held, cluster)
+	r.heldSince(cluster, contract.ConditionPropertiesPublished, nil, time.Time{})
+	for _, source := range r.sources {
+		r.heldSince(cluster, source.Type(), nil, time.Time{})
+	}
 }
 
 // apply writes the conditions in one patch.

@@ -186,8 +186,8 @@ func TestTransientUnknownIsNotWritten(t *testing.T) {
 	s.step()
 	s.profiles.say(ofProfiles().desired)
 	s.step(patchAddon)
-	if len(s.r.held) != 0 {
-		t.Errorf("remembered: %v", s.r.held)
+	if s.r.held.Len() != 0 {
+		t.Errorf("remembered: %v", s.r.held.Keys())
 	}
 }
 

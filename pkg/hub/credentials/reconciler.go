@@ -50,7 +50,7 @@ type Reconciler struct {
 	refusals   *refusals
 	metrics    *metrics.Metrics // nil: nobody counts
 	clock      clock.PassiveClock
-	failing    kube.Lasting[types.NamespacedName] // by account
+	failing    kube.Debounce[types.NamespacedName] // by account
 
 	// retry enqueues an account after a delay.
 	retry func(account types.NamespacedName, after time.Duration)
@@ -431,7 +431,7 @@ func isTerminating(err error) bool {
 // because an error lasts.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
-	lasting := all.failing && r.failing.Failed(o.key, o.now)
+	lasting := all.failing && r.failing.Lasted(o.key, kube.LastingAfter, o.now)
 	if !all.failing && !all.undecided {
 		r.failing.Over(o.key)
 	}

@@ -47,7 +47,7 @@ type Reconciler struct {
 	events       *notices.Reporter
 	brake        kube.Brake[types.NamespacedName] // by slice
 	expectations *kube.Expectations
-	failing      kube.Lasting[types.NamespacedName] // by Placement
+	failing      kube.Debounce[types.NamespacedName] // by Placement
 
 	mu     sync.Mutex
 	unseen map[types.NamespacedName]*unseen // by Placement
@@ -422,7 +422,7 @@ func (r *Reconciler) report(
 	case choice.Placement == nil, apierrors.IsConflict(err):
 	case errors.As(err, &fight):
 		current = append(current, contestedNotice(placement.Name, err))
-	case kube.IsRefusal(err), err != nil && r.failing.Failed(placement, r.clock.Now()):
+	case kube.IsRefusal(err), err != nil && r.failing.Lasted(placement, kube.LastingAfter, r.clock.Now()):
 		current = append(current, refusedNotice(placement.Name, err))
 	}
 	if notice, ok := foreignNotice(placement.Name, o.foreign); ok &&

@@ -53,9 +53,9 @@ type Reconciler struct {
 	expectations *kube.Expectations
 	brake        kube.Brake[types.NamespacedName] // by pair; repairs, and budgets
 	members      *members
-	failing      kube.Lasting[types.NamespacedName] // by pair
-	missing      kube.Lasting[types.NamespacedName] // pairs whose profile cannot be created
-	leaving      kube.Lasting[types.NamespacedName] // pairs whose profile waits for its references
+	failing      kube.Debounce[types.NamespacedName] // by pair
+	missing      kube.Debounce[types.NamespacedName] // pairs whose profile cannot be created
+	leaving      kube.Debounce[types.NamespacedName] // pairs whose profile waits for its references
 }
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
@@ -72,7 +72,6 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		members:      newMembers(opts.Rule),
 		expectations: kube.NewExpectations(),
 		brake:        kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
-		leaving:      kube.Lasting[types.NamespacedName]{After: referenceWait},
 	}
 	r.outcomes.metrics = opts.Metrics
 	return r
@@ -469,7 +468,7 @@ func (r *Reconciler) record(
 		// Nothing has been written since.
 	case isHeldBack:
 		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
-	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Failed(pair, r.clock.Now()):
+	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.set(pair, outcome{

@@ -31,7 +31,7 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, answer select
 	}
 	switch nextStep(o, answer) {
 	case remove:
-		if r.references.Withdraw(ctx, o.pair) || r.leaving.Failed(o.pair, r.clock.Now()) {
+		if r.references.Withdraw(ctx, o.pair) || r.leaving.Lasted(o.pair, referenceWait, r.clock.Now()) {
 			return 0
 		}
 		return referenceWait
@@ -63,7 +63,7 @@ func (r *Reconciler) admit(ctx context.Context, o observed, answer selection.Ans
 	switch {
 	case o.Profile != nil || answer != selection.Yes:
 		r.missing.Over(o.pair)
-	case err != nil && o.referenced && r.missing.Failed(o.pair, r.clock.Now()):
+	case err != nil && o.referenced && r.missing.Lasted(o.pair, kube.LastingAfter, r.clock.Now()):
 		r.references.Withdraw(ctx, o.pair)
 	}
 	if err == nil && answer == selection.Yes && isWhole(o) {

@@ -69,7 +69,7 @@ func (r *Rule) settleDecisions(
 	if err != nil {
 		return o, result, 0, err
 	}
-	if left > 0 && timeLeft(since, kube.AbsenceCounts, now) > 0 {
+	if left > 0 && kube.TimeLeft(since, kube.AbsenceCounts, now) > 0 {
 		return o, result.vanished(left, o.lost...), 0, nil
 	}
 	if left = r.settling.starting(now); left > 0 { // another Placement may have vanished before
@@ -82,7 +82,7 @@ func (r *Rule) settleDecisions(
 			result.Inconclusive = append(result.Inconclusive, client.ObjectKeyFromObject(p.placement))
 		}
 	}
-	if left = timeLeft(since, longest, now); left == 0 {
+	if left = kube.TimeLeft(since, longest, now); left == 0 {
 		return o, result, 0, nil
 	}
 	if len(moving) == 0 {
@@ -236,7 +236,7 @@ func (r *Rule) settleAddon(
 	if standing.named {
 		longest = longestMove // OCM creates the addon again as soon as it can
 	}
-	if left := timeLeft(since, min(longest, standing.longest), now); left > 0 {
+	if left := kube.TimeLeft(since, min(longest, standing.longest), now); left > 0 {
 		const why = "keeps its profile: the addon is being removed, but the install strategy may create it again"
 		result = result.postponed(kube.Sooner(left, rest.Again), why)
 		result.Undecided = rest.Undecided

@@ -111,8 +111,8 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		if o, result, err := s.Observe(t.Context(), s.pair); err != nil || result.Answer != Yes {
 			t.Errorf("%+v, %v, %v", o.placements, result, err)
 		}
-		if len(s.settling.absent) > 0 {
-			t.Errorf("remembered: %v", s.settling.absent)
+		if s.settling.absent.Len() > 0 {
+			t.Errorf("remembered: %v", s.settling.absent.Keys())
 		}
 	})
 	t.Run("not if one slice reaches over it", func(t *testing.T) {

@@ -62,7 +62,7 @@ func BenchmarkAbsentPair(b *testing.B) {
 		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
 			rule, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "absent"}
 			rule.tallies.follow()
-			rule.settling.absent[pair] = absence{since: time.Now().Add(-time.Hour), asked: time.Now()}
+			rule.settling.absent.Since(pair, time.Now().Add(-time.Hour))
 			for b.Loop() {
 				o, result, err := rule.Observe(b.Context(), pair)
 				if err != nil || !result.ByPlacement {

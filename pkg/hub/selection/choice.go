@@ -138,7 +138,7 @@ func (r *Rule) leftMoving(
 	if !ok {
 		return settleTime, nil // it has returned meanwhile
 	}
-	left := timeLeft(since, longestMove, now)
+	left := kube.TimeLeft(since, longestMove, now)
 	switch {
 	case left == 0:
 		return 0, nil

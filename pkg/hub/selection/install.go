@@ -60,7 +60,7 @@ func (r *Rule) installation(
 		hides = hides || cached[i] != nil && cached[i].mayHide()
 	}
 	standing = decideInstallation(cluster, keys, cached)
-	if standing.mayReturn || !hides || timeLeft(since, longest, now) == 0 {
+	if standing.mayReturn || !hides || kube.TimeLeft(since, longest, now) == 0 {
 		return standing, 0, nil
 	}
 	return r.liveInstallation(ctx, cluster, since)
@@ -138,7 +138,7 @@ func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, e
 func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (Answer, error) {
 	now := r.clock.Now()
 	seen := r.settling.mayReturn(types.NamespacedName{Name: addon.Namespace + "/" + string(addon.UID)}, now)
-	unread := timeLeft(seen, longestMove, now)
+	unread := kube.TimeLeft(seen, longestMove, now)
 	if !r.prepared.Load() {
 		return unknownFor(unread), nil
 	}
@@ -154,7 +154,7 @@ func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedCluste
 	case standing.named:
 		return Yes, nil
 	case standing.mayReturn:
-		return unknownFor(timeLeft(deleted, standing.longest, now)), nil
+		return unknownFor(kube.TimeLeft(deleted, standing.longest, now)), nil
 	default:
 		return No, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -294,7 +295,7 @@ func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
 	if !ok || !last.began.Before(since) {
 		return 0
 	}
-	return timeLeft(last.began, settleTime, l.clock.Now())
+	return kube.TimeLeft(last.began, settleTime, l.clock.Now())
 }
 
 func placementRead(key types.NamespacedName) string { return "placement " + key.String() }

@@ -178,8 +178,8 @@ func TestSelected(t *testing.T) {
 		if err != nil || got.Answer != No || got.Again != 0 {
 			t.Errorf("selected: %+v, %v; want a No at once", got, err)
 		}
-		if len(s.settling.absent) != 0 {
-			t.Errorf("remembered: %v", s.settling.absent)
+		if s.settling.absent.Len() != 0 {
+			t.Errorf("remembered: %v", s.settling.absent.Keys())
 		}
 	})
 }
@@ -325,8 +325,8 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.settles(true, 0)
-		if len(s.settling.absent) != 0 {
-			t.Errorf("remembered: %v", s.settling.absent)
+		if s.settling.absent.Len() != 0 {
+			t.Errorf("remembered: %v", s.settling.absent.Keys())
 		}
 	})
 	t.Run("an undecided Placement is waited for, then awaited", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -63,23 +64,18 @@ type settling struct {
 	// absent holds pairs that are absent and from which a caller would take something away.
 	// Entries are removed when the pair is present again, or when nobody has asked for
 	// absenceKept; swept is when that was last checked.
-	absent map[types.NamespacedName]absence
+	absent kube.Debounce[types.NamespacedName]
 	swept  time.Time
 
 	// installing holds pairs whose addon is absent though the install strategy may be about to
 	// create it again. It is apart from absent, because a tenant's own Placement may end only an
 	// absence from its decisions.
-	installing map[types.NamespacedName]absence
+	installing kube.Debounce[types.NamespacedName]
 
 	// left holds, by Placement and cluster, since when clusters have been absent from the
 	// decisions of one Placement, whatever others decide: those from which a caller would
 	// take something away because of it.
-	left map[types.NamespacedName]map[string]time.Time
-}
-
-type absence struct {
-	since time.Time // when the pair was first seen absent
-	asked time.Time // when a caller last asked
+	left map[types.NamespacedName]*kube.Debounce[string]
 }
 
 // narrowing is what is known about a Placement that publishes, or did.
@@ -109,10 +105,7 @@ func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
 		narrowed: map[string]map[string]narrowing{},
-		absent:   map[types.NamespacedName]absence{},
-
-		installing: map[types.NamespacedName]absence{},
-		left:       map[types.NamespacedName]map[string]time.Time{},
+		left:     map[types.NamespacedName]*kube.Debounce[string]{},
 	}
 }
 
@@ -142,7 +135,7 @@ func (s *settling) see(placements []observedPlacement, now time.Time) time.Durat
 			last.state, last.since = state, now
 			s.seen[key] = last
 		}
-		left = max(left, timeLeft(last.since, settleTime, now))
+		left = max(left, kube.TimeLeft(last.since, settleTime, now))
 	}
 	s.sweep(now)
 	return left
@@ -195,7 +188,7 @@ func (s *settling) start(now time.Time, publishing []types.NamespacedName, names
 func (s *settling) starting(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return timeLeft(s.started, kube.AbsenceCounts, now)
+	return kube.TimeLeft(s.started, kube.AbsenceCounts, now)
 }
 
 // startingIn is starting for a namespace that had profiles then; 0 for others.
@@ -220,7 +213,7 @@ func (s *settling) missing(namespace string, names []string, now time.Time) time
 		state, known := s.narrowed[namespace][name]
 		switch {
 		case !known:
-			left = max(left, timeLeft(s.started, kube.AbsenceCounts, now))
+			left = max(left, kube.TimeLeft(s.started, kube.AbsenceCounts, now))
 			continue
 		case state.counted:
 			continue
@@ -229,7 +222,7 @@ func (s *settling) missing(namespace string, names []string, now time.Time) time
 			state.missing = now
 			s.narrow(types.NamespacedName{Namespace: namespace, Name: name}, state)
 		}
-		left = max(left, timeLeft(state.missing, kube.AbsenceCounts, now))
+		left = max(left, kube.TimeLeft(state.missing, kube.AbsenceCounts, now))
 	}
 	return left
 }
@@ -240,17 +233,11 @@ func (s *settling) deleted(namespace string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, state := range s.narrowed[namespace] {
-		if !state.missing.IsZero() && timeLeft(state.missing, kube.AbsenceCounts, now) == 0 {
+		if !state.missing.IsZero() && kube.TimeLeft(state.missing, kube.AbsenceCounts, now) == 0 {
 			state.counted = true
 			s.narrowed[namespace][name] = state
 		}
 	}
-}
-
-// timeLeft returns the time until something has lasted long enough. A clock that is set
-// back makes nobody wait longer.
-func timeLeft(since time.Time, least time.Duration, now time.Time) time.Duration {
-	return min(max(since.Add(least).Sub(now), 0), least)
 }
 
 // absence records that a pair is absent from complete decisions of the Placements, and
@@ -261,18 +248,7 @@ func (s *settling) absence(
 ) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry := seenAbsent(s.absent, pair, now)
-	return s.absenceLeft(entry.since, placements, now)
-}
-
-func seenAbsent(all map[types.NamespacedName]absence, key types.NamespacedName, now time.Time) absence {
-	entry, ok := all[key]
-	if !ok || entry.since.After(now) { // the latter if the clock was set back
-		entry.since = now
-	}
-	entry.asked = now
-	all[key] = entry
-	return entry
+	return s.absenceLeft(s.absent.Since(pair, now), placements, now)
 }
 
 // mayReturn records that the addon of a pair's cluster is absent though the install strategy
@@ -281,35 +257,21 @@ func (s *settling) mayReturn(pair types.NamespacedName, now time.Time) (since ti
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
-	return seenAbsent(s.installing, pair, now).since
+	return s.installing.Since(pair, now)
 }
 
 // returned ends the absence of the addon of a pair's cluster.
-func (s *settling) returned(pair types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.installing, pair)
-}
+func (s *settling) returned(pair types.NamespacedName) { s.installing.Over(pair) }
 
 // allInstalling returns the pairs whose addon the install strategy may create again.
 func (s *settling) allInstalling() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []types.NamespacedName
-	for pair := range s.installing {
-		if pair.Namespace != "" { // otherwise it is the addon itself that waits
-			all = append(all, pair)
-		}
-	}
-	return all
+	isAddon := func(waiting types.NamespacedName) bool { return waiting.Namespace == "" }
+	return slices.DeleteFunc(s.installing.Keys(), isAddon)
 }
 
 // absentSince returns since when a pair has been absent; ok is false if it is not.
 func (s *settling) absentSince(pair types.NamespacedName) (since time.Time, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	entry, ok := s.absent[pair]
-	return entry.since, ok
+	return s.absent.Get(pair)
 }
 
 // leftSince returns since when a cluster has been absent from the decisions of a Placement;
@@ -317,8 +279,10 @@ func (s *settling) absentSince(pair types.NamespacedName) (since time.Time, ok b
 func (s *settling) leftSince(placement types.NamespacedName, cluster string) (since time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, ok = s.left[placement][cluster]
-	return since, ok
+	if left := s.left[placement]; left != nil {
+		return left.Get(cluster)
+	}
+	return time.Time{}, false
 }
 
 // absenceLeft returns the time until an absence counts. It requires the lock.
@@ -326,9 +290,9 @@ func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, 
 	var writing time.Duration
 	for _, p := range placements {
 		written := s.seen[client.ObjectKeyFromObject(p.placement)].written
-		writing = max(writing, timeLeft(written, settleTime, now))
+		writing = max(writing, kube.TimeLeft(written, settleTime, now))
 	}
-	return max(timeLeft(since, settleTime, now), min(writing, timeLeft(since, longestAbsence, now)))
+	return max(kube.TimeLeft(since, settleTime, now), min(writing, kube.TimeLeft(since, longestAbsence, now)))
 }
 
 // leaving is absence for all clusters from which a caller would take something away because
@@ -339,25 +303,15 @@ func (s *settling) leaving(
 ) map[string]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.left[placement]
-	current := make(map[string]time.Time, len(clusters))
+	left := cmp.Or(s.left[placement], &kube.Debounce[string]{})
+	absent := sets.New(clusters...).Insert(undecided...)
+	left.OverUnless(absent.Has)
 	waits := make(map[string]time.Duration, len(clusters))
 	for _, cluster := range clusters {
-		since, ok := before[cluster]
-		if !ok || since.After(now) { // the latter if the clock was set back
-			since = now
-		}
-		current[cluster] = since
-		waits[cluster] = s.absenceLeft(since, observed, now)
+		waits[cluster] = s.absenceLeft(left.Since(cluster, now), observed, now)
 	}
-	for _, cluster := range undecided {
-		if since, ok := before[cluster]; ok {
-			current[cluster] = since
-		}
-	}
-	if len(current) > 0 {
-		s.left[placement] = current
-	} else {
+	s.left[placement] = left
+	if left.Len() == 0 {
 		delete(s.left, placement)
 	}
 	return waits
@@ -367,27 +321,26 @@ func (s *settling) leaving(
 func (s *settling) chosen(placement types.NamespacedName, clusters []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, cluster := range clusters {
-		delete(s.left[placement], cluster)
+	if left := s.left[placement]; left != nil {
+		left.Over(clusters...)
 	}
 }
 
 // sweep forgets the absences of pairs that nobody asks about any more, because they were
 // decided and nothing is left to take away. It requires the lock.
 func (s *settling) sweep(now time.Time) {
-	if timeLeft(s.swept, sweepEvery, now) > 0 {
+	if kube.TimeLeft(s.swept, sweepEvery, now) > 0 {
 		return
 	}
 	s.swept = now
-	if timeLeft(s.started, kube.AbsenceCounts, now) == 0 {
+	if kube.TimeLeft(s.started, kube.AbsenceCounts, now) == 0 {
 		s.inherited = nil
 	}
-	unused := func(_ types.NamespacedName, entry absence) bool { return timeLeft(entry.asked, absenceKept, now) == 0 }
-	maps.DeleteFunc(s.absent, unused)
-	maps.DeleteFunc(s.installing, unused)
+	s.absent.Sweep(absenceKept, now)
+	s.installing.Sweep(absenceKept, now)
 	for namespace, names := range s.narrowed {
 		maps.DeleteFunc(names, func(_ string, state narrowing) bool {
-			return state.counted && timeLeft(state.missing, absenceKept, now) == 0
+			return state.counted && kube.TimeLeft(state.missing, absenceKept, now) == 0
 		})
 		if len(names) == 0 {
 			delete(s.narrowed, namespace)
@@ -396,11 +349,7 @@ func (s *settling) sweep(now time.Time) {
 }
 
 // present ends the absence of a pair.
-func (s *settling) present(pair types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.absent, pair)
-}
+func (s *settling) present(pair types.NamespacedName) { s.absent.Over(pair) }
 
 // await records that pairs of the namespace wait for a Placement's decisions.
 func (s *settling) await(placement types.NamespacedName) {

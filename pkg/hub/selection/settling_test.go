@@ -100,8 +100,8 @@ func TestAbsence(t *testing.T) {
 	check("it has lasted by the new clock", pair, time.Second, 0)
 	s.present(pair)
 	s.present(other)
-	if len(s.absent) != 0 {
-		t.Errorf("remembered though nobody is absent: %v", s.absent)
+	if s.absent.Len() != 0 {
+		t.Errorf("remembered though nobody is absent: %v", s.absent.Keys())
 	}
 }
 
@@ -150,8 +150,8 @@ func TestAbsencesAreForgotten(t *testing.T) {
 	}
 	check := func(after time.Duration, want int) {
 		t.Helper()
-		if s.see(nil, start.Add(after)); len(s.absent) != want {
-			t.Errorf("%s later, %d are remembered, want %d", after, len(s.absent), want)
+		if s.see(nil, start.Add(after)); s.absent.Len() != want {
+			t.Errorf("%s later, %d are remembered, want %d", after, s.absent.Len(), want)
 		}
 	}
 	check(0, 1000)

@@ -82,7 +82,6 @@ func Add(mgr manager.Manager, opts Options) error {
 			addonUID: opts.AddonUID,
 			metrics:  opts.Metrics,
 			clock:    clock.RealClock{},
-			awaited:  awaited{},
 			spoke:    mgr.GetCache(),
 			hub:      opts.Hub.GetCache(),
 			status:   client.WithFieldOwner(opts.Hub.GetClient(), ControllerName).Status(),

@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -11,12 +12,12 @@ import (
 // to True with every burst of new properties.
 const lateTime = 5 * time.Second
 
-// awaited maps the names of claims that are missing, or outdated, to the time since when.
-type awaited map[string]time.Time
+// awaited knows since when claims have been missing, or outdated, by name.
+type awaited struct{ kube.Debounce[string] }
 
 // count adds the claims that are missing but not late to seen, and returns how soon the
 // first of them is late, or zero if there are none.
-func (a awaited) count(seen *observed, now time.Time) time.Duration {
+func (a *awaited) count(seen *observed, now time.Time) time.Duration {
 	missing := map[string]bool{}
 	for _, p := range seen.properties {
 		missing[p.Name] = p.Obstacle(seen.reserved) == property.ObstacleNone
@@ -33,28 +34,15 @@ func (a awaited) count(seen *observed, now time.Time) time.Duration {
 
 // early returns the names that are true but have not been so for lateTime, and how soon the first
 // of them has, or zero if there are none.
-func (a awaited) early(names map[string]bool, now time.Time) (early []string, soonest time.Duration) {
-	for name := range a {
-		if !names[name] {
-			delete(a, name)
-		}
-	}
+func (a *awaited) early(names map[string]bool, now time.Time) (early []string, soonest time.Duration) {
+	a.OverUnless(func(name string) bool { return names[name] })
 	for name, isTrue := range names {
 		if !isTrue {
 			continue
 		}
-		since, known := a[name]
-		if !known {
-			since = now
-			a[name] = now
-		}
-		left := since.Add(lateTime).Sub(now)
-		if left <= 0 {
-			continue
-		}
-		early = append(early, name)
-		if soonest == 0 || left < soonest {
-			soonest = left
+		if left := a.Left(name, lateTime, now); left > 0 {
+			early = append(early, name)
+			soonest = kube.Sooner(soonest, left)
 		}
 	}
 	return early, soonest

@@ -11,47 +11,50 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
+// since is the state of awaited.
+type since map[string]time.Time
+
 func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	after := begin.Add
 	for name, tc := range map[string]struct {
-		before     awaited
+		before     since
 		properties []property.Property
 		claims     []claim
 		counted    []claim
 		wait       time.Duration
-		after      awaited
+		after      since
 	}{
 		"nothing is missing: nothing to wait for": {
-			properties: props("a"), claims: ours("a"), counted: ours("a"), after: awaited{},
+			properties: props("a"), claims: ours("a"), counted: ours("a"), after: since{},
 		},
 		"a new property: its claim counts and is awaited": {
-			properties: props("a"), counted: ours("a"), wait: 5 * time.Second, after: awaited{"a": begin},
+			properties: props("a"), counted: ours("a"), wait: 5 * time.Second, after: since{"a": begin},
 		},
 		"the claim came: no longer awaited": {
-			before: awaited{"a": after(-time.Second)}, properties: props("a"),
-			claims: ours("a"), counted: ours("a"), after: awaited{},
+			before: since{"a": after(-time.Second)}, properties: props("a"),
+			claims: ours("a"), counted: ours("a"), after: since{},
 		},
 		"one is late and does not count, the next is waited for": {
-			before:     awaited{"late": after(-5 * time.Second), "soon": after(-4 * time.Second)},
+			before:     since{"late": after(-5 * time.Second), "soon": after(-4 * time.Second)},
 			properties: props("late", "soon", "new"), counted: ours("new", "soon"), wait: time.Second,
-			after: awaited{"late": after(-5 * time.Second), "soon": after(-4 * time.Second), "new": begin},
+			after: since{"late": after(-5 * time.Second), "soon": after(-4 * time.Second), "new": begin},
 		},
 		"a claim of somebody else is an answer": {
-			properties: props("a"), claims: theirs("a"), counted: theirs("a"), after: awaited{},
+			properties: props("a"), claims: theirs("a"), counted: theirs("a"), after: since{},
 		},
 		"a property that is not to be published is not waited for": {
-			before:     awaited{"kept": after(-time.Second)},
-			properties: []property.Property{{Name: "kept", Value: "v", SpokeOnly: true}, {Name: "empty"}}, after: awaited{},
+			before:     since{"kept": after(-time.Second)},
+			properties: []property.Property{{Name: "kept", Value: "v", SpokeOnly: true}, {Name: "empty"}}, after: since{},
 		},
 		"the property went: no longer awaited": {
-			before: awaited{"a": after(-time.Second)}, after: awaited{},
+			before: since{"a": after(-time.Second)}, after: since{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := awaited{}
-			if tc.before != nil {
-				memory = tc.before
+			for name, begun := range tc.before {
+				memory.Since(name, begun)
 			}
 			seen := observed{properties: tc.properties, claims: tc.claims}
 			if wait := memory.count(&seen, begin); wait != tc.wait {
@@ -61,7 +64,11 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 			if diff := cmp.Diff(tc.counted, seen.claims, cmp.AllowUnexported(claim{})); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.after, memory); diff != "" {
+			left := since{}
+			for _, name := range memory.Keys() {
+				left[name], _ = memory.Get(name)
+			}
+			if diff := cmp.Diff(tc.after, left); diff != "" {
 				t.Errorf("awaited (-want +got):\n%s", diff)
 			}
 		})

@@ -70,8 +70,6 @@ func AddEvents(mgr manager.Manager, opts EventOptions) error {
 			limit:    opts.Limit,
 			history:  opts.History,
 			clock:    clock.RealClock{},
-			missing:  awaited{},
-			outdated: awaited{},
 			spoke:    mgr.GetCache(),
 			writer:   mgr.GetClient(),
 		},

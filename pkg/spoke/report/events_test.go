@@ -49,7 +49,7 @@ func (b *eventBench) restart() {
 	admin := apitest.NewClient(b.T, server.Config(b.T), ocmtest.Scheme())
 	b.reconciler = &EventReconciler{
 		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, history: NewEventHistory(), clock: b.clock,
-		missing: awaited{}, outdated: awaited{}, spoke: admin,
+		spoke:  admin,
 		writer: &eventWriter{admin, b},
 	}
 }

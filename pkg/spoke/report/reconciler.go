@@ -31,7 +31,6 @@ type Reconciler struct {
 	metrics  *Metrics
 	clock    clock.PassiveClock
 
-	// awaited needs no lock, because there is only one worker.
 	awaited awaited
 
 	spoke client.Reader

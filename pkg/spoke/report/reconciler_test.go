@@ -51,7 +51,7 @@ func newBench(t *testing.T) *bench {
 	b.admin.MustCreate(b.addon)
 	b.reconciler = &Reconciler{
 		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID,
-		clock: b.clock, awaited: awaited{},
+		clock: b.clock,
 		spoke: wired, hub: wired, status: wired.Status(),
 	}
 	return b

@@ -45,7 +45,6 @@ type Finding struct {
 	reference Reference     // by which it was read
 	at        time.Time     // when it was recorded
 	every     time.Duration // until the next check, without the random delay
-	missing   bool          // the Secret was missing at the last read
 }
 
 // At returns the finding as of a later time: a token may have expired.
@@ -63,6 +62,8 @@ type findings struct {
 
 	mu    sync.Mutex
 	found map[types.NamespacedName]Finding // by account
+
+	missing kube.Debounce[types.NamespacedName] // accounts whose Secret was missing at the last read
 }
 
 func newFindings(every time.Duration) *findings {
@@ -94,6 +95,7 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 		f.Next = before.Next // reading for another reason does not postpone the check
 	}
 	s.found[account] = f
+	s.missing.Over(account)
 	return f
 }
 
@@ -134,10 +136,9 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 	if before.reference != ref || before.Problem != "" {
 		return Finding{}, false
 	}
-	if !before.missing || now.Before(before.at) {
-		before.missing, before.at, before.Next = true, now, now.Add(missingLook)
-		s.found[account] = before
-	}
+	before.at = s.missing.Since(account, now)
+	before.Next = before.at.Add(missingLook)
+	s.found[account] = before
 	return before, now.Before(before.Next)
 }
 
@@ -146,4 +147,5 @@ func (s *findings) forget(account types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.found, account)
+	s.missing.Over(account)
 }
