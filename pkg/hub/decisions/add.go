@@ -131,8 +131,8 @@ func (d *decisions) start(ctx context.Context) error {
 		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
 	}
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
-	d.opts.References.follow(sliceReader{served: d.served, changed: d.admitted, urgent: d.withdrawn})
-	// Profiles withdrawn before wait to hear that nothing refers to them.
+	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
+	// Profiles that must go wait to hear that nothing refers to them.
 	d.opts.References.checkAll(ctx)
 	d.enqueueAll(ctx)
 	return nil
@@ -180,7 +180,7 @@ func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 		placements = append(placements, d.placementsWithKey(ctx, decision)...)
 	}
 	for _, placement := range placements {
-		if d.opts.References.hasWithdrawn(placement.Namespace) {
+		if d.opts.References.refusesAny(placement.Namespace) {
 			d.urgent.EnqueueWithPriority(placement, kube.PriorityHigh)
 		} else {
 			d.soon.Enqueue(placement)
@@ -229,9 +229,9 @@ func (d *decisions) publishing(ctx context.Context, namespace string) []types.Na
 	return placements
 }
 
-// admitted enqueues the Placements that choose a pair whose profile may now be referred to.
+// allowed enqueues the Placements that choose a pair whose profile may now be referred to.
 // After the first pair of all, Placements that choose nothing get a slice, too.
-func (d *decisions) admitted(ctx context.Context, pair types.NamespacedName, first bool) {
+func (d *decisions) allowed(ctx context.Context, pair types.NamespacedName, first bool) {
 	placements, err := d.opts.Rule.Choosing(ctx, pair)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot find the Placements that choose a cluster", "cluster", pair.Name)
@@ -244,8 +244,8 @@ func (d *decisions) admitted(ctx context.Context, pair types.NamespacedName, fir
 	}
 }
 
-// withdrawn enqueues a Placement whose slices refer to a withdrawn profile.
-func (d *decisions) withdrawn(ctx context.Context, namespace, base string) {
+// refused enqueues a Placement whose slices refer to a profile that must go.
+func (d *decisions) refused(ctx context.Context, namespace, base string) {
 	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), kube.PriorityHigh)
 }
 

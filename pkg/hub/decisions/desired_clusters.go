@@ -2,8 +2,8 @@ package decisions
 
 import "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 
-// standings returns what is known about the profiles of a namespace.
-type standings func(cluster string) (admitted, withdrawn bool)
+// answers say which profiles of a namespace may be referred to.
+type answers func(cluster string) selection.Answer
 
 // referred returns the clusters that slices refer to, with the group of the first such
 // slice.
@@ -34,15 +34,16 @@ func notChosen(referred map[string]selection.Group, choice selection.Choice) []s
 // desiredClusters returns the clusters that slices must refer to, given those they refer to
 // now. left are those that the Placement has ceased to choose.
 //
-// A withdrawn cluster is removed, whatever the Placement says, because its profile will be
-// deleted. Otherwise, a choice that is unknown changes nothing, and one that is incomplete adds
-// nothing. A cluster that is merely not admitted is not added, and stays if it is there.
+// A cluster whose profile must not be referred to is removed, whatever the Placement says.
+// Otherwise, a choice that is unknown changes nothing, and one that is incomplete adds nothing.
+// A cluster whose profile is merely not known to be complete is not added, and stays if it is
+// there.
 func desiredClusters(
-	referred map[string]selection.Group, choice selection.Choice, left []string, of standings,
+	referred map[string]selection.Group, choice selection.Choice, left []string, of answers,
 ) map[string]selection.Group {
 	want := make(map[string]selection.Group, max(len(referred), len(choice.Clusters)))
 	for cluster, group := range referred {
-		if _, withdrawn := of(cluster); !withdrawn {
+		if of(cluster) != selection.No {
 			want[cluster] = group
 		}
 	}
@@ -57,7 +58,7 @@ func desiredClusters(
 	}
 	for cluster, group := range choice.Clusters {
 		_, stays := want[cluster]
-		if admitted, withdrawn := of(cluster); stays || admitted && !withdrawn {
+		if stays || of(cluster) == selection.Yes {
 			want[cluster] = group
 		}
 	}
@@ -68,9 +69,9 @@ func desiredClusters(
 // no cluster. A Placement that has decided only for clusters whose profiles are not
 // complete gets its first slice with the first complete one. While no cluster at all has a
 // profile, as during the addon's uninstallation, no slice is created.
-func mayBegin(choice selection.Choice, want map[string]selection.Group, anyAdmitted bool) bool {
+func mayBegin(choice selection.Choice, want map[string]selection.Group, anyAllowed bool) bool {
 	if len(want) > 0 {
 		return true
 	}
-	return choice.Answer == selection.Yes && choice.Incomplete == "" && len(choice.Clusters) == 0 && anyAdmitted
+	return choice.Answer == selection.Yes && choice.Incomplete == "" && len(choice.Clusters) == 0 && anyAllowed
 }

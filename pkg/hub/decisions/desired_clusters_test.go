@@ -36,7 +36,7 @@ func TestDesiredClusters(t *testing.T) {
 		"absent, for how long so far": {referred: in(first, "c"), choice: yes(nil), want: in(first, "c")},
 		"left":                        {referred: in(first, "c"), choice: yes(nil), left: []string{"c"}, admitted: "c"},
 		"withdrawn":                   {referred: in(first, "c"), choice: yes(in(first, "c")), withdrawn: "c"},
-		"withdrawn before it came":    {choice: yes(in(first, "c")), admitted: "c", withdrawn: "c"},
+		"withdrawn before it came":    {choice: yes(in(first, "c")), withdrawn: "c"},
 		"in another group":            {referred: in(first, "c"), choice: yes(in(second, "c")), want: in(second, "c")},
 		"the choice is unknown":       {referred: in(second, "c"), admitted: "c", want: in(second, "c")},
 		"unknown, but withdrawn":      {referred: in(second, "c"), withdrawn: "c"},
@@ -47,8 +47,15 @@ func TestDesiredClusters(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			of := func(cluster string) (admitted, withdrawn bool) {
-				return cluster == test.admitted, cluster == test.withdrawn
+			of := func(cluster string) selection.Answer {
+				switch cluster {
+				case test.withdrawn:
+					return selection.No
+				case test.admitted:
+					return selection.Yes
+				default:
+					return selection.Unknown
+				}
 			}
 			want := test.want
 			if want == nil {

@@ -164,9 +164,15 @@ func (w *world) pair(cluster string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.ns, Name: cluster}
 }
 
+// withdraw says that a cluster's profile must not be referred to, and reports whether it is not.
+func (w *world) withdraw(cluster string) bool {
+	w.refs.Allow(w.T.Context(), w.pair(cluster), selection.No)
+	return w.refs.Refer(w.T.Context(), w.pair(cluster)) == selection.No
+}
+
 func (w *world) admit(clusters ...string) {
 	for _, cluster := range clusters {
-		w.refs.Admit(w.T.Context(), w.pair(cluster))
+		w.refs.Allow(w.T.Context(), w.pair(cluster), selection.Yes)
 	}
 }
 

@@ -218,17 +218,19 @@ func (r *Reconciler) plan(
 		}
 		return writes, 0, nil
 	}
-	of := func(cluster string) (admitted, withdrawn bool) {
-		return r.references.standing(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
+	of := func(cluster string) selection.Answer {
+		return r.references.of(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
 	}
 	present := referred(o.current)
-	r.askAbout(placement.Namespace, present, of)
+	if err := r.askAbout(ctx, placement.Namespace, present, of); err != nil {
+		return nil, 0, err
+	}
 	left, again, err := r.rule.Leaving(ctx, placement, choice, notChosen(present, choice))
 	if err != nil {
 		return nil, 0, err
 	}
 	want := desiredClusters(present, choice, left, of)
-	if len(o.current) == 0 && !mayBegin(choice, want, r.references.hasAdmitted()) {
+	if len(o.current) == 0 && !mayBegin(choice, want, r.references.allowsAny()) {
 		return nil, again, nil
 	}
 	base := baseOf(placement.Name)
@@ -236,16 +238,25 @@ func (r *Reconciler) plan(
 	return desiredWrites(o.current, want, number, o.taken), again, nil
 }
 
-// askAbout requests the profiles that slices refer to although nothing is known about them:
-// they may have been deleted while this addon did not run.
-func (r *Reconciler) askAbout(namespace string, present map[string]selection.Group, of standings) {
-	var unknown []types.NamespacedName
+// askAbout has the pairs reconciled that slices refer to although they have no profile: it may
+// have been deleted while this addon did not run.
+func (r *Reconciler) askAbout(
+	ctx context.Context, namespace string, present map[string]selection.Group, of answers,
+) error {
 	for cluster := range present {
-		if admitted, withdrawn := of(cluster); !admitted && !withdrawn {
-			unknown = append(unknown, types.NamespacedName{Namespace: namespace, Name: cluster})
+		if of(cluster) != selection.Unknown {
+			continue
+		}
+		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
+		profile, err := kube.Get(ctx, r.reader, pair, &inventoryv1alpha1.ClusterProfile{})
+		if err != nil {
+			return err
+		}
+		if profile == nil {
+			r.references.enqueue(pair)
 		}
 	}
-	r.references.request(unknown)
+	return nil
 }
 
 // added returns the clusters that writes add to those that slices refer to.

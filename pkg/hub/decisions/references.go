@@ -9,15 +9,15 @@ import (
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // References knows which profiles PlacementDecisions may refer to, and which they refer to.
-// The writer of the profiles tells it, in memory: Admit when a profile is complete,
-// Withdraw before it is deleted. A pair is the profile's namespace and, as its name, the
-// cluster.
+// The writer of the profiles says the former, in memory: Yes when a profile is complete, No
+// before it is deleted. A pair is the profile's namespace and, as its name, the cluster.
 //
-// While nothing is known about a pair, as about every pair after a start, its references
+// While the answer about a pair is unknown, as about every pair after a start, its references
 // stay and none is added. References is safe for concurrent use.
 type References struct {
 	cache client.Reader
@@ -27,16 +27,9 @@ type References struct {
 	// slices is nil until slices are known.
 	slices *sliceReader
 
-	// admitted are the pairs that may be referred to.
-	admitted map[types.NamespacedName]struct{}
-
-	// withdrawn are, by namespace, the clusters whose profiles are about to be deleted or
-	// are deleted, and that slices still refer to.
-	withdrawn kube.SetIndex[string, string]
-
-	// requested are the pairs that slices refer to, and about which nothing is known
-	// although subscribers were asked to reconcile them.
-	requested map[types.NamespacedName]struct{}
+	// answers say, by namespace and cluster, which profiles may be referred to; those that are
+	// Unknown have no entry. Nor has a No once nothing refers to the profile.
+	answers map[string]map[string]selection.Answer
 
 	// adding are the Placements (names) whose slices refer to a pair in a write that is in
 	// progress or not in the cache yet.
@@ -55,87 +48,80 @@ type sliceReader struct {
 // NewReferences returns References that know nothing yet. cache is the manager's.
 func NewReferences(cache client.Reader) *References {
 	return &References{
-		cache:     cache,
-		admitted:  map[types.NamespacedName]struct{}{},
-		withdrawn: kube.SetIndex[string, string]{},
-		requested: map[types.NamespacedName]struct{}{},
-		adding:    kube.SetIndex[types.NamespacedName, string]{},
+		cache:   cache,
+		answers: map[string]map[string]selection.Answer{},
+		adding:  kube.SetIndex[types.NamespacedName, string]{},
 	}
 }
 
-// Subscribe has enqueue called with each pair that must be reconciled: nothing refers to
-// its withdrawn profile any more, or something refers to a profile about which nothing is
-// known. enqueue must return at once.
+// Subscribe has enqueue called with each pair that must be reconciled: nothing refers to its
+// profile any more, which must not be referred to, or something refers to a profile that does
+// not exist. enqueue must return at once.
 func (r *References) Subscribe(enqueue func(pair types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscribers = append(r.subscribers, enqueue)
 }
 
-// Admit records that a pair's profile exists, with everything that consumers need.
-func (r *References) Admit(ctx context.Context, pair types.NamespacedName) {
+// Allow records whether slices may refer to a pair's profile: Yes once it exists, with
+// everything that consumers need, and No from before it is deleted. After a No, subscribers
+// are told when nothing refers to it any more.
+func (r *References) Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer) {
 	r.mu.Lock()
-	_, known := r.admitted[pair]
-	first := len(r.admitted) == 0
-	r.admitted[pair] = struct{}{}
-	r.withdrawn.Delete(pair.Namespace, pair.Name)
-	delete(r.requested, pair)
+	before, first := r.answers[pair.Namespace][pair.Name], !r.anyAllowed()
+	r.set(pair, answer)
+	if answer == selection.No {
+		r.release(ctx, pair)
+	}
 	slices := r.slices
 	r.mu.Unlock()
-	if !known && slices != nil {
+	if answer == selection.Yes && before != answer && slices != nil {
 		slices.changed(ctx, pair, first)
 	}
 }
 
-// Withdraw records that a pair's profile is about to be deleted, or is deleted. It reports
-// whether nothing refers to it any more; otherwise subscribers are told when that is so.
-// Where PlacementDecisions are not served, nothing does.
-func (r *References) Withdraw(ctx context.Context, pair types.NamespacedName) (done bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.admitted, pair)
-	delete(r.requested, pair)
+// set records an answer. It requires the lock.
+func (r *References) set(pair types.NamespacedName, answer selection.Answer) {
+	clusters := r.answers[pair.Namespace]
+	switch {
+	case answer == selection.Unknown:
+		delete(clusters, pair.Name)
+		if len(clusters) == 0 {
+			delete(r.answers, pair.Namespace)
+		}
+	case clusters == nil:
+		r.answers[pair.Namespace] = map[string]selection.Answer{pair.Name: answer}
+	default:
+		clusters[pair.Name] = answer
+	}
+}
+
+// release enqueues the Placements whose slices refer to a pair, and forgets the No about it if
+// there are none. It requires the lock.
+func (r *References) release(ctx context.Context, pair types.NamespacedName) {
 	referring, known := r.referring(ctx, pair)
 	if known && len(referring) == 0 {
-		r.withdrawn.Delete(pair.Namespace, pair.Name)
-		return true
+		r.set(pair, selection.Unknown)
 	}
-	r.withdrawn.Insert(pair.Namespace, pair.Name)
 	for base := range referring {
 		r.slices.urgent(ctx, pair.Namespace, base)
 	}
-	return false
 }
 
-// Hold records that nothing is known about a pair's profile now: its references stay, and
-// none is added.
-func (r *References) Hold(pair types.NamespacedName) {
-	r.Forget(pair)
-	r.Keep(pair)
-}
-
-// Forget records that a pair's profile does not exist, or is being deleted: unless it was
-// withdrawn, its references stay; none is added.
-func (r *References) Forget(pair types.NamespacedName) {
+// Refer returns whether a slice refers to a pair's profile, in the cache or by a write of this
+// process that the cache does not show yet. It is Unknown until slices are known. Where
+// PlacementDecisions are not served, none does.
+func (r *References) Refer(ctx context.Context, pair types.NamespacedName) selection.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.admitted, pair)
-	delete(r.requested, pair)
-}
-
-// Keep records that a pair's profile stays after all, if it was withdrawn.
-func (r *References) Keep(pair types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.withdrawn.Delete(pair.Namespace, pair.Name)
-}
-
-// Refers reports whether anything is known to refer to a pair's profile.
-func (r *References) Refers(ctx context.Context, pair types.NamespacedName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	referring, known := r.referring(ctx, pair)
-	return known && len(referring) > 0
+	switch referring, known := r.referring(ctx, pair); {
+	case !known:
+		return selection.Unknown
+	case len(referring) > 0:
+		return selection.Yes
+	default:
+		return selection.No
+	}
 }
 
 // referring returns the bases of the slices that refer to a pair, or are about to. known is
@@ -173,56 +159,44 @@ func (r *References) follow(slices sliceReader) {
 // checkAll is check for everything.
 func (r *References) checkAll(ctx context.Context) {
 	r.mu.Lock()
-	withdrawn := map[string][]string{}
-	for _, namespace := range r.withdrawn.Keys() {
-		withdrawn[namespace] = r.withdrawn.Members(namespace)
+	refused := map[string][]string{}
+	for namespace, clusters := range r.answers {
+		for cluster, answer := range clusters {
+			if answer == selection.No {
+				refused[namespace] = append(refused[namespace], cluster)
+			}
+		}
 	}
 	r.mu.Unlock()
-	for namespace, clusters := range withdrawn {
+	for namespace, clusters := range refused {
 		r.check(ctx, namespace, clusters)
 	}
 }
 
-// check tells subscribers which of some clusters' withdrawn profiles are no longer referred
-// to.
+// check tells subscribers which of some clusters' profiles are no longer referred to and must
+// not be.
 func (r *References) check(ctx context.Context, namespace string, clusters []string) {
 	r.mu.Lock()
 	var released []types.NamespacedName
 	for _, cluster := range clusters {
-		if !r.withdrawn.Has(namespace, cluster) {
+		if r.answers[namespace][cluster] != selection.No {
 			continue
 		}
 		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
 		if referring, known := r.referring(ctx, pair); known && len(referring) == 0 {
-			r.withdrawn.Delete(namespace, cluster)
+			r.set(pair, selection.Unknown)
 			released = append(released, pair)
 		}
 	}
-	subscribers := r.subscribers
 	r.mu.Unlock()
-	tell(subscribers, released)
+	r.enqueue(released...)
 }
 
-// request has subscribers reconcile pairs that slices refer to and about which nothing is
-// known, each once.
-func (r *References) request(pairs []types.NamespacedName) {
+// enqueue has subscribers reconcile pairs.
+func (r *References) enqueue(pairs ...types.NamespacedName) {
 	r.mu.Lock()
-	var unknown []types.NamespacedName
-	for _, pair := range pairs {
-		_, requested := r.requested[pair]
-		_, admitted := r.admitted[pair]
-		if requested || admitted || r.withdrawn.Has(pair.Namespace, pair.Name) {
-			continue
-		}
-		r.requested[pair] = struct{}{}
-		unknown = append(unknown, pair)
-	}
 	subscribers := r.subscribers
 	r.mu.Unlock()
-	tell(subscribers, unknown)
-}
-
-func tell(subscribers []func(types.NamespacedName), pairs []types.NamespacedName) {
 	for _, enqueue := range subscribers {
 		for _, pair := range pairs {
 			enqueue(pair)
@@ -230,26 +204,43 @@ func tell(subscribers []func(types.NamespacedName), pairs []types.NamespacedName
 	}
 }
 
-// standing reports whether a pair may be referred to, and whether it must not be.
-func (r *References) standing(pair types.NamespacedName) (admitted, withdrawn bool) {
+// of returns whether a pair may be referred to.
+func (r *References) of(pair types.NamespacedName) selection.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, admitted = r.admitted[pair]
-	return admitted, r.withdrawn.Has(pair.Namespace, pair.Name)
+	return r.answers[pair.Namespace][pair.Name]
 }
 
-// hasWithdrawn reports whether withdrawn profiles of a namespace are still referred to.
-func (r *References) hasWithdrawn(namespace string) bool {
+// refusesAny reports whether slices of a namespace refer to profiles that they must not
+// refer to.
+func (r *References) refusesAny(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.withdrawn[namespace]) > 0
+	for _, answer := range r.answers[namespace] {
+		if answer == selection.No {
+			return true
+		}
+	}
+	return false
 }
 
-// hasAdmitted reports whether anything may be referred to at all.
-func (r *References) hasAdmitted() bool {
+// allowsAny reports whether any profile at all may be referred to.
+func (r *References) allowsAny() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.admitted) > 0
+	return r.anyAllowed()
+}
+
+// anyAllowed is allowsAny. It requires the lock.
+func (r *References) anyAllowed() bool {
+	for _, clusters := range r.answers {
+		for _, answer := range clusters {
+			if answer == selection.Yes {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // begin records that the slices of a Placement are about to refer to more clusters. It
@@ -258,8 +249,7 @@ func (r *References) begin(placement types.NamespacedName, clusters []string) bo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, cluster := range clusters {
-		pair := types.NamespacedName{Namespace: placement.Namespace, Name: cluster}
-		if _, ok := r.admitted[pair]; !ok {
+		if r.answers[placement.Namespace][cluster] != selection.Yes {
 			return false
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // A profile that somebody has deleted, for instance with its namespace, is not referred to
@@ -12,13 +14,13 @@ func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	r := NewReferences(nil)
 	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"},
 		types.NamespacedName{Namespace: "team", Name: "c"}
-	r.Admit(t.Context(), pair)
-	if !r.begin(placement, []string{"c"}) || !r.hasAdmitted() {
+	r.Allow(t.Context(), pair, selection.Yes)
+	if !r.begin(placement, []string{"c"}) || !r.allowsAny() {
 		t.Fatal("a profile that is whole may not be referred to")
 	}
 	r.seen(placement, []string{"c"})
-	r.Forget(pair)
-	if r.begin(placement, []string{"c"}) || r.hasAdmitted() {
+	r.Allow(t.Context(), pair, selection.Unknown)
+	if r.begin(placement, []string{"c"}) || r.allowsAny() {
 		t.Error("a profile that is not there may be referred to")
 	}
 }
@@ -27,9 +29,12 @@ func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 func TestAProfileThatStaysKeepsItsReferences(t *testing.T) {
 	r := NewReferences(nil)
 	pair := types.NamespacedName{Namespace: "team", Name: "c"}
-	r.withdrawn.Insert(pair.Namespace, pair.Name)
-	r.Keep(pair)
-	if _, withdrawn := r.standing(pair); withdrawn || r.hasWithdrawn(pair.Namespace) {
+	r.set(pair, selection.No)
+	if !r.refusesAny(pair.Namespace) {
+		t.Error("nothing is about to go")
+	}
+	r.Allow(t.Context(), pair, selection.Unknown)
+	if r.of(pair) != selection.Unknown || r.refusesAny(pair.Namespace) {
 		t.Error("its references are about to go")
 	}
 }

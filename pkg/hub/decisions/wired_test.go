@@ -149,7 +149,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.wrote("flapping")
 	})
 	run("a withdrawn profile is not referred to, and its writer hears of it", func(w *world) {
-		if w.refs.Withdraw(t.Context(), w.pair("late")) {
+		if w.withdraw("late") {
 			t.Error("nothing refers to it, it is said at once")
 		}
 		w.Eventually("the writer of profiles hears of it", func() string {
@@ -158,7 +158,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 			}
 			return cmp.Diff("a b", w.shown("p"))
 		})
-		if !w.refs.Withdraw(t.Context(), w.pair("late")) {
+		if !w.withdraw("late") {
 			t.Error("something still refers to it")
 		}
 		w.wrote("withdrawal", "PATCH")
@@ -179,7 +179,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.follows()
 		w.follows() // the first may have come before an absence could count
 		w.wrote("undecided")
-		if !w.refs.Withdraw(t.Context(), w.pair("a")) {
+		if !w.withdraw("a") {
 			w.shows("q", "")
 		}
 		w.admit("a")
@@ -397,8 +397,8 @@ func TestARefusedWrite(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	w.refs.Withdraw(t.Context(), w.pair(name(0)))
-	w.refs.Withdraw(t.Context(), w.pair(name(149)))
+	w.withdraw(name(0))
+	w.withdraw(name(149))
 	w.Eventually("the other slice is written", func() string {
 		if strings.Contains(w.shown("p"), name(149)) {
 			return "not yet"
@@ -434,7 +434,7 @@ func TestCRDIsCreatedDeletedAndRecreated(t *testing.T) {
 	w := newWorld(t, server)
 	w.start()
 	w.Eventually("the manager knows that there is no CRD", func() string {
-		if !w.refs.Withdraw(t.Context(), w.pair("a")) {
+		if !w.withdraw("a") {
 			return "it waits for references to go"
 		}
 		return ""

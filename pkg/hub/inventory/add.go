@@ -144,26 +144,13 @@ type Access interface {
 // References are the objects that refer to profiles. They must not refer to a profile that
 // is not complete, or not any more.
 type References interface {
-	// Admit records that a pair's profile is complete.
-	Admit(ctx context.Context, pair types.NamespacedName)
+	// Allow records whether a pair's profile may be referred to: Yes if it is complete, and
+	// No from before it is deleted. While that is Unknown, as at the start, references stay
+	// and none is added. After a No, subscribers are told when nothing refers to it any more.
+	Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer)
 
-	// Withdraw records that a pair's profile is about to be deleted, or is deleted. It
-	// reports whether nothing refers to it any more; otherwise subscribers are told when
-	// that is so.
-	Withdraw(ctx context.Context, pair types.NamespacedName) (done bool)
-
-	// Hold records that nothing is known about a pair's profile now.
-	Hold(pair types.NamespacedName)
-
-	// Forget records that a pair's profile does not exist, or is being deleted: unless it
-	// was withdrawn, its references stay; none is added.
-	Forget(pair types.NamespacedName)
-
-	// Keep records that a pair's profile stays after all, if it was withdrawn.
-	Keep(pair types.NamespacedName)
-
-	// Refers reports whether something refers to a pair's profile, which may be gone.
-	Refers(ctx context.Context, pair types.NamespacedName) bool
+	// Refer returns whether something refers to a pair's profile, which may be gone.
+	Refer(ctx context.Context, pair types.NamespacedName) selection.Answer
 
 	// Subscribe has enqueue called with each pair that must be reconciled.
 	Subscribe(enqueue func(pair types.NamespacedName))

@@ -98,7 +98,7 @@ func (r *Reconciler) reconcile(
 	o.referenced = r.isReferenced(ctx, o)
 	if !o.ProfileAPI {
 		r.outcomes.forget(pair)
-		r.holdReferences(pair)
+		r.holdReferences(ctx, pair)
 		result, err = r.trackOnly(ctx, pair, observation, selected)
 		return result, 0, err
 	}
@@ -117,7 +117,7 @@ func (r *Reconciler) reconcile(
 	}
 	if !verdict.Allowed {
 		r.outcomes.forget(pair)
-		r.holdReferences(pair)
+		r.holdReferences(ctx, pair)
 		if !verdict.Access || nextStep(o, selected.Answer) != update || selected.Answer != selection.Yes {
 			return reconcile.Result{}, 0, nil
 		}
@@ -134,14 +134,15 @@ func (r *Reconciler) reconcile(
 		result, err = r.finish(ctx, pair, r.applyAccess(ctx, &o))
 		return result, selected.Again, err
 	}
-	if wait := r.releaseFirst(ctx, o, selected.Answer); wait > 0 {
+	next = nextStep(o, selected.Answer)
+	if wait := r.releaseFirst(ctx, o, next); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, 0, nil
 	}
 	if o.member, err = r.memberOf(ctx, o); err != nil {
 		return reconcile.Result{}, 0, err
 	}
 	before := o.Profile
-	problems, err := r.act(ctx, &o, selected.Answer)
+	problems, err := r.act(ctx, &o, next)
 	if apierrors.IsAlreadyExists(err) {
 		// Somebody else was first, or the response to our own request was lost. The
 		// profile's event will show which.
@@ -154,7 +155,7 @@ func (r *Reconciler) reconcile(
 			pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile && heldBack == 0)
 	}
 	r.record(pair, o, selected, problems, err)
-	r.admit(ctx, o, selected.Answer, err)
+	r.allowReferences(ctx, o, before, selected.Answer, next, err)
 	if kube.IsPermanent(err) && next != remove {
 		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
 			"reason", kube.Shorten(err.Error(), maxErrorBytes))
@@ -229,8 +230,8 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 }
 
 // act takes the next step and returns what was left out of the profile.
-func (r *Reconciler) act(ctx context.Context, o *observed, answer selection.Answer) ([]string, error) {
-	switch nextStep(*o, answer) {
+func (r *Reconciler) act(ctx context.Context, o *observed, next step) ([]string, error) {
+	switch next {
 	case create, update:
 		return r.apply(ctx, o)
 	case remove:

@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,21 +21,23 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// noted records its calls, and refers to one profile or does not.
+// noted records what it is told, and refers to one profile or does not.
 type noted struct {
 	refers bool
-	said   []string
+	said   []selection.Answer
 }
 
-func (n *noted) Admit(context.Context, types.NamespacedName)       { n.said = append(n.said, "admit") }
-func (n *noted) Hold(types.NamespacedName)                         { n.said = append(n.said, "hold") }
-func (n *noted) Forget(types.NamespacedName)                       {}
-func (n *noted) Keep(types.NamespacedName)                         {}
-func (n *noted) Refers(context.Context, types.NamespacedName) bool { return n.refers }
-func (n *noted) Subscribe(func(types.NamespacedName))              {}
-func (n *noted) Withdraw(context.Context, types.NamespacedName) bool {
-	n.said = append(n.said, "withdraw")
-	return !n.refers
+func (n *noted) Subscribe(func(types.NamespacedName)) {}
+
+func (n *noted) Allow(_ context.Context, _ types.NamespacedName, answer selection.Answer) {
+	n.said = append(n.said, answer)
+}
+
+func (n *noted) Refer(context.Context, types.NamespacedName) selection.Answer {
+	if n.refers {
+		return selection.Yes
+	}
+	return selection.No
 }
 
 func newReferred(t *testing.T) (*stepper, *noted) {
@@ -43,9 +46,10 @@ func newReferred(t *testing.T) (*stepper, *noted) {
 	return s, refs
 }
 
-func (n *noted) heard(t *testing.T, want ...string) {
+// heard compares what it was told in this step, repetitions left out.
+func (n *noted) heard(t *testing.T, want ...selection.Answer) {
 	t.Helper()
-	if diff := cmp.Diff(want, n.said); diff != "" {
+	if diff := cmp.Diff(want, slices.Compact(n.said)); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	n.said = nil
@@ -54,13 +58,13 @@ func (n *noted) heard(t *testing.T, want ...string) {
 func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 	s, refs := newReferred(t)
 	s.mustStep(post, patchStatus)
-	refs.heard(t, "admit")
+	refs.heard(t, selection.Yes)
 	refs.refers = true
 	s.settled()
-	refs.heard(t, "admit")
+	refs.heard(t, selection.Yes)
 	s.guard.blocked.Store(true)
 	s.settled()
-	refs.heard(t, "hold")
+	refs.heard(t, selection.Unknown)
 }
 
 func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
@@ -68,15 +72,15 @@ func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	given := &givenAccess{access.Decision{Lacking: []string{"open-cluster-management"}}}
 	s.r.access = given
 	s.mustStep(post, patchStatus)
-	refs.heard(t)
+	refs.heard(t, selection.Unknown)
 	proxy := throughProxy([]byte("CA"), s.c.Name)
 	given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}
 	s.mustStep(patchStatus)
-	refs.heard(t, "admit")
+	refs.heard(t, selection.Yes)
 	// For a while it is unknown whether there should be one: the entry stays.
 	given.decision = access.Decision{Lacking: []string{"open-cluster-management"}}
 	s.settled()
-	refs.heard(t, "admit")
+	refs.heard(t, selection.Yes)
 }
 
 func TestAProfileWaitsForItsReferences(t *testing.T) {
@@ -84,14 +88,14 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, refs := newReferred(t)
 			s.mustStep(post, patchStatus)
-			refs.heard(t, "admit")
+			refs.heard(t, selection.Yes)
 			refs.refers = true
 			s.MustDelete(ocmtest.Addon(s.c.Name))
 			for range 2 {
 				if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
 					t.Fatalf("result %+v", result)
 				}
-				refs.heard(t, "withdraw")
+				refs.heard(t, selection.No)
 				s.later(time.Second)
 			}
 			if released {
@@ -100,7 +104,7 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 				s.later(time.Second)
 			}
 			s.mustStep(del)
-			refs.heard(t, "withdraw")
+			refs.heard(t, selection.No)
 		})
 	}
 }
@@ -127,7 +131,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		refs.refers = true
 		s.MustDelete(ocmtest.Addon(s.c.Name))
 		s.settled()
-		refs.heard(t, "withdraw")
+		refs.heard(t, selection.No)
 	})
 	t.Run("unless its CRD may have taken what it rests on", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -135,13 +139,13 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.MustDelete(ocmtest.Addon(s.c.Name))
 		s.cache.missing = "managedclusteraddons.addon.open-cluster-management.io"
 		s.settled()
-		refs.heard(t)
+		refs.heard(t, selection.Unknown)
 	})
 	t.Run("it is put back", func(t *testing.T) {
 		s, refs := newReferred(t)
 		refs.refers = true
 		s.mustStep(post, patchStatus)
-		refs.heard(t, "admit")
+		refs.heard(t, selection.Yes)
 	})
 	t.Run("it cannot be put back for half a minute", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -152,11 +156,11 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 			}
 			return apitest.Fault{}
 		})
-		for _, want := range [][]string{nil, nil, {"withdraw"}} {
+		for _, want := range []selection.Answer{selection.Unknown, selection.Unknown, selection.No} {
 			if _, err := s.step(); err == nil {
 				t.Fatal("it was created")
 			}
-			refs.heard(t, want...)
+			refs.heard(t, want)
 			s.later(15 * time.Second)
 		}
 	})
@@ -165,7 +169,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		refs.refers = true
 		s.CleanUp(s.plant("another"))
 		s.settled()
-		refs.heard(t, "withdraw")
+		refs.heard(t, selection.No)
 	})
 	t.Run("somebody deletes it, and its finalizers hold it", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -173,10 +177,10 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.MustMerge(s.mine(), `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		s.MustDelete(s.mine())
 		s.CleanUp(s.mine())
-		refs.heard(t, "admit")
+		refs.heard(t, selection.Yes)
 		refs.refers = true
 		s.settled()
-		refs.heard(t, "withdraw")
+		refs.heard(t, selection.No)
 	})
 	t.Run("ours without the mark is left alone, and with it what refers to it", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -184,7 +188,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.CleanUp(s.plant("open-cluster-management"))
 		s.MustDelete(ocmtest.Addon(s.c.Name))
 		s.settled()
-		refs.heard(t)
+		refs.heard(t, selection.Unknown)
 	})
 }
 
