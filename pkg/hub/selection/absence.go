@@ -47,7 +47,7 @@ func (r *Rule) settleDecisions(
 		return o, result, wait, nil
 	}
 	var err error
-	if o.placements, err = r.observePlacements(ctx, pair, r.upToDate); err != nil {
+	if o.placements, err = r.observePlacements(ctx, pair); err != nil {
 		return o, result, 0, err
 	}
 	o.lost = r.settling.lost(pair.Namespace, o.placements)

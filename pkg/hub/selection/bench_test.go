@@ -61,7 +61,6 @@ func BenchmarkAbsentPair(b *testing.B) {
 	for _, fleet := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
 			rule, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "absent"}
-			rule.tallies.follow()
 			rule.settling.absent.Since(pair, time.Now().Add(-time.Hour))
 			for b.Loop() {
 				o, result, err := rule.Observe(b.Context(), pair)
@@ -109,7 +108,6 @@ func aFleet(b *testing.B, clusters int) *Rule {
 	}
 	rule := New(startCache(b, objs...), nil, clock.RealClock{})
 	apitest.Must(b, rule.Prepare(b.Context()))
-	rule.tallies.watch()
 	return rule
 }
 

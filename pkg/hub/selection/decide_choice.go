@@ -61,11 +61,7 @@ func decideChoice(o choiceObservation) Choice {
 		return c
 	}
 	c.Clusters = chosenClusters(o.decisions)
-	sum := tally{decisions: len(c.Clusters), slices: len(o.decisions), layout: layoutOf(o.decisions)}
-	for i := range o.decisions {
-		sum.newest = later(sum.newest, o.decisions[i].ResourceVersion)
-	}
-	c.observed = observedPlacement{placement: o.placement, tally: sum}
+	c.observed = observedPlacement{placement: o.placement, tally: tallyOf(o.decisions)}
 	c.Incomplete = undecidedReason(c.observed)
 	return c
 }

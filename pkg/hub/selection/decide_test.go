@@ -81,7 +81,7 @@ func chooser(name string, decides bool, n int, changes ...func(*observedPlacemen
 				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
 			},
 		},
-		decides: decides, tally: tally{decisions: n, slices: 1, newest: "5"},
+		decides: decides, tally: tally{decisions: n, slices: 1, versions: 5},
 	}
 	for _, change := range changes {
 		change(&p)

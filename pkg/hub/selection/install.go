@@ -111,7 +111,7 @@ func (r *Rule) observePlacement(
 	if err != nil {
 		return nil, err
 	}
-	sum, err := r.upToDate(ctx, placement)
+	sum, err := r.summary(ctx, placement)
 	if err != nil {
 		return nil, err
 	}

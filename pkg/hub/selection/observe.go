@@ -103,7 +103,7 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
 		return o, err
 	}
-	o.placements, err = r.observePlacements(ctx, pair, r.remembered)
+	o.placements, err = r.observePlacements(ctx, pair)
 	o.lost = r.settling.lost(pair.Namespace, o.placements)
 	return o, err
 }
@@ -155,9 +155,7 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 }
 
 // observePlacements reads the publishing Placements of a pair's namespace.
-func (r *Rule) observePlacements(
-	ctx context.Context, pair types.NamespacedName, sumUp func(context.Context, *clusterv1beta1.Placement) (tally, error),
-) ([]observedPlacement, error) {
+func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]observedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
 	publishing := client.MatchingFields{IndexPublishingPlacement: published}
 	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
@@ -173,7 +171,7 @@ func (r *Rule) observePlacements(
 	placements := make([]observedPlacement, 0, len(list.Items))
 	for i := range list.Items {
 		placement := &list.Items[i]
-		sum, err := sumUp(ctx, placement)
+		sum, err := r.summary(ctx, placement)
 		if err != nil {
 			return nil, err
 		}
@@ -214,40 +212,13 @@ func (r *Rule) decisions(
 	return list.Items, nil
 }
 
-// remembered returns the summary of a Placement's slices. It is computed once until the
-// routes report a change, for which they may take a while.
-func (r *Rule) remembered(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
-	return r.tallies.of(client.ObjectKeyFromObject(placement), func() (tally, error) {
-		all, err := r.decisions(ctx, placement)
-		return tallyOf(all), err
-	})
-}
-
-// upToDate returns the summary of a Placement's slices as the cache holds them now.
-// Checking that none has changed takes one comparison per slice, of which there is one for
-// a hundred clusters.
-func (r *Rule) upToDate(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
-	sum, err := r.remembered(ctx, placement)
+// summary returns the tally of a Placement's slices as the cache holds them now. Checking that
+// none has changed takes one comparison per slice, of which there is one for a hundred
+// clusters.
+func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
+	all, err := r.decisions(ctx, placement)
 	if err != nil {
 		return tally{}, err
 	}
-	all, err := r.decisions(ctx, placement)
-	if err != nil || sum.isOf(all) {
-		return sum, err
-	}
-	r.tallies.drop(client.ObjectKeyFromObject(placement))
-	return tallyOf(all), nil
-}
-
-// later returns the later of two resource versions. Of two that cannot be compared it
-// always returns the same one, whatever their order.
-func later(a, b string) string {
-	switch aNewer, bNewer := kube.IsNewer(a, b), kube.IsNewer(b, a); {
-	case aNewer && bNewer:
-		return max(a, b)
-	case aNewer:
-		return a
-	default:
-		return b
-	}
+	return r.settling.tally(client.ObjectKeyFromObject(placement), all), nil
 }

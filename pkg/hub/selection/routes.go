@@ -42,14 +42,13 @@ type Routes struct {
 	rule       *Rule
 	settling   *settling
 	changes    *changeTracker
-	tallies    *tallies
 	remembered Remembered
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered Remembered) Routes {
 	return Routes{
-		reader: r.cache, rule: r, settling: r.settling, changes: r.changes, tallies: r.tallies, remembered: remembered,
+		reader: r.cache, rule: r, settling: r.settling, changes: r.changes, remembered: remembered,
 	}
 }
 
@@ -62,7 +61,6 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
-	r.tallies.watch()
 	return b.
 		Watches(&clusterv1.ManagedCluster{}, r.route(r.pairsForCluster), when(clusterMatters)).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, r.route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
@@ -192,10 +190,8 @@ func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reco
 	switch {
 	case placement == nil:
 		r.settling.vanished(key)
-		r.tallies.drop(key)
 	case !publishes(placement):
 		r.settling.unpublished(key)
-		r.tallies.drop(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)
 	return found.requests(ctx, err)
@@ -230,7 +226,6 @@ func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []recon
 		return nil
 	}
 	key := placementKey(decision)
-	r.tallies.drop(key)
 	found := pairs{}
 	if err := r.announceInstall(ctx, key); err != nil {
 		return found.requests(ctx, err)

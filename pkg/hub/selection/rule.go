@@ -44,7 +44,6 @@ type Rule struct {
 	definitions *kube.Definitions
 	growth      *kube.Growth
 	settling    *settling
-	tallies     *tallies
 	changes     *changeTracker
 	live        *liveReads
 
@@ -60,7 +59,7 @@ func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
 	growth := &kube.Growth{}
 	return &Rule{
 		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, growth, clock), growth: growth,
-		settling: newSettling(), tallies: newTallies(), changes: newChangeTracker(), live: newLiveReads(live, clock),
+		settling: newSettling(), changes: newChangeTracker(), live: newLiveReads(live, clock),
 	}
 }
 
@@ -266,7 +265,6 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 func (r *Rule) Settle(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
 ) (Result, time.Duration, error) {
-	r.tallies.follow()
 	if acting {
 		var wait time.Duration
 		var err error
@@ -292,7 +290,7 @@ func (r *Rule) Settle(
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 	}
 	// An event between the observation and await found nobody waiting, so observe again.
-	again, err := r.observePlacements(ctx, pair, r.remembered)
+	again, err := r.observePlacements(ctx, pair)
 	return result, r.settling.see(again, r.clock.Now()), err
 }
 

@@ -277,7 +277,6 @@ func TestSettle(t *testing.T) {
 	t.Run("an absence that counts is decided anew, though the routes lag behind", func(t *testing.T) {
 		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "another", "c")
 		s := newScene(t, p, left)
-		s.tallies.watch()
 		s.settlesAs(Yes)
 		s.settlesAs(Yes) // with what is remembered
 		left.Status.Decisions = left.Status.Decisions[:1]
@@ -292,9 +291,9 @@ func TestSettle(t *testing.T) {
 		s.settlesAs(Unknown)
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
-		remembered := s.tallies.entries[client.ObjectKeyFromObject(p)]
+		remembered := s.settling.tallies[client.ObjectKeyFromObject(p)]
 		s.settlesAs(No)
-		if now := s.tallies.entries[client.ObjectKeyFromObject(p)]; now == nil || now != remembered {
+		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now.layout == nil || now != remembered {
 			t.Error("slices that did not change were counted once more")
 		}
 	})
@@ -588,17 +587,6 @@ func TestInInventory(t *testing.T) {
 				t.Errorf("in the inventory is %t, want %t", got, test.want)
 			}
 		})
-	}
-}
-
-func TestLaterResourceVersion(t *testing.T) {
-	for _, test := range []struct{ a, b, want string }{
-		{"", "5", "5"}, {"9", "10", "10"}, {"7", "7", "7"},
-		{"x", "y", "y"}, // not comparable: the same whatever the order
-	} {
-		if ab, ba := later(test.a, test.b), later(test.b, test.a); ab != test.want || ba != test.want {
-			t.Errorf("later of %q and %q = %q and %q, want %q", test.a, test.b, ab, ba, test.want)
-		}
 	}
 }
 

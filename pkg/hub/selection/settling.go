@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -55,6 +56,10 @@ type settling struct {
 	inherited map[string]struct{}
 
 	seen map[types.NamespacedName]sighting // by Placement
+
+	// tallies holds, by Placement, the tally of its slices when they were last read. Otherwise
+	// every pair of the namespace would count the decisions for the whole fleet.
+	tallies map[types.NamespacedName]tally
 
 	// narrowed holds, by namespace and name, the Placements that were seen publishing and not
 	// seen to cease, though they may have vanished, alone or with their CRD. At most
@@ -104,6 +109,7 @@ type placementState struct {
 func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
+		tallies:  map[types.NamespacedName]tally{},
 		narrowed: map[string]map[string]narrowing{},
 		left:     map[types.NamespacedName]*kube.Debounce[string]{},
 	}
@@ -116,6 +122,21 @@ func stateOf(p observedPlacement) placementState {
 		selected:  p.placement.Status.NumberOfSelectedClusters,
 		undecided: undecidedReason(p),
 	}
+}
+
+// tally returns the tally of a Placement's slices.
+func (s *settling) tally(placement types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) tally {
+	s.mu.Lock()
+	last := s.tallies[placement]
+	s.mu.Unlock()
+	if last.isOf(decisions) {
+		return last
+	}
+	last = tallyOf(decisions)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tallies[placement] = last
+	return last
 }
 
 // see records the state of the Placements and returns the time until all of them have been
@@ -378,6 +399,7 @@ func (s *settling) vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+	delete(s.tallies, placement)
 	delete(s.left, placement)
 }
 
@@ -386,6 +408,7 @@ func (s *settling) unpublished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+	delete(s.tallies, placement)
 	delete(s.left, placement)
 	delete(s.narrowed[placement.Namespace], placement.Name)
 }

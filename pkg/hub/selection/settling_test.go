@@ -25,7 +25,7 @@ func TestSettling(t *testing.T) {
 	}
 	check("first seen", see(0, p), time.Second)
 	check("the same, soon after", see(400*time.Millisecond, p), 600*time.Millisecond)
-	p.tally.newest = "6"
+	p.tally.versions = 6
 	check("a slice was written", see(900*time.Millisecond, p), time.Second)
 	check("the same, a second after", see(1900*time.Millisecond, p), 0)
 	q := chooser("q", false, 1)
@@ -113,7 +113,7 @@ func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
 	// left is how long to wait, when the slices of q have just been written or have not.
 	left := func(after time.Duration, written bool) time.Duration {
 		if written {
-			q.tally.newest += "0"
+			q.tally.versions++
 		}
 		now, both := start.Add(after), []observedPlacement{p, q}
 		s.see(both, now)

@@ -1,12 +1,8 @@
 package selection
 
 import (
-	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -15,65 +11,43 @@ import (
 func TestTallyOf(t *testing.T) {
 	first, second := slice("p-1", "p", "a", "b"), slice("p-2", "p", "c", "")
 	first.ResourceVersion, second.ResourceVersion = "9", "10"
-	got := tallyOf([]clusterv1beta1.PlacementDecision{*first, *second})
-	if diff := cmp.Diff(tally{decisions: 3, slices: 2, newest: "10"}, got.withoutLayout(), cmp.AllowUnexported(tally{})); diff != "" {
-		t.Errorf("tally (-want +got):\n%s", diff)
+	both := []clusterv1beta1.PlacementDecision{*first, *second}
+	got := tallyOf(both)
+	if got.decisions != 3 || got.slices != 2 || got.layout == nil {
+		t.Errorf("tally %+v", got)
+	}
+	if !got.isOf([]clusterv1beta1.PlacementDecision{*second, *first}) {
+		t.Error("the order of slices matters")
+	}
+	later := *second.DeepCopy()
+	later.ResourceVersion = "11"
+	for what, others := range map[string][]clusterv1beta1.PlacementDecision{
+		"a slice was written": {*first, later}, "a slice is gone": {*first}, "there is none": nil,
+	} {
+		if got.isOf(others) {
+			t.Errorf("%s, but the tally has not changed", what)
+		}
+	}
+	if (tally{}).isOf(nil) {
+		t.Error("what was never counted is known")
 	}
 }
 
-func TestTallies(t *testing.T) {
-	key, other := types.NamespacedName{Namespace: "ns", Name: "p"}, types.NamespacedName{Namespace: "ns", Name: "q"}
-	var counts atomic.Int32
-	now := tally{decisions: 1}
-	count := func() (tally, error) { counts.Add(1); return now, nil }
-	get := func(tallies *tallies, want int32, what string) {
-		t.Helper()
-		counts.Store(0)
-		got, err := tallies.of(key, count)
-		if err != nil || got != now || counts.Load() != want {
-			t.Errorf("%s: %+v, %v after counting %d times; want %+v after %d", what, got, err, counts.Load(), now, want)
-		}
+func TestSlicesAreCountedOnceUntilTheyChange(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "p"}
+	s := newSettling()
+	one := []clusterv1beta1.PlacementDecision{*slice("p-1", "p", "a")}
+	first := s.tally(key, one)
+	if again := s.tally(key, one); again.layout != first.layout {
+		t.Error("slices that did not change were counted once more")
 	}
-
-	s := newTallies()
-	get(s, 1, "nobody tells of changes")
-	s.follow()
-	get(s, 1, "the routes are not watched")
-	s.watch()
-	get(s, 1, "their watches may not have begun")
-	s.follow()
-	get(s, 1, "the first pair")
-	get(s, 0, "the next pair")
-	now.decisions++
-	s.drop(other)
-	s.drop(key)
-	get(s, 1, "after a change")
-	get(s, 0, "the next pair after a change")
-
-	s.drop(key)
-	if _, err := s.of(key, func() (tally, error) { return tally{}, errors.New("no") }); err == nil {
-		t.Error("no error though counting failed")
+	one[0].Status.Decisions = nil
+	one[0].ResourceVersion = "another"
+	if changed := s.tally(key, one); changed.decisions != 0 {
+		t.Errorf("after a change: %+v", changed)
 	}
-	get(s, 1, "after a failure")
-
-	s.drop(key)
-	stale := now
-	_, _ = s.of(key, func() (tally, error) { s.drop(key); return stale, nil })
-	now.decisions++
-	get(s, 1, "after a change while it was counted")
-
-	s.drop(key)
-	counts.Store(0)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() { _, _ = s.of(key, count) })
-	}
-	group.Wait()
-	if counts.Load() != 1 {
-		t.Errorf("eight at a time counted %d times, want once", counts.Load())
-	}
-	s.drop(key)
-	if len(s.entries) != 0 {
-		t.Errorf("remembered: %v", s.entries)
+	s.vanished(key)
+	if len(s.tallies) > 0 {
+		t.Errorf("remembered: %v", s.tallies)
 	}
 }
