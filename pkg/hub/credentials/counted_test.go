@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -41,12 +42,12 @@ func TestExpiryOfACopiedToken(t *testing.T) {
 		found source.Finding
 		want  time.Time
 	}{
-		"a token":             {source.Finding{Digest: source.Digest{1}, Expires: later}, later},
+		"a token":             {source.Finding{Digest: bearer.Digest{1}, Expires: later}, later},
 		"nothing to copy":     {source.Finding{}, time.Time{}},
 		"an unusable one":     {source.Finding{Problem: "is empty"}, time.Time{}},
-		"one that has ended":  {source.Finding{Digest: source.Digest{1}, Expires: now}, time.Time{}},
+		"one that has ended":  {source.Finding{Digest: bearer.Digest{1}, Expires: now}, time.Time{}},
 		"an unknown token":    {source.Finding{Expires: later}, time.Time{}},
-		"one that ends later": {source.Finding{Digest: source.Digest{1}, Expires: later.Add(1)}, later.Add(1)},
+		"one that ends later": {source.Finding{Digest: bearer.Digest{1}, Expires: later.Add(1)}, later.Add(1)},
 	} {
 		if got := countedEnd(test.found, now); !got.Equal(test.want) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)

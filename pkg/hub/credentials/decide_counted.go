@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 )
 
@@ -26,7 +27,7 @@ func countedAs(problems []problem, known bool) string {
 // countedEnd returns when a copied token expires; zero if there is none, or if its expiry
 // is unknown.
 func countedEnd(found source.Finding, now time.Time) time.Time {
-	if found = found.At(now); found.Problem != "" || found.Digest == (source.Digest{}) {
+	if found = found.At(now); found.Problem != "" || found.Digest == (bearer.Digest{}) {
 		return time.Time{}
 	}
 	return found.Expires

@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -385,7 +386,7 @@ func (w *world) mentions(cluster, reason string, words ...string) {
 func leftover(cluster, team string, profile *inventoryv1alpha1.ClusterProfile) *corev1.Secret {
 	return target.DesiredCopy(target.Want{
 		Account: types.NamespacedName{Namespace: cluster, Name: "reader"}, Namespace: team,
-		Owner:   target.Owner{UID: profile.UID, Name: profile.Name},
-		Content: target.Content{Token: []byte("x"), CA: []byte("y"), Expires: time.Now()},
+		Owner: target.Owner{UID: profile.UID, Name: profile.Name},
+		Token: bearer.Token{Token: []byte("x"), CA: []byte("y"), Expires: time.Now()},
 	})
 }

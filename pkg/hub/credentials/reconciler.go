@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
@@ -266,7 +267,7 @@ func (r *Reconciler) withdrawFrom(
 
 // readToken returns what is known about the account's token, and reads it if the plan says
 // so. token is nil unless it was read and may be copied.
-func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.Finding, *target.Content, effect) {
+func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.Finding, *bearer.Token, effect) {
 	switch p.token {
 	case unused:
 		r.tokens.Forget(o.key)
@@ -283,7 +284,7 @@ func (r *Reconciler) readToken(ctx context.Context, o observed, p plan) (source.
 }
 
 // read reads the account's token.
-func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *target.Content, effect) {
+func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *bearer.Token, effect) {
 	at := grants.Source(o.key.Namespace)
 	if granted := r.ensure(ctx, at, ""); !granted.ok() {
 		// An account whose namespace does not exist is about to be deleted.
@@ -294,15 +295,12 @@ func (r *Reconciler) read(ctx context.Context, o observed) (source.Finding, *tar
 	if err != nil {
 		return source.Finding{}, nil, r.failure(at, "", err, err.Error())
 	}
-	if token == nil {
-		return found, nil, effect{}
-	}
-	return found, &target.Content{Token: token.Token, CA: token.CA, Expires: token.Expires, Digest: found.Digest}, effect{}
+	return found, token, effect{}
 }
 
 // apply withdraws the copies of an unusable token, and writes those that differ. token is
 // nil if it was not read.
-func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, token *target.Content) effect {
+func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, token *bearer.Token) effect {
 	withdrawn := r.withdraw(ctx, o, f.withdraw)
 	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
 	if token == nil && p.token != postponed {
@@ -327,7 +325,7 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 
 // put brings one copy to its desired state, unless the right to it is revoked meanwhile.
 func (r *Reconciler) put(
-	ctx context.Context, account types.NamespacedName, d decision, token target.Content, revoked func() bool,
+	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {
 	at := grants.Target(d.namespace)
 	switch granted := r.ensure(ctx, at, d.namespace); {
@@ -340,7 +338,7 @@ func (r *Reconciler) put(
 		return granted
 	}
 	err := r.copies.Put(ctx, target.Want{
-		Account: account, Namespace: d.namespace, Content: token, Owner: d.owner, Create: d.action == publish,
+		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner, Create: d.action == publish,
 		Belongs: func(other []byte) bool { return source.IssuedToTheSame(token.Token, other) },
 		Revoked: revoked,
 	})
@@ -353,11 +351,11 @@ func (r *Reconciler) put(
 	case errors.As(err, &foreign):
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
-		text := source.Token{Token: token.Token}.Censor(err.Error())
+		text := token.Censor(err.Error())
 		failed := r.failure(at, d.namespace, err, text)
 		if kube.IsPermanent(err) {
 			log.FromContext(ctx).Info("The API server refused a copy", "namespace", d.namespace,
-				"reason", kube.Shorten(source.WithoutTokens(text), maxErrorBytes))
+				"reason", kube.Shorten(bearer.WithoutTokens(text), maxErrorBytes))
 			failed.errs, failed.failing, failed.refused, failed.again = nil, false, true, permanentEvery
 		}
 		return failed
@@ -407,7 +405,7 @@ func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant, namespace s
 // created is retried soon; a refusal is reported and retried; everything else is retried,
 // and reported if that does not help. text is the part of the error that may be reported.
 func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, text string) effect {
-	text = source.WithoutTokens(text)
+	text = bearer.WithoutTokens(text)
 	if wait := r.grants.Settling(grant); wait > 0 && apierrors.IsForbidden(err) && !isTerminating(err) {
 		return effect{undecided: true, again: wait}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -37,7 +38,7 @@ const (
 
 // Finding is the result of reading an account's Secret.
 type Finding struct {
-	Digest  Digest
+	Digest  bearer.Digest
 	Expires time.Time
 	Problem string    // why it cannot be copied, or ""
 	Next    time.Time // when to read again; zero means only when the account changes

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 var (
@@ -38,7 +40,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	s := newFindings(CheckEvery)
 	s.record(anAccount, found("a"), midnight)
 	gone := found("a")
-	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"
+	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"
 	began := midnight.Add(time.Minute)
 	for _, after := range []time.Duration{0, missingLook / 2, missingLook - 1} {
 		got := s.recordMissing(anAccount, gone, began.Add(after))
@@ -80,7 +82,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	s := newFindings(CheckEvery)
 	unusable := found("a")
-	unusable.Digest, unusable.Problem = Digest{}, "its Secret holds no token"
+	unusable.Digest, unusable.Problem = bearer.Digest{}, "its Secret holds no token"
 	unusable.reference.refreshed = midnight.Add(-time.Hour)
 	now := midnight
 	wait := func(f Finding, want time.Duration) {
@@ -126,7 +128,7 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 func TestLastingAbsenceIsCheckedEverMoreSeldom(t *testing.T) {
 	s := newFindings(CheckEvery)
 	gone := found("a")
-	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"
+	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"
 	now := midnight.Add(time.Hour)
 	if got := s.recordMissing(anAccount, gone, now); got.Problem != "" {
 		t.Errorf("at first: %+v", got)
@@ -143,7 +145,7 @@ func TestLastingAbsenceIsCheckedEverMoreSeldom(t *testing.T) {
 func TestFindingFromALaterClockIsRepeated(t *testing.T) {
 	s := newFindings(CheckEvery)
 	expired := found("a")
-	expired.Digest, expired.Problem = Digest{}, "its token has expired"
+	expired.Digest, expired.Problem = bearer.Digest{}, "its token has expired"
 	tomorrow := midnight.Add(24 * time.Hour)
 	s.record(anAccount, expired, tomorrow)
 	if _, ok := s.current(anAccount, expired.reference, tomorrow); !ok {
@@ -156,7 +158,7 @@ func TestFindingFromALaterClockIsRepeated(t *testing.T) {
 	// A Secret that was missing by the later clock is read again by this one.
 	s.record(anAccount, found("a"), tomorrow)
 	gone := found("a")
-	gone.Digest, gone.Problem = Digest{}, "its Secret is not there"
+	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"
 	s.recordMissing(anAccount, gone, tomorrow)
 	for _, after := range []time.Duration{0, missingLook} {
 		got := s.recordMissing(anAccount, gone, midnight.Add(after))

@@ -2,14 +2,11 @@ package source
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +16,7 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -133,63 +131,43 @@ func hasExpired(at time.Time) string {
 	return "its token has expired at " + at.UTC().Format(time.RFC3339)
 }
 
-// Token is the part of an account's Secret that may be copied. It is never kept.
-type Token struct {
-	Token   []byte
-	CA      []byte
-	Expires time.Time
-}
-
-// Digest identifies a Token without revealing it.
-type Digest = [sha256.Size]byte
-
-// Digest returns the token's digest.
-func (t Token) Digest() Digest {
-	var all bytes.Buffer
-	for _, part := range [][]byte{t.Token, t.CA, []byte(t.Expires.UTC().Format(time.RFC3339))} {
-		_ = binary.Write(&all, binary.BigEndian, uint64(len(part)))
-		all.Write(part)
-	}
-	return sha256.Sum256(all.Bytes())
-}
-
 // judge returns the part of an account's own Secret that may be copied, or says why none
 // may. The Secret is written by the spoke's agent, or by anybody with rights in the
 // cluster's namespace.
 func judge(
 	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
-) (token Token, problem string) {
+) (token bearer.Token, problem string) {
 	switch {
 	case secret.Labels[labelIsToken] != "true":
-		return Token{}, "its Secret was not created by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
+		return bearer.Token{}, "its Secret was not created by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
 	case !isOwnedBy(secret, account):
-		return Token{}, "its Secret was not created for it: no owner reference has its UID"
+		return bearer.Token{}, "its Secret was not created for it: no owner reference has its UID"
 	case secret.Type != corev1.SecretTypeOpaque:
-		return Token{}, fmt.Sprintf("its Secret is of type %.60q instead of %s", secret.Type, corev1.SecretTypeOpaque)
+		return bearer.Token{}, fmt.Sprintf("its Secret is of type %.60q instead of %s", secret.Type, corev1.SecretTypeOpaque)
 	}
-	token = Token{Token: secret.Data[contract.CredentialTokenKey], CA: secret.Data[contract.CredentialCAKey]}
+	token = bearer.Token{Token: secret.Data[contract.CredentialTokenKey], CA: secret.Data[contract.CredentialCAKey]}
 	switch {
 	case len(token.Token) == 0:
-		return Token{}, "its Secret holds no " + contract.CredentialTokenKey
+		return bearer.Token{}, "its Secret holds no " + contract.CredentialTokenKey
 	case len(token.Token) > maxTokenBytes:
-		return Token{}, tooLong(contract.CredentialTokenKey, len(token.Token), maxTokenBytes)
+		return bearer.Token{}, tooLong(contract.CredentialTokenKey, len(token.Token), maxTokenBytes)
 	case len(token.CA) == 0:
-		return Token{}, "its Secret holds no " + contract.CredentialCAKey
+		return bearer.Token{}, "its Secret holds no " + contract.CredentialCAKey
 	case len(token.CA) > maxCABytes:
-		return Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
+		return bearer.Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
 	case !isCertificates(token.CA):
-		return Token{}, "its Secret's " + contract.CredentialCAKey + " is not a list of PEM certificates and nothing else"
+		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey + " is not a list of PEM certificates and nothing else"
 	}
 	expires, ok := tokenExpiry(token.Token)
 	if !ok {
-		return Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
+		return bearer.Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
 	}
 	token.Expires = expires
 	if status := account.Status.ExpirationTimestamp; status != nil && status.Time.Before(expires) {
 		token.Expires = status.UTC()
 	}
 	if !now.Before(token.Expires) {
-		return Token{}, hasExpired(token.Expires) + "; see why the agent of managed-serviceaccount does not refresh it"
+		return bearer.Token{}, hasExpired(token.Expires) + "; see why the agent of managed-serviceaccount does not refresh it"
 	}
 	return token, ""
 }
@@ -273,36 +251,4 @@ func isCertificates(data []byte) bool {
 		}
 		found = true
 	}
-}
-
-// windowBytes is how many bytes of a token identify it.
-const windowBytes = 12
-
-// Censor returns text, or a substitute if it quotes part of the token: an admission webhook
-// may quote what it refuses.
-func (t Token) Censor(text string) string {
-	encoded := base64.StdEncoding.EncodeToString(t.Token)
-	for i := 0; i+windowBytes <= len(text); i++ {
-		window := text[i : i+windowBytes]
-		if strings.Contains(string(t.Token), window) || strings.Contains(encoded, window) {
-			return "the API server's message is left out: it quotes the token"
-		}
-	}
-	return text
-}
-
-// encoded matches text that is long enough, in the letters of base64, to be part
-// of a token.
-var encoded = regexp.MustCompile(`[A-Za-z0-9+/=_.-]{40,}`)
-
-// WithoutTokens removes from a text whatever may be part of any token, for errors about a
-// token that is not at hand, as when a copy is deleted. Names of objects have no capitals
-// and stay.
-func WithoutTokens(text string) string {
-	return encoded.ReplaceAllStringFunc(text, func(found string) string {
-		if found == strings.ToLower(found) {
-			return found
-		}
-		return "(left out)"
-	})
 }

@@ -12,6 +12,7 @@ import (
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -40,7 +41,7 @@ func (t *Tokens) Current(key types.NamespacedName, ref Reference, now time.Time)
 // stays in force. An error means that the Secret's state is unknown.
 func (t *Tokens) Read(
 	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
-) (f Finding, token *Token, err error) {
+) (f Finding, token *bearer.Token, err error) {
 	key := client.ObjectKeyFromObject(account)
 	secret := &corev1.Secret{}
 	err = t.live.Get(kube.WithoutBodies(ctx), key, secret)

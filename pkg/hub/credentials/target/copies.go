@@ -303,7 +303,7 @@ func (c *Copies) wrote(w Want, before string, secret *corev1.Secret) {
 // record stores the version of a copy in its desired state, but no content.
 func (c *Copies) record(w Want, secret *corev1.Secret) {
 	c.ledger.wrote(w.Account, w.key(), version{
-		uid: secret.UID, resourceVersion: secret.ResourceVersion, digest: w.Content.Digest, owner: ownerOf(secret),
+		uid: secret.UID, resourceVersion: secret.ResourceVersion, digest: w.Token.Digest(), owner: ownerOf(secret),
 	}, c.clock.Now())
 }
 

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 // MaxNameBytes is the longest name of a Secret.
@@ -32,22 +32,11 @@ type Owner struct {
 	Name string
 }
 
-// Digest identifies a Content without revealing it.
-type Digest = [sha256.Size]byte
-
-// Content is what is copied. It is never kept.
-type Content struct {
-	Token   []byte
-	CA      []byte
-	Expires time.Time
-	Digest  Digest
-}
-
 // Want describes an account's copy in one namespace.
 type Want struct {
 	Account   types.NamespacedName
 	Namespace string
-	Content   Content
+	Token     bearer.Token
 
 	// Owner of the copy; while it is unknown, the copy's owner is left as it is.
 	Owner Owner
@@ -69,14 +58,14 @@ func (w Want) isRevoked() bool { return w.Revoked != nil && w.Revoked() }
 func (w Want) key() types.NamespacedName { return Key(w.Account, w.Namespace) }
 
 func (w Want) data() map[string][]byte {
-	return map[string][]byte{contract.CredentialTokenKey: w.Content.Token, contract.CredentialCAKey: w.Content.CA}
+	return map[string][]byte{contract.CredentialTokenKey: w.Token.Token, contract.CredentialCAKey: w.Token.CA}
 }
 
 func (w Want) annotations() map[string]string {
 	return map[string]string{
 		contract.AnnotationSourceCluster: w.Account.Namespace,
 		contract.AnnotationSourceAccount: w.Account.Name,
-		contract.AnnotationExpires:       w.Content.Expires.UTC().Format(time.RFC3339),
+		contract.AnnotationExpires:       w.Token.Expires.UTC().Format(time.RFC3339),
 	}
 }
 

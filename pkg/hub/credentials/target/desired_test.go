@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 func TestSourceOf(t *testing.T) {
@@ -55,7 +57,7 @@ func TestSourceOf(t *testing.T) {
 func TestCopyPatch(t *testing.T) {
 	w := Want{
 		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
-		Content: Content{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+		Token: bearer.Token{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
 	}
 	const (
 		annotations = `"annotations":{"inventory.open-cluster-management.io/expires":"1970-01-01T00:00:00Z",` +
@@ -108,7 +110,7 @@ func TestCopyPatch(t *testing.T) {
 func TestNextStep(t *testing.T) {
 	w := Want{
 		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
-		Content: Content{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+		Token: bearer.Token{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
 	}
 	for name, test := range map[string]struct {
 		change  func(*corev1.Secret)

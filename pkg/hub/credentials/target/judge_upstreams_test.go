@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 const upstreamLabel = "authentication.open-cluster-management.io/synced-from"
@@ -24,15 +26,15 @@ func upstreams(w Want) *corev1.Secret {
 			}},
 		},
 		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{"token": w.Content.Token, "ca.crt": w.Content.CA},
+		Data: map[string][]byte{"token": w.Token.Token, "ca.crt": w.Token.CA},
 	}
 }
 
 func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 	wanted := Want{
 		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
-		Content: Content{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
-		Create:  true, Belongs: func(token []byte) bool { return strings.HasPrefix(string(token), "t") },
+		Token:  bearer.Token{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+		Create: true, Belongs: func(token []byte) bool { return strings.HasPrefix(string(token), "t") },
 	}
 	for name, test := range map[string]struct {
 		secret func(*corev1.Secret)

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -39,7 +40,7 @@ type copyState struct {
 type version struct {
 	uid             types.UID
 	resourceVersion string
-	digest          Digest
+	digest          bearer.Digest
 	owner           types.UID // of the profile
 }
 
@@ -74,7 +75,7 @@ type Known struct {
 
 // Holds reports whether the copy is known to hold the content and to belong to
 // the owner, which may be unknown.
-func (k Known) Holds(content Digest, owner Owner) bool {
+func (k Known) Holds(content bearer.Digest, owner Owner) bool {
 	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -19,7 +21,7 @@ func TestLedger(t *testing.T) {
 	shown := func(uid, version string, finalizers ...string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team", Name: "c1-a", UID: types.UID(uid), ResourceVersion: version, Finalizers: finalizers,
-			Labels: Labels(), Annotations: Want{Account: account, Content: Content{Expires: noon}}.annotations(),
+			Labels: Labels(), Annotations: Want{Account: account, Token: bearer.Token{Expires: noon}}.annotations(),
 		}}
 	}
 	unlabelled := func(uid, version string) *metav1.PartialObjectMetadata {
