@@ -90,6 +90,9 @@ func (e *explainOptions) explainPair(ctx context.Context, hub *gather.Hub, names
 	case facts.Facts.Cluster == nil && !facts.Facts.Hidden.Clusters && facts.Facts.Profile == nil:
 		return noCluster(cluster)
 	}
+	if err := hub.Members(ctx, &facts); err != nil {
+		return advise(err, hub.Host)
+	}
 	return e.print(decide.ExplainPair(facts, e.now()))
 }
 

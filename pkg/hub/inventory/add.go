@@ -242,6 +242,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		everyTrigger:   kube.Trigger{Delay: everyDelay},
 		installTrigger: kube.Trigger{Delay: everyDelay},
 	}
+	pairs.freed = memberFollower{i}.askAgain
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
 	if opts.Access != nil {
 		i.followAccess(ctx)

@@ -32,6 +32,12 @@ func holderOf(id, last string, claimants []selection.MemberIDClaimant) string {
 	return best.Name
 }
 
+// MemberIDHolder returns which claimant has a member id, as far as that can be told without
+// knowing which one had it last.
+func MemberIDHolder(id string, claimants []selection.MemberIDClaimant) string {
+	return holderOf(id, "", claimants)
+}
+
 // before orders what is true first.
 func before(a, b bool) int {
 	switch {
@@ -51,6 +57,22 @@ type memberID struct {
 
 	// refused is the id that the cluster asks for and does not get.
 	refused string
+}
+
+// MemberIDOf returns the member id of a cluster, given who has which, and the one that it asks for
+// and does not get, if any. id is empty if another cluster has its name as its id.
+func MemberIDOf(cluster *clusterv1.ManagedCluster, holder func(id string) string) (id, refused string) {
+	m := memberIDOf(cluster.Name, wantedMemberID(cluster), holder)
+	return m.id, m.refused
+}
+
+// MemberIDsOf returns the member ids that a cluster may have: the one that its label asks for, if
+// any, and its name.
+func MemberIDsOf(cluster *clusterv1.ManagedCluster) []string {
+	if wanted := wantedMemberID(cluster); wanted != "" {
+		return []string{wanted, cluster.Name}
+	}
+	return []string{cluster.Name}
 }
 
 // wantedMemberID returns the id that a cluster's label asks for instead of its name, if any.

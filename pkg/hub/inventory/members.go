@@ -2,8 +2,10 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,52 +18,111 @@ import (
 )
 
 // members knows which cluster has which member id. The ids are read from caches; only who
-// had one last is remembered.
+// had one last is remembered, and what may have been written since.
 type members struct {
 	rule *selection.Rule
 
 	mu      sync.Mutex
-	holders map[string]string // clusters by id, where another cluster's name or label is that id, too
+	holders map[string]string // clusters by id
+
+	// unseen are the pairs whose profiles may have an id that the cache does not show yet, by
+	// id; writing is the same by pair.
+	unseen  kube.SetIndex[string, types.NamespacedName]
+	writing map[types.NamespacedName]string
 }
 
 func newMembers(rule *selection.Rule) *members {
-	return &members{rule: rule, holders: map[string]string{}}
+	return &members{
+		rule: rule, holders: map[string]string{},
+		unseen: kube.SetIndex[string, types.NamespacedName]{}, writing: map[types.NamespacedName]string{},
+	}
 }
 
-// of returns the member id of a cluster.
-func (m *members) of(ctx context.Context, cluster *clusterv1.ManagedCluster) (memberID, error) {
+// of returns the member id of a pair's cluster. The cache must have caught up with this
+// process's writes of the pair's profile. If that is about to be written, no other cluster gets
+// the id until of is called again for the pair. freed is an id that was kept so, and is not in
+// the profile.
+func (m *members) of(ctx context.Context, o observed, writes bool) (result memberID, freed string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var failed error
-	result := memberIDOf(cluster.Name, wantedMemberID(cluster), func(id string) string {
-		claimants, err := m.rule.MemberIDClaimants(ctx, id, cluster.Name)
-		if err != nil {
-			failed = err
-			return ""
+	shown, before := "", m.writing[o.pair]
+	if o.Profile != nil {
+		shown = o.Profile.Labels[contract.LabelInventoryMemberID]
+	}
+	m.unseen.Delete(before, o.pair)
+	delete(m.writing, o.pair)
+	if o.Cluster != nil {
+		result = memberIDOf(o.Cluster.Name, wantedMemberID(o.Cluster), func(id string) string {
+			holder, failure := m.decide(ctx, id, o.Cluster.Name)
+			err = errors.Join(err, failure)
+			return holder
+		})
+		if writes && err == nil && result.id != "" && result.id != shown {
+			m.unseen.Insert(result.id, o.pair)
+			m.writing[o.pair] = result.id
 		}
-		holder := holderOf(id, m.holders[id], claimants)
-		if holder == "" || len(claimants) == 1 && holder == id {
-			delete(m.holders, id)
-		} else {
-			m.holders[id] = holder
-		}
-		return holder
-	})
-	return result, failed
+	}
+	if before != m.writing[o.pair] && before != shown {
+		freed = before
+	}
+	return result, freed, err
 }
 
-// holder returns the cluster that had an id last, if several ask for it.
-func (m *members) holder(id string) string {
+// decide returns which cluster has an id for which a cluster asks. As long as the last one may
+// have it, the others are not read.
+func (m *members) decide(ctx context.Context, id, self string) (string, error) {
+	last := m.holders[id]
+	if last == self || last != "" && m.isWriting(last, id) {
+		return last, nil
+	}
+	if last != "" {
+		if keeps, err := m.rule.MayHaveMemberID(ctx, last, id, self); err != nil || keeps {
+			return last, err
+		}
+	}
+	claimants, err := m.rule.MemberIDClaimants(ctx, id, self)
+	if err != nil {
+		return "", err
+	}
+	holder := holderOf(id, last, claimants)
+	if holder == "" {
+		delete(m.holders, id)
+	} else {
+		m.holders[id] = holder
+	}
+	return holder, nil
+}
+
+// isWriting reports whether a profile of a cluster may have an id that the cache does not show.
+func (m *members) isWriting(cluster, id string) bool {
+	for pair := range m.unseen[id] {
+		if pair.Name == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// isFree reports whether a cluster that had an id, as far as is known, may no longer have it.
+func (m *members) isFree(ctx context.Context, id, cluster string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.holders[id]
+	if holder := m.holders[id]; holder != "" && holder != cluster || m.isWriting(cluster, id) {
+		return false, nil
+	} else if holder == "" {
+		return true, nil
+	}
+	keeps, err := m.rule.MayHaveMemberID(ctx, cluster, id, "")
+	return !keeps, err
 }
 
 // forget drops the last holder of an id that no cluster asks for any more.
 func (m *members) forget(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.holders, id)
+	if len(m.unseen[id]) == 0 {
+		delete(m.holders, id)
+	}
 }
 
 // memberFollower makes the pairs of clusters be reconciled whose member id may have become
@@ -129,7 +190,13 @@ func (f memberFollower) askAgain(cluster string, ids ...string) {
 		return
 	}
 	for _, id := range ids {
-		if holder := f.i.pairs.members.holder(id); id == "" || holder != "" && holder != cluster {
+		if id == "" {
+			continue
+		}
+		free, err := f.i.pairs.members.isFree(f.i.ctx, id, cluster)
+		if err != nil {
+			log.FromContext(f.i.ctx).Error(err, "Cannot find the cluster with a member id", "id", id)
+		} else if !free {
 			continue
 		}
 		claimants, err := f.i.opts.Rule.MemberIDClaimants(f.i.ctx, id, "")

@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 const memberIDLabel = "multicluster.x-k8s.io/inventory-member-id"
@@ -154,7 +156,9 @@ func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
 	s.MustDelete(s.c)
 	s.EventuallyGone(s.c)
 	for _, want := range []memberID{{id: asks.Name, refused: s.c.Name}, {id: s.c.Name}} {
-		got, err := s.r.members.of(t.Context(), asks)
+		got, _, err := s.r.members.of(t.Context(), observed{
+			Observation: selection.Observation{Cluster: asks}, pair: types.NamespacedName{Namespace: s.ns, Name: asks.Name},
+		}, false)
 		if err != nil || got != want {
 			t.Errorf("the cluster that asks for it has %+v, want %+v (%v)", got, want, err)
 		}
@@ -162,5 +166,75 @@ func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
 			s.MustDelete(profile)
 			s.EventuallyGone(profile)
 		}
+	}
+}
+
+// While clusters swap their ids again and again, no two profiles of a namespace have the same.
+func TestSwappedMemberIDsAreNeverSharedByTwoProfiles(t *testing.T) {
+	w := newWorld(t, wiredHub.Config(t))
+	t.Cleanup(func() { clearHub(w) })
+	set := w.ExclusiveSet("set")
+	namespaces := []string{w.Namespace("team", nil), w.Namespace("team", nil)}
+	for _, ns := range namespaces {
+		w.Bind(ns, set.Name)
+	}
+	a, b := w.Cluster("a", ocmtest.InSet(set.Name)), w.Cluster("b", ocmtest.InSet(set.Name))
+	startManager(t, asManager(t, wiredHub, w), Options{Guard: &switchGuard{}})
+	w.synced(a.Name)
+	w.synced(b.Name)
+
+	c, err := client.NewWithWatch(wiredHub.Config(t), client.Options{Scheme: ocmtest.Scheme()})
+	apitest.Must(t, err)
+	profiles := &inventoryv1alpha1.ClusterProfileList{}
+	apitest.Must(t, c.List(t.Context(), profiles))
+	watch, err := c.Watch(t.Context(), &inventoryv1alpha1.ClusterProfileList{}, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: profiles.ResourceVersion},
+	})
+	apitest.Must(t, err)
+	ids := map[string]map[string]string{} // by namespace and cluster
+	shared := make(chan string, 1)
+	go func() {
+		defer close(shared)
+		for event := range watch.ResultChan() {
+			profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+			if !ok {
+				continue
+			}
+			if ids[profile.Namespace] == nil {
+				ids[profile.Namespace] = map[string]string{}
+			}
+			id := profile.Labels[memberIDLabel]
+			ids[profile.Namespace][profile.Name] = id
+			for name, other := range ids[profile.Namespace] {
+				if id != "" && other == id && name != profile.Name {
+					select {
+					case shared <- fmt.Sprintf("%s and %s in %s have %q", name, profile.Name, profile.Namespace, id):
+					default:
+					}
+				}
+			}
+		}
+	}()
+	const swaps = 30
+	for n := range swaps {
+		for m, cluster := range []*clusterv1.ManagedCluster{a, b} {
+			w.MustMerge(cluster, fmt.Sprintf(`{"metadata":{"labels":{%q:"id-%d"}}}`, memberIDLabel, (n+m)%2))
+		}
+	}
+	for m, cluster := range []*clusterv1.ManagedCluster{a, b} {
+		want := fmt.Sprintf("id-%d", (swaps-1+m)%2)
+		w.Eventually(cluster.Name+" has the last id", func() string {
+			for _, ns := range namespaces {
+				if got := w.Profile(ns, cluster.Name).Labels[memberIDLabel]; got != want {
+					return fmt.Sprintf("in %s it has %q, want %q", ns, got, want)
+				}
+			}
+			return ""
+		})
+		w.synced(cluster.Name)
+	}
+	watch.Stop()
+	for problem := range shared {
+		t.Error(problem)
 	}
 }

@@ -56,6 +56,9 @@ type Reconciler struct {
 	failing      kube.Debounce[types.NamespacedName] // by pair
 	missing      kube.Debounce[types.NamespacedName] // pairs whose profile cannot be created
 	leaving      kube.Debounce[types.NamespacedName] // pairs whose profile waits for its references
+
+	// freed, if not nil, is called with a cluster and member ids that others may now have.
+	freed func(cluster string, ids ...string)
 }
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
@@ -138,7 +141,7 @@ func (r *Reconciler) reconcile(
 	if wait := r.releaseFirst(ctx, o, next); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, 0, nil
 	}
-	if o.member, err = r.memberOf(ctx, o); err != nil {
+	if o.member, err = r.memberOf(ctx, o, selected.Answer); err != nil {
 		return reconcile.Result{}, 0, err
 	}
 	before := o.Profile
@@ -171,15 +174,16 @@ func (r *Reconciler) reconcile(
 
 // memberOf returns the member id of a pair's cluster. While ManagedClusters may be missing only
 // for a moment, a profile keeps the id that it has.
-func (r *Reconciler) memberOf(ctx context.Context, o observed) (memberID, error) {
-	switch {
-	case o.Cluster == nil:
-		return memberID{}, nil
-	case o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0):
+func (r *Reconciler) memberOf(ctx context.Context, o observed, answer selection.Answer) (memberID, error) {
+	if o.Cluster != nil && o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0) {
 		return shownMemberID(o), nil
-	default:
-		return r.members.of(ctx, o.Cluster)
 	}
+	next := nextStep(o, answer)
+	member, freed, err := r.members.of(ctx, o, next == create || next == update)
+	if freed != "" && r.freed != nil {
+		r.freed(o.pair.Name, freed)
+	}
+	return member, err
 }
 
 // trackOnly tells others about a pair whose profile cannot be written, now or when the

@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -24,49 +25,74 @@ type MemberIDClaimant struct {
 	Holds bool
 }
 
-// MemberIDClaimants returns the clusters that may have a member id. Except for self, the labels
-// of clusters that are not accepted do not count: anything that registers can create one. Their
-// names do, because they may be accepted. So does a cluster of which only a profile with the id
-// is left: the ManagedCluster may be missing only for a moment, or be about to get another id.
+// ClaimsMemberID reports whether a cluster may have a member id by its name or label. Except
+// for self, the labels of clusters that are not accepted do not count: anything that registers
+// can create one. Their names do, because they may be accepted.
+func ClaimsMemberID(cluster *clusterv1.ManagedCluster, id, self string) bool {
+	return cluster.Name == id || cluster.Labels[contract.LabelInventoryMemberID] == id &&
+		(cluster.Spec.HubAcceptsClient || cluster.Name == self)
+}
+
+// MayHaveMemberID reports whether a cluster is one of MemberIDClaimants, without a look at the
+// others, of which there may be thousands.
+func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (bool, error) {
+	found, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
+	if err != nil || found != nil && ClaimsMemberID(found, id, self) {
+		return err == nil, err
+	}
+	holders, err := r.memberIDHolders(ctx, id)
+	return holders[cluster], err
+}
+
+// MemberIDClaimants returns the clusters that may have a member id (ClaimsMemberID). So may a
+// cluster of which only a profile with the id is left: the ManagedCluster may be missing only
+// for a moment, or be about to get another id.
 func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]MemberIDClaimant, error) {
 	list := &clusterv1.ManagedClusterList{}
 	if err := r.cache.List(ctx, list, client.MatchingFields{IndexClusterByMemberID: id}, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ManagedClusters with member id %s: %w", id, err)
 	}
-	var claimants []MemberIDClaimant
-	add := func(cluster *clusterv1.ManagedCluster) {
-		claimants = append(claimants, MemberIDClaimant{Name: cluster.Name, Created: cluster.CreationTimestamp.Time})
-	}
-	for i := range list.Items {
-		cluster := &list.Items[i]
-		if cluster.Name != id && (cluster.Spec.HubAcceptsClient || cluster.Name == self) {
-			add(cluster)
-		}
-	}
 	named, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: id}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return nil, err
 	}
+	holders, err := r.memberIDHolders(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var claimants []MemberIDClaimant
+	add := func(cluster *clusterv1.ManagedCluster) {
+		claimants = append(claimants, MemberIDClaimant{
+			Name: cluster.Name, Created: cluster.CreationTimestamp.Time, Holds: holders[cluster.Name],
+		})
+		delete(holders, cluster.Name)
+	}
+	for i := range list.Items {
+		if cluster := &list.Items[i]; cluster.Name != id && ClaimsMemberID(cluster, id, self) {
+			add(cluster)
+		}
+	}
 	if named != nil {
 		add(named)
 	}
+	for name := range holders {
+		claimants = append(claimants, MemberIDClaimant{Name: name, Holds: true})
+	}
+	return claimants, nil
+}
+
+// memberIDHolders returns the clusters of which a profile has a member id.
+func (r *Rule) memberIDHolders(ctx context.Context, id string) (map[string]bool, error) {
 	if !r.ready.Load() {
-		return claimants, nil
+		return nil, nil
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
 	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByMemberID: id}, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles with member id %s: %w", id, err)
 	}
-	holds := map[string]bool{}
+	holders := map[string]bool{}
 	for i := range profiles.Items {
-		holds[profiles.Items[i].Name] = true
+		holders[profiles.Items[i].Name] = true
 	}
-	for i := range claimants {
-		claimants[i].Holds = holds[claimants[i].Name]
-		delete(holds, claimants[i].Name)
-	}
-	for name := range holds {
-		claimants = append(claimants, MemberIDClaimant{Name: name, Holds: true})
-	}
-	return claimants, nil
+	return holders, nil
 }

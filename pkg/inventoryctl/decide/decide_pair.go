@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -33,6 +35,9 @@ type PairFacts struct {
 	Facts         selection.Facts
 	HiddenProfile bool
 	NoProfileAPI  bool // the hub serves no ClusterProfiles
+
+	// Members are about the member ids that the cluster may have (MemberIDs).
+	Members MemberFacts
 
 	// Proxy is cluster-proxy's addon on the cluster.
 	Proxy Presence
@@ -67,7 +72,9 @@ func ExplainPair(p PairFacts, now time.Time) Explanation {
 	for _, step := range steps {
 		e.Steps = append(e.Steps, p.ruleStep(step))
 	}
-	e.Steps = append(e.Steps, p.profileStep(result), p.accessStep(), p.tokenStep(result, now))
+	e.Steps = append(e.Steps, p.profileStep(result))
+	e.Steps = append(e.Steps, p.memberSteps()...)
+	e.Steps = append(e.Steps, p.accessStep(), p.tokenStep(result, now))
 	if p.HiddenEvents {
 		e.Steps = append(e.Steps, notVisible(stepEvents, "Events, by which the manager says what the namespace lacks"))
 	}
@@ -233,6 +240,44 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 	default:
 		return done(stepProfile, "the ClusterProfile exists")
 	}
+}
+
+// MemberIDs returns the member ids that the pair's cluster has, or may have.
+func (p PairFacts) MemberIDs() []string {
+	ids := []string{p.Cluster}
+	if p.Facts.Cluster != nil {
+		ids = inventory.MemberIDsOf(p.Facts.Cluster)
+	}
+	if p.Facts.Profile != nil {
+		ids = append(ids, p.Facts.Profile.Labels[contract.LabelInventoryMemberID])
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || len(validation.IsValidLabelValue(id)) > 0 })
+	return kube.SortedNames(ids)
+}
+
+// IsTied reports whether other clusters may have one of the member ids.
+func (p PairFacts) IsTied() bool {
+	for name := range p.Members.clusters {
+		if name != p.Cluster {
+			return true
+		}
+	}
+	profile := p.Facts.Profile
+	return profile != nil && selection.IsMarked(profile) && profile.Labels[contract.LabelInventoryMemberID] == ""
+}
+
+// memberSteps says which member id the cluster does not get, or shares. Usually there is nothing
+// to say.
+func (p PairFacts) memberSteps() []Finding {
+	if step := p.Members.step(p.Namespace, p.Cluster); step != nil {
+		return []Finding{*step}
+	}
+	profile := p.Facts.Profile
+	if p.Facts.Cluster == nil || profile == nil || !selection.IsMarked(profile) || !p.Members.HiddenClusters ||
+		profile.Labels[contract.LabelInventoryMemberID] == inventory.MemberIDsOf(p.Facts.Cluster)[0] {
+		return nil
+	}
+	return []Finding{notVisible(stepMember, "ManagedClusters, of which another may have the id")}
 }
 
 // accessStep reports whether the profile says how to reach the cluster.

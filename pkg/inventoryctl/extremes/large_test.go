@@ -250,6 +250,7 @@ var onLargeFleet = []struct {
 	}},
 	{[]string{"explain", "cluster-05000"}, 0, 10, "the ClusterProfile exists", map[string]int{
 		"managedclustersetbindings": 1, "placements": 1, "managedserviceaccounts": 1, "events": 2,
+		"managedclusters": 1, "clusterprofiles": 1,
 	}},
 	{[]string{"explain", "cluster-05000", "property-9.example.com"}, 0, 6, "value-0", map[string]int{"clusterprofiles": 1}},
 	{[]string{"doctor"}, 1, 22, "all 10000 clusters in bound sets have the addon", map[string]int{

@@ -197,7 +197,9 @@ func (h *Hub) readAgents(ctx context.Context, f *decide.HubFacts) (err error) {
 	}
 	hiddenClusters, err := h.eachCluster(ctx, func(c *clusterv1.ManagedCluster) {
 		f.Bound.AddCluster(c, has[c.Name], f.ExclusiveSetsOnly)
+		f.Members.AddCluster(c)
 	})
+	f.Members.HiddenClusters = hiddenClusters
 	f.Bound.Hidden = decide.HiddenKinds(selection.Hidden{
 		Addons: f.Agents.Hidden, Sets: hiddenSets, Bindings: hiddenBindings, Clusters: hiddenClusters,
 	}, false)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -153,6 +155,40 @@ func (h *Hub) readEvents(ctx context.Context, facts *decide.PairFacts) error {
 		}
 	}
 	return nil
+}
+
+// Members reads who may have the member ids that a pair's cluster may have, and which profiles
+// have them: those of all namespaces only if that decides, and may be read.
+func (h *Hub) Members(ctx context.Context, facts *decide.PairFacts) error {
+	m := &facts.Members
+	ids := facts.MemberIDs()
+	if len(ids) == 0 || facts.NoProfileAPI {
+		return nil
+	}
+	selector := contract.LabelInventoryMemberID + " in (" + strings.Join(ids, ",") + ")"
+	var err error
+	if m.HiddenClusters, err = h.eachCluster(ctx, m.AddCluster,
+		&client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: selector}}); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		named, hidden, err := read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", id)
+		if err != nil {
+			return err
+		}
+		if m.HiddenClusters = m.HiddenClusters || hidden; named != nil {
+			m.AddCluster(named)
+		}
+	}
+	namespace := facts.Namespace
+	if facts.IsTied() {
+		namespace = ""
+	}
+	m.Hidden, err = h.EachProfile(ctx, namespace, selector, m.Add)
+	if m.Hidden && namespace == "" && err == nil {
+		m.Hidden, err = h.EachProfile(ctx, facts.Namespace, selector, m.Add)
+	}
+	return served(err)
 }
 
 // Property reads what concerns one property of a cluster: the cluster, its addon, and its

@@ -107,10 +107,12 @@ func (s *Snapshot) readClusters(ctx context.Context, h *Hub, opts SnapshotOption
 	return err
 }
 
-func (h *Hub) eachCluster(ctx context.Context, take func(*clusterv1.ManagedCluster)) (hidden bool, err error) {
+func (h *Hub) eachCluster(
+	ctx context.Context, take func(*clusterv1.ManagedCluster), opts ...client.ListOption,
+) (hidden bool, err error) {
 	newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
 	items := func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items }
-	return each(ctx, h, "ManagedClusters", newPage, items, take)
+	return each(ctx, h, "ManagedClusters", newPage, items, take, opts...)
 }
 
 // trimCluster keeps the part that the rule reads.
