@@ -393,6 +393,7 @@ func TestOutputByReader(t *testing.T) {
 	t.Run("the install Placement has several slices", func(t *testing.T) {
 		placementOfMany(t, &hub{h.In(t)}, readers["admin"])
 	})
+	t.Run("ties of member ids are named", func(t *testing.T) { tiedMemberIDs(t, &hub{h.In(t)}, readers) })
 	// These add profiles, and so come last.
 	t.Run("contexts are written", func(t *testing.T) { writesContexts(t, &hub{h.In(t)}, readers["admin"]) })
 	t.Run("access is checked", func(t *testing.T) { checksAccess(t, &hub{h.In(t)}, readers["admin"]) })
@@ -431,6 +432,39 @@ func watchedProfiles(t *testing.T, h *hub, admin *reader) {
 	if code := <-ended; code != ExitOK {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// tiedMemberIDs has a cluster ask for the name of another as its member id, and then two profiles of a
+// namespace have one.
+func tiedMemberIDs(t *testing.T, h *hub, readers map[string]*reader) {
+	t.Helper()
+	says := func(reader, want string, code int, args ...string) {
+		t.Helper()
+		if got := readers[reader].run(args...); got.code != code || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %v does not say %q with exit code %d: %s", reader, args, want, code, got)
+		}
+	}
+	const set, unset = `{"metadata":{"labels":{"multicluster.x-k8s.io/inventory-member-id":%q}}}`,
+		`{"metadata":{"labels":{"multicluster.x-k8s.io/inventory-member-id":null}}}`
+	lab := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}
+	h.MustMerge(lab, fmt.Sprintf(set, "east"))
+	const tie = `"east" is that of cluster east, because it is its name: lab asks for it and has its name instead`
+	says("admin", tie, ExitMissing, "doctor")
+	says("admin", tie, ExitMissing, "explain", "lab")
+	says("admin", tie, ExitOK, "explain", "east")
+	h.MustMerge(lab, unset)
+
+	east, twin := ocmtest.OurProfile("team-a", "east"), ocmtest.OurProfile("team-a", "twin")
+	twin.Labels = map[string]string{"multicluster.x-k8s.io/inventory-member-id": "same"}
+	twin.Spec.ClusterManager.Name = "another-manager"
+	h.MustCreate(twin)
+	defer h.MustDelete(twin)
+	h.MustMerge(east, fmt.Sprintf(set, "same"))
+	defer h.MustMerge(east, unset)
+	const shared = `"same" is that of east, twin: consumers use `
+	says("admin", `"same" in namespace team-a is that of east, twin: consumers use `, ExitMissing, "doctor")
+	says("admin", shared, ExitMissing, "explain", "east")
+	says("tenant", shared, ExitMissing, "explain", "east")
 }
 
 // managersSettings has the manager run with other flags, which everything then follows.
@@ -638,7 +672,7 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 			"clustermanagementaddons": 1, "deployments": 1,
 		}},
 		{[]string{"explain", "east", "-n", "wide"}, map[string]int{
-			"deployments": 1, "clusterprofiles": 1, "managedclusters": 1, "managedclusteraddons": 2, "namespaces": 1,
+			"deployments": 1, "clusterprofiles": 2, "managedclusters": 2, "managedclusteraddons": 2, "namespaces": 1,
 			"managedclustersetbindings": 1, "placements": 1, "clustermanagementaddons": 1, "managedserviceaccounts": 1,
 			"events": 2,
 		}},

@@ -166,12 +166,18 @@ func (h *Hub) Members(ctx context.Context, facts *decide.PairFacts) error {
 		return nil
 	}
 	selector := contract.LabelInventoryMemberID + " in (" + strings.Join(ids, ",") + ")"
+	if facts.Facts.Cluster != nil {
+		m.AddCluster(facts.Facts.Cluster)
+	}
 	var err error
 	if m.HiddenClusters, err = h.eachCluster(ctx, m.AddCluster,
 		&client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: selector}}); err != nil {
 		return err
 	}
 	for _, id := range ids {
+		if id == facts.Cluster {
+			continue
+		}
 		named, hidden, err := read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", id)
 		if err != nil {
 			return err
