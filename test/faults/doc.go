@@ -47,8 +47,9 @@
 //     goes before what refers to it, except after the three seconds that it waits, what is
 //     chosen all along keeps its reference and its access providers, and a copy of a token
 //     belongs to a profile that exists (order.go);
-//   - what a consumer saw of a property, and of a copied token, is a subsequence of what was
-//     written, and ends with the last;
+//   - what a consumer saw of a property, of the cluster's or of another client's, and of a copied
+//     token, is a subsequence of what was written, and ends with the last, and no property goes
+//     while its profile stays;
 //   - the manager did not end by itself.
 //
 // Verdicts: "finding" is the manager's; "broken" is everything else, such as an error of the

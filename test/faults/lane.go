@@ -49,6 +49,8 @@ type lane struct {
 
 	// tb is the test that owns the lane.
 	tb testing.TB
+	// atomic is true while the hub has ClusterProfiles with atomic lists.
+	atomic bool
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
 	// program is what runs as the manager from the next start; "" is that of this tree.
@@ -149,6 +151,21 @@ func (l *lane) remove(ctx context.Context, kind schema.GroupVersionKind) (int, e
 		}
 	}
 	return removed, nil
+}
+
+// serve makes the hub have ClusterProfiles in the form that a story needs. It must be clean.
+func (l *lane) serve(tb testing.TB, s story) {
+	tb.Helper()
+	if s.atomic == l.atomic {
+		return
+	}
+	l.discard() // a manager learns from its first write which form it is
+	form := apitest.ClusterProfile()
+	if s.atomic {
+		form = apitest.AtomicClusterProfile()
+	}
+	l.server.Install(tb, form)
+	l.atomic = s.atomic
 }
 
 // pause waits, unless the context ends before.

@@ -207,8 +207,9 @@ func holds(content, token string) bool {
 		strings.Contains(content, base64.StdEncoding.EncodeToString([]byte(token)))
 }
 
-// histories checks that what consumers saw of a property, and of a copied token, is what was
-// written, in that order, and ends with the last.
+// histories checks that what consumers saw of a property, ours or another client's, and of a
+// copied token, is what was written, in that order, and ends with the last; and that no property
+// goes while its profile stays.
 func histories(got result) []string {
 	type object struct {
 		Metadata struct{ Name string }
@@ -218,20 +219,41 @@ func histories(got result) []string {
 		Data map[string][]byte
 	}
 	saw, source, exists := map[string][]string{}, map[string]string{}, map[string]bool{}
+	has, findings := map[string][]string{}, []string(nil)
 	for _, c := range slices.Concat(got.setup, got.changes) {
-		exists[c.key] = c.what != deleted
+		exists[c.key], exists[ofTheirs(c.key)] = c.what != deleted, c.what != deleted
+		if c.what == deleted {
+			delete(has, c.key)
+		}
 		var o object
 		if c.content == "" || json.Unmarshal([]byte(c.content), &o) != nil {
 			continue
 		}
 		switch c.resource {
 		case profiles:
+			if c.what == deleted {
+				continue
+			}
+			var names []string
 			for _, property := range o.Status.Properties {
-				if property.Name == edited {
-					source[c.key] = o.Metadata.Name
-					saw[c.key] = append(saw[c.key], property.Value)
+				key, of := c.key, o.Metadata.Name
+				switch property.Name {
+				case edited:
+				case theirs:
+					key, of = ofTheirs(key), ofTheirs(of)
+				default:
+					continue
+				}
+				names = append(names, property.Name)
+				source[key] = of
+				saw[key] = append(saw[key], property.Value)
+			}
+			for _, name := range has[c.key] {
+				if !slices.Contains(names, name) {
+					findings = append(findings, fmt.Sprintf("%s: the profile lost the property %s", c.key, name))
 				}
 			}
+			has[c.key] = names
 		case secrets:
 			of, number, known := strings.Cut(got.tokens[string(o.Data["token"])], "#")
 			if known && namespaceOf(of) != namespaceOf(c.key) {
@@ -240,7 +262,6 @@ func histories(got result) []string {
 			}
 		}
 	}
-	var findings []string
 	for _, key := range slices.Sorted(maps.Keys(saw)) {
 		wrote, seen := got.wrote[source[key]], slices.Compact(slices.Clone(saw[key]))
 		if problem := judgeHistory(wrote, seen, exists[key] && got.converged); problem != "" {

@@ -18,6 +18,12 @@ func profileOf(cluster, size string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},"status":{"properties":[{"name":%q,"value":%q}]}}`, cluster, edited, size)
 }
 
+// sharedProfileOf is that of a profile to which another client writes.
+func sharedProfileOf(cluster, size, seen string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"status":{"properties":[{"name":%q,"value":%q},{"name":%q,"value":%q}]}}`,
+		cluster, edited, size, theirs, seen)
+}
+
 // copyOf is the content of a Secret with a token.
 func copyOf(token string) string {
 	return fmt.Sprintf(`{"data":{"token":%q}}`, base64.StdEncoding.EncodeToString([]byte(token)))
@@ -50,6 +56,16 @@ func good() (story, reference, result) {
 func TestOracles(t *testing.T) {
 	add := func(changes ...change) func(*result) {
 		return func(r *result) { r.changes = slices.Concat(r.changes, changes) }
+	}
+	// writes is another client's first and last value, and the profile's versions after good's.
+	writes := func(first, last string, versions ...change) func(*result) {
+		for i := range versions {
+			versions[i].what, versions[i].resource, versions[i].key = changed, profiles, "team-a/c1"
+		}
+		return func(r *result) {
+			r.wrote[ofTheirs("c1")] = slices.Compact([]string{first, last})
+			add(versions...)(r)
+		}
 	}
 	tests := map[string]struct {
 		wrong func(*result)
@@ -110,6 +126,26 @@ func TestOracles(t *testing.T) {
 		},
 		"a consumer misses the last value": {
 			wrong: func(r *result) { r.wrote["c1"] = []string{"1", "2", "3"} }, want: []string{"the last one is missing"},
+		},
+		"another client's property is as it wrote it": {
+			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}, change{content: sharedProfileOf("c1", "2", "2")}),
+		},
+		"another client's property goes and comes again": {
+			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")},
+				change{content: sharedProfileOf("c1", "2", "2")}),
+			want: []string{"the profile lost the property last-seen.example.com"},
+		},
+		"another client's property goes": {
+			wrong: writes("1", "1", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")}),
+			want:  []string{"the profile lost the property last-seen.example.com"},
+		},
+		"another client's update is lost": {
+			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}, change{content: sharedProfileOf("c1", "2", "2")},
+				change{content: sharedProfileOf("c1", "2", "1")}),
+			want: []string{`"1" came too late`},
+		},
+		"another client's last update is lost": {
+			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}), want: []string{"the last one is missing"},
 		},
 		"a copy keeps an old token": {
 			wrong: func(r *result) { r.wrote["c1/reader"] = []string{"1", "2"} }, want: []string{"the last one is missing"},

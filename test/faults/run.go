@@ -62,6 +62,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err := l.reset(tb.Context()); err != nil {
 		return result{}, err
 	}
+	l.serve(tb, s)
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
 	defer r.end(fault.Kind)
 	if fault.Kind == paused {

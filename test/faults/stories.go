@@ -19,6 +19,9 @@ type story struct {
 	targets map[string][]string
 	// setup makes the hub's state before, and act is what happens while there are faults.
 	setup, act func(*world)
+	// atomic is true if the hub has ClusterProfiles as Open Cluster Management defines them, with
+	// atomic lists.
+	atomic bool
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
@@ -85,6 +88,18 @@ var stories = []story{
 				w.shows(teamA, "c1", size)
 			}
 		},
+	},
+	{
+		// Another client writes a property of its own, as kubernetes-sigs' agent-sandbox does.
+		name: "edit-beside-apply", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
+		setup: func(w *world) { w.shared((*world).applies) },
+		act:   func(w *world) { w.editBeside((*world).applies) },
+	},
+	{
+		// Another client reads, changes and writes profiles with atomic lists.
+		name: "edit-beside-update", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"), atomic: true,
+		setup: func(w *world) { w.shared((*world).updates) },
+		act:   func(w *world) { w.editBeside((*world).updates) },
 	},
 	{
 		name:    "rotate",

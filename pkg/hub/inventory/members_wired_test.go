@@ -152,6 +152,7 @@ func TestMemberIDsAreNotStolen(t *testing.T) {
 func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
 	s := newStepper(t, mapHub)
 	s.mustStep(post, patchStatus)
+	s.settled()
 	asks := s.Cluster("asks", map[string]string{memberIDLabel: s.c.Name})
 	s.MustDelete(s.c)
 	s.EventuallyGone(s.c)
