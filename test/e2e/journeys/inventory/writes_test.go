@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -16,7 +19,7 @@ import (
 )
 
 // The profile of a settled cluster is created with one POST and one status PATCH; a changed
-// claim costs one PATCH per profile, whichever namespace it is in.
+// claim costs one PATCH per profile, whichever namespace it is in and whoever else writes to it.
 func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)
@@ -50,6 +53,101 @@ func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	journeys.Shows(t, second, journeys.Cluster1, "count.example", "1")
 	journeys.Wrote(t, before, map[string]int{"hub: PATCH clusterprofiles/status": 2, "cluster1: PATCH clusterclaims": 1},
 		"clusterprofiles", "clusterclaims")
+
+	// So it is beside another client that writes a property of its own.
+	before = journeys.Counts(t, "clusterprofiles", "clusterclaims")
+	theirs := writesBeside(t, first, journeys.Cluster1)
+	const edits = 5
+	for n := range edits {
+		value := fmt.Sprint(n + 2)
+		journeys.Sets(t, journeys.Cluster1, "count.example", value)
+		journeys.Shows(t, first, journeys.Cluster1, "count.example", value)
+		journeys.Shows(t, second, journeys.Cluster1, "count.example", value)
+		journeys.Says(t, journeys.Cluster1, journeys.ProfilesSynced, metav1.ConditionTrue, "Synced")
+	}
+	journeys.Wrote(t, before, map[string]int{
+		"hub: APPLY clusterprofiles/status": theirs(), "hub: PATCH clusterprofiles/status": 2 * edits,
+		"cluster1: PATCH clusterclaims": edits,
+	}, "clusterprofiles", "clusterclaims")
+}
+
+const (
+	// lastSeen is a property that another client writes to profiles, every theirEvery and
+	// theirWrites times at least, as kubernetes-sigs' agent-sandbox does more slowly.
+	lastSeen    = "agents.x-k8s.io/last-seen"
+	theirEvery  = 500 * time.Millisecond
+	theirWrites = 40
+)
+
+// writesBeside applies a property of its own to a profile until the function that it returns is
+// called, which returns how often. No version of the profile may lack what either writer wrote.
+func writesBeside(t *testing.T, namespace, cluster string) (end func() int) {
+	t.Helper()
+	profile := journeys.HasProfile(t, namespace, cluster)
+	watch, err := journeys.Hub(t).Watch(t.Context(), &inventoryv1alpha1.ClusterProfileList{}, &client.ListOptions{
+		Namespace: namespace, Raw: &metav1.ListOptions{ResourceVersion: profile.ResourceVersion},
+	})
+	apitest.Must(t, err)
+	t.Cleanup(watch.Stop)
+	apply := func(value int) (*inventoryv1alpha1.ClusterProfile, error) {
+		body := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ClusterProfile","metadata":{"namespace":%q,"name":%q},
+			"status":{"properties":[{"name":%q,"value":"%d"}]}}`,
+			inventoryv1alpha1.GroupVersion, namespace, cluster, lastSeen, value)
+		written := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}}
+		return written, journeys.Hub(t).Status().Patch(t.Context(), written,
+			client.RawPatch(types.ApplyPatchType, body), client.FieldOwner("agent-sandbox"), client.ForceOwnership)
+	}
+	ended, failed := make(chan struct{}), make(chan error, 1)
+	writes, last := 0, ""
+	go func() {
+		tick := time.NewTicker(theirEvery)
+		defer tick.Stop()
+		for over := false; !over || writes < theirWrites; <-tick.C {
+			written, err := apply(writes)
+			if err != nil {
+				failed <- err
+				return
+			}
+			writes++
+			last = written.ResourceVersion
+			select {
+			case <-ended:
+				over = true
+			default:
+			}
+		}
+		failed <- nil
+	}()
+	return func() int {
+		t.Helper()
+		close(ended)
+		apitest.Must(t, <-failed)
+		latest := map[string]int{lastSeen: -1, "count.example": -1}
+		for event := range watch.ResultChan() {
+			profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+			if !ok || profile.Name != cluster {
+				t.Fatalf("the watch shows %+v", event)
+			}
+			for name := range latest {
+				property, found := journeys.PropertyOf(profile, name)
+				if !found && latest[name] < 0 {
+					continue
+				}
+				value, err := strconv.Atoi(property.Value)
+				if err != nil || value < latest[name] {
+					t.Errorf("after %d, version %s has %+v", latest[name], profile.ResourceVersion, profile.Status.Properties)
+				}
+				latest[name] = max(latest[name], value)
+			}
+			if profile.ResourceVersion == last {
+				break
+			}
+		}
+		if latest[lastSeen] != writes-1 {
+			t.Errorf("the last of %d writes beside the manager's is %d", writes, latest[lastSeen])
+		}
+		return writes
+	}
 }
 
 // A new manager finds everything as it should be and writes nothing.
