@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs Kueue and the Knative operator, in the versions that docs/consumers.md names, as
-# that guide says: on a fleet of their own, which is removed at the end. They are built
+# Runs Kueue and the Knative operator, in the versions that docs/kueue.md and
+# docs/knative.md name, as these pages say: on a fleet of their own, which is removed at the end. They are built
 # here, since the tests have a limit of time that the builds may take longer than.
 set -euo pipefail
 cd "$(dirname "$0")/.."

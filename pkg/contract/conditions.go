@@ -1,6 +1,6 @@
 package contract
 
-// Conditions on the cluster's ManagedClusterAddOn. docs/operations.md gives,
+// Conditions on the cluster's ManagedClusterAddOn. docs/conditions.md gives,
 // for every reason, its meaning and what to do.
 const (
 	// ConditionPropertiesPublished is set by the spoke agent. It says which

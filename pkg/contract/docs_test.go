@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Readers look up every condition and reason in docs/operations.md.
+// Readers look up every condition and reason in docs/conditions.md.
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/operations.md")
+	docs, err := os.ReadFile("../../docs/conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 		constants++
 		want := "| `" + value + "` |"
 		if strings.HasPrefix(spec.Names[0].Name, "Condition") {
-			want = "### " + value + "\n"
+			want = "## " + value + "\n"
 		}
 		if !strings.Contains(string(docs), want) {
-			t.Errorf("docs/operations.md has no %q", want)
+			t.Errorf("docs/conditions.md has no %q", want)
 		}
 		return true
 	})

@@ -20,6 +20,6 @@
 //
 // RBAC: get on Secrets in the consumer's namespace.
 //
-// Each failure is one line on stderr and an exit code (docs/consumers.md). Neither
+// Each failure is one line on stderr and an exit code (docs/cp-creds.md). Neither
 // ever contains a token.
 package credplugin

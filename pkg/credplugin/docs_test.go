@@ -10,9 +10,9 @@ import (
 )
 
 // A consumer sees the exit code and no more, and looks it up in
-// docs/consumers.md.
+// docs/cp-creds.md.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/consumers.md")
+	docs, err := os.ReadFile("../../docs/cp-creds.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 		}
 		seen[code] = name
 		if !strings.Contains(string(docs), "| "+code+" |") {
-			t.Errorf("docs/consumers.md does not explain exit code %s, %s", code, name)
+			t.Errorf("docs/cp-creds.md does not explain exit code %s, %s", code, name)
 		}
 		return true
 	})

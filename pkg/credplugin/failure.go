@@ -7,7 +7,7 @@ import (
 )
 
 // Exit codes of the process. A client shows its user nothing but the code, so
-// each stands for one thing to do; docs/consumers.md says which.
+// each stands for one thing to do; docs/cp-creds.md says which.
 const (
 	// ExitOK: the credential is on stdout.
 	ExitOK = 0

@@ -435,7 +435,7 @@ func (a AgentFacts) checkDegraded() Finding {
 		parts = append(parts, fmt.Sprintf("%s on %d (%s)", reason, len(clusters), clusterNames(clusters)))
 	}
 	return problem(name, strings.Join(parts, "; "),
-		docs.URL("docs/operations.md#conditions-and-reasons")+" says what to do about each reason")
+		docs.URL("docs/conditions.md")+" says what to do about each reason")
 }
 
 func (a AgentFacts) checkLimit() Finding {
@@ -499,5 +499,5 @@ func (c CertificateFacts) check(now time.Time) Finding {
 }
 
 func renewCA() string {
-	return "renew it; the profiles follow: " + docs.URL("docs/operations.md#the-ca-and-its-rotation")
+	return "renew it; the profiles follow: " + docs.URL("docs/access.md#the-ca-and-its-rotation")
 }

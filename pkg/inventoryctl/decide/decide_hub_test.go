@@ -90,7 +90,7 @@ const (
 		"other, and deletes the addon of each cluster that is in none at that moment, even if the cluster stays chosen " +
 		"(OCM issue 1346)"
 	stepsOfAChange = "change such a Placement only while installStrategy.type is Manual: " + main +
-		"docs/operations.md#changing-the-install-placement"
+		"docs/placements.md#changing-the-install-placement"
 	main = "https://github.com/open-cluster-management-io/cluster-inventory-addon/blob/main/"
 )
 
@@ -298,7 +298,7 @@ func TestCheckHub(t *testing.T) {
 			}, "install strategy",
 			problem("", "there is no Placement fleet/absent: Open Cluster Management takes that for a Placement that chooses "+
 				"no cluster", "create it, or name another one in the chart's installStrategy.placement: "+
-				main+"docs/operations.md#installation-by-placement"),
+				main+"docs/placements.md#installation-by-placement"),
 		},
 		"OCM's own gate is on": {
 			func(f *HubFacts) {
@@ -374,7 +374,7 @@ func TestCheckHub(t *testing.T) {
 				f.Agents.Degraded = map[string][]string{"WriteFailed": {"b", "a"}, "ForeignSecret": {"c"}}
 			}, "degraded",
 			problem("", "ForeignSecret on 1 (c); WriteFailed on 2 (a, b)",
-				main+"docs/operations.md#conditions-and-reasons says what to do about each reason"),
+				main+"docs/conditions.md says what to do about each reason"),
 		},
 		"a token has expired": {
 			func(f *HubFacts) { f.Tokens.Add(account("old", "ns"), now.Add(time.Hour)) }, "tokens",

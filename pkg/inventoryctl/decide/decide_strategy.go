@@ -53,13 +53,13 @@ func (f HubFacts) checkStrategy() Finding {
 	case len(absent) > 0:
 		return problem(name, "there is no "+strings.Join(absent, ", ")+": Open Cluster Management takes that for a "+
 			"Placement that chooses no cluster", "create it, or name another one in the chart's installStrategy.placement: "+
-			docs.URL("docs/operations.md#installation-by-placement"))
+			docs.URL("docs/placements.md#installation-by-placement"))
 	case len(split) > 0:
 		return problem(name, strings.Join(split, "; ")+", so its decisions have several slices. Open Cluster Management "+
 			"writes one after the other, and deletes the addon of each cluster that is in none at that moment, even if the "+
 			"cluster stays chosen (OCM issue 1346)",
 			"change such a Placement only while installStrategy.type is Manual: "+
-				docs.URL("docs/operations.md#changing-the-install-placement"))
+				docs.URL("docs/placements.md#changing-the-install-placement"))
 	case len(hidden) > 0:
 		return notVisible(name, strings.Join(hidden, ", "))
 	default:

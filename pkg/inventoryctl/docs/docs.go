@@ -12,7 +12,7 @@ const repository = "https://github.com/open-cluster-management-io/cluster-invent
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// URL returns the address of a page in the repository, such as docs/operations.md#degraded, as of
+// URL returns the address of a page in the repository, such as docs/conditions.md#degraded, as of
 // the release to which this program belongs, or of the newest state if it belongs to none.
 func URL(page string) string {
 	at := version.Get().Version

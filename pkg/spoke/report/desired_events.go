@@ -9,7 +9,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// The reasons of the events on ClusterProperties; docs/operations.md has their table.
+// The reasons of the events on ClusterProperties; docs/events.md has their table.
 const (
 	reasonNameReserved    = "NameReserved"
 	reasonValueEmpty      = "ValueEmpty"

@@ -69,9 +69,9 @@ func TestDesiredNotices(t *testing.T) {
 	}
 }
 
-// An owner who finds an event reads what to do in it, and in the table of docs/operations.md.
+// An owner who finds an event reads what to do in it, and in the table of docs/events.md.
 func TestEveryReasonHasANoteAndIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/operations.md")
+	text, err := os.ReadFile("../../../docs/events.md")
 	apitest.Must(t, err)
 	_, table, _ := strings.Cut(string(text), "\n## Events on ClusterProperties\n")
 	table, _, _ = strings.Cut(table, "\n## ")
@@ -86,7 +86,7 @@ func TestEveryReasonHasANoteAndIsDocumented(t *testing.T) {
 		}
 		notes[note] = reason
 		if !strings.Contains(table, "`"+reason+"`") {
-			t.Errorf("docs/operations.md lacks the reason %s", reason)
+			t.Errorf("docs/events.md lacks the reason %s", reason)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestDocsNameTheChartsVersion(t *testing.T) {
 		t.Fatal("the chart has no appVersion")
 	}
 	image := regexp.MustCompile(`open-cluster-management/cluster-inventory-addon:(v[0-9][\w.-]*)`)
-	for _, file := range []string{"consumers.md", "quickstart.md", "quickstart/login.yaml"} {
+	for _, file := range []string{"consumers.md", "kueue.md", "knative.md", "quickstart.md", "quickstart/login.yaml"} {
 		tags := image.FindAllStringSubmatch(read(t, "../../../docs/"+file), -1)
 		if len(tags) == 0 {
 			t.Errorf("docs/%s names no image", file)

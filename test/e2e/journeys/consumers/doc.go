@@ -1,5 +1,5 @@
 // Package consumers holds the stories of other projects' consumers: Kueue and the Knative
-// operator, built from their modules and set up as docs/consumers.md says. Its fleet,
+// operator, built from their modules and set up as docs/kueue.md and docs/knative.md say. Its fleet,
 // called "consumers", has two spokes with cluster-proxy and managed-serviceaccount:
 // cluster1 is for Kueue, cluster2 for Knative.
 //

@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// reader follows a section of docs/consumers.md. A block whose first line names a file is
+// reader follows a section of a page under docs. A block whose first line names a file is
 // saved under that name; one that starts with "# on" is for a spoke; all others are for the
 // hub, as are the commands.
 type reader struct {
@@ -30,10 +30,10 @@ type reader struct {
 	files map[string]func(t *testing.T, path string)
 }
 
-func (r *reader) follow(t *testing.T, section string) {
+func (r *reader) follow(t *testing.T, page, section string) {
 	t.Helper()
 	r.dir = t.TempDir()
-	steps, err := guide.Read(journeys.Fleet, "consumers.md", section)
+	steps, err := guide.Read(journeys.Fleet, page, section)
 	apitest.Must(t, err)
 	seen := map[string]bool{}
 	for _, step := range steps {

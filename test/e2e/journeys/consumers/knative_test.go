@@ -74,7 +74,7 @@ spec: {rotation: {validity: 24h}}`, knativeAccount, journeys.Cluster2, knativeNa
 			apitest.Must(t, err)
 		},
 	}}
-	read.follow(t, "Knative operator")
+	read.follow(t, "knative.md", "Knative operator")
 	apitest.Within(t, journeys.Eventually, "the target cluster is resolved", func(ctx context.Context) error {
 		resolved, err := condition(ctx, hub, serving, "TargetClusterResolved")
 		if err == nil && resolved["status"] != string(metav1.ConditionTrue) {

@@ -45,7 +45,7 @@ managerConfig:
       frameworks: [batch/job]
 `
 
-// Setting up MultiKueue exactly as docs/consumers.md says makes Jobs run on a cluster. New
+// Setting up MultiKueue exactly as docs/kueue.md says makes Jobs run on a cluster. New
 // tokens cost no connection, and a withdrawn cluster is not used until it is back.
 func TestMultiKueue(t *testing.T) {
 	journeys.WithAccess(t)
@@ -60,7 +60,7 @@ func TestMultiKueue(t *testing.T) {
 		"values.yaml": func(t *testing.T, path string) { installKueue(t, fleet.HubName, asksOften(t, path)) },
 		"plugin.yaml": nil, "plugin-copied.yaml": nil,
 	}}
-	read.follow(t, "MultiKueue, step by step")
+	read.follow(t, "kueue.md", "MultiKueue, step by step")
 	rolledOut(t, fleet.HubName, kueueNamespace, kueueDeployment)
 	copied(t, kueueNamespace, journeys.Cluster1, kueueAccount)
 	activeIs(t, metav1.ConditionTrue, "Active")

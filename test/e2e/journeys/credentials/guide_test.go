@@ -70,7 +70,7 @@ func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 
 	consumers, err := guide.Read(journeys.Fleet, "consumers.md", "Step by step")
 	apitest.Must(t, err)
-	kueue, err := guide.Read(journeys.Fleet, "consumers.md", "MultiKueue, step by step")
+	kueue, err := guide.Read(journeys.Fleet, "kueue.md", "MultiKueue, step by step")
 	apitest.Must(t, err)
 	for i, step := range kueue {
 		if strings.HasPrefix(step.YAML, "# values.yaml") {

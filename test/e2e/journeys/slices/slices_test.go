@@ -67,7 +67,7 @@ func TestClustersThatMoveBetweenSlicesLoseNothing(t *testing.T) {
 	f.spokeKept(t)
 }
 
-// followsTheSteps adds a group of canaries in the steps of docs/operations.md, under "Changing
+// followsTheSteps adds a group of canaries in the steps of docs/placements.md, under "Changing
 // the install Placement": OCM deletes no addon.
 func (f *population) followsTheSteps(t *testing.T) {
 	t.Helper()
