@@ -256,7 +256,7 @@ var onLargeFleet = []struct {
 		map[string]int{"clusterprofiles": pages},
 	},
 	{[]string{"list", "-o", "name"}, 0, clusters, "cluster-09999", map[string]int{"clusterprofiles": pages}},
-	{[]string{"describe", "cluster-05000"}, 0, 30, "property-9.example.com", map[string]int{
+	{[]string{"describe", "cluster-05000"}, 0, 31, "property-9.example.com", map[string]int{
 		"managedclustersetbindings": 1, "placements": 1, "placementdecisions": 1, "managedserviceaccounts": 1, "events": 2,
 	}},
 	{[]string{"explain", "cluster-05000"}, 0, 10, "the ClusterProfile exists", map[string]int{
