@@ -102,7 +102,10 @@ func TestOracles(t *testing.T) {
 			want:  []string{"token c1/reader#1 is where it must never be"},
 		},
 		"a token in a profile": {
-			wrong: add(change{what: changed, resource: profiles, key: "team-a/c1", content: `{"x":"t-1"}`}),
+			wrong: add(change{
+				what: changed, resource: profiles, key: "team-a/c1",
+				content: strings.Replace(profileOf("c1", "2"), "{", `{"x":"t-1",`, 1),
+			}),
 			want:  []string{"token c1/reader#1 is where it must never be"},
 		},
 		"a token in the log": {
