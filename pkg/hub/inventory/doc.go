@@ -63,7 +63,8 @@
 // it and named in the condition.
 //
 // A cluster's member id is what its label asks for, unless another cluster has it, or else its
-// name (members.go). Who has one keeps it; profiles say who had it before a restart.
+// name (members.go). Who has one keeps it; profiles say who had it before a restart. An id is
+// free for another cluster once no profile has it, nor a write that is under way.
 //
 // # RBAC, cluster-wide
 //

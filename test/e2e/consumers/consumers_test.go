@@ -22,6 +22,7 @@ func TestConsumers(t *testing.T) {
 	t.Run("the lister lists every cluster", func(t *testing.T) { testLister(t, w) })
 	t.Run("the lister skips a cluster without an account", func(t *testing.T) { testListerWithoutToken(t, w) })
 	t.Run("SIG-Multicluster's secretreader reads the copies", func(t *testing.T) { testSecretreader(t, w) })
+	t.Run("a write of a profile restarts what compares configurations", func(t *testing.T) { testRestarts(t, w) })
 	t.Run("the reconciler works on, whatever happens to tokens and profiles", func(t *testing.T) { testReconciler(t, w) })
 }
 
