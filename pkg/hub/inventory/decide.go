@@ -18,6 +18,13 @@ type observed struct {
 
 	pair types.NamespacedName
 
+	// selected is the rule's answer, on which to act.
+	selected selection.Result
+
+	// verdict says whether profiles may be written. It is not asked for while the hub does not
+	// serve them.
+	verdict GuardVerdict
+
 	access access.Decision
 
 	// member is the cluster's member id. If nothing is known, it has the one that it asks for.
@@ -37,7 +44,23 @@ const (
 	update // adopts a profile without our mark
 	remove
 	release // removes references to a profile that does not exist or is not ours
+
+	refrain      // leaves everything as it is, since this addon cannot or may not maintain profiles
+	updateAccess // updates only the access providers
 )
+
+// nextAllowed is nextStep as far as profiles are served and may be written.
+func nextAllowed(o observed, answer selection.Answer) step {
+	next := nextStep(o, answer)
+	switch {
+	case o.ProfileAPI && o.verdict.Allowed:
+		return next
+	case o.ProfileAPI && o.verdict.Access && next == update && answer == selection.Yes:
+		return updateAccess
+	default:
+		return refrain
+	}
+}
 
 // nextStep decides what to do with a pair's profile, from the rule's answer and the present
 // profile.

@@ -82,103 +82,124 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 
 // Reconcile makes the pair's profile match the rule and the cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	result, again, err := r.reconcile(ctx, req.NamespacedName)
+	o, wait, err := r.observe(ctx, req.NamespacedName)
+	if wait > 0 || err != nil {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	t := taken{next: nextAllowed(o, o.selected.Answer), before: o.Profile}
+	if wait := r.waitFor(ctx, o, t.next); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if o.member, err = r.memberOf(ctx, o, t.next); err != nil {
+		return reconcile.Result{}, err
+	}
+	t.problems, t.err = r.act(ctx, &o, t.next)
+	result, err := r.conclude(ctx, o, t)
 	if err == nil {
-		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+		result.RequeueAfter = kube.Sooner(result.RequeueAfter, t.again(o))
 	}
 	return result, err
 }
 
-// reconcile also returns when time alone changes the rule's answer.
-func (r *Reconciler) reconcile(
-	ctx context.Context, pair types.NamespacedName,
-) (result reconcile.Result, again time.Duration, err error) {
+// taken is a step that was taken, and what came of it.
+type taken struct {
+	next     step
+	before   *inventoryv1alpha1.ClusterProfile // the profile before it
+	problems []string                          // what was left out of the profile
+	err      error
+}
+
+// again returns when time alone changes the rule's answer.
+func (t taken) again(o observed) time.Duration {
+	if t.next == refrain || apierrors.IsAlreadyExists(t.err) {
+		return 0
+	}
+	return o.selected.Again
+}
+
+// observe reads what is known about a pair, and tells others of the rule's answer: copies of
+// tokens are withdrawn without ClusterProfiles, too. wait is how long the caller must wait
+// because decisions have only just changed.
+func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (observed, time.Duration, error) {
 	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
-		return reconcile.Result{}, 0, err
+		return observed{}, 0, err
 	}
 	o := observed{Observation: observation, pair: pair}
 	o.referenced = r.isReferenced(ctx, o)
-	if !o.ProfileAPI {
-		r.outcomes.forget(pair)
-		r.holdReferences(ctx, pair)
-		result, err = r.trackOnly(ctx, pair, observation, selected)
-		return result, 0, err
-	}
 	next := nextStep(o, selected.Answer)
-	acting := next == create || next == remove || next == release
+	acting := o.ProfileAPI && (next == create || next == remove || next == release)
 	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
-		return reconcile.Result{RequeueAfter: wait}, 0, err
+		return o, wait, err
 	}
+	o.selected = selected
 	r.rule.Track(pair, selected.Answer, o.Profile)
+	if !o.ProfileAPI {
+		return o, 0, nil
+	}
 	// The verdict is requested after observing: a change that somebody made because the
 	// guard forbids writing must not be answered under an older verdict that allows it.
-	verdict, err := r.guard.Verdict(ctx)
-	if err != nil {
-		return reconcile.Result{}, 0, err
-	}
-	if !verdict.Allowed {
-		r.outcomes.forget(pair)
-		r.holdReferences(ctx, pair)
-		if !verdict.Access || nextStep(o, selected.Answer) != update || selected.Answer != selection.Yes {
-			return reconcile.Result{}, 0, nil
-		}
-	}
-	if wait := r.expectations.Wait(pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, 0, nil
+	if o.verdict, err = r.guard.Verdict(ctx); err != nil {
+		return o, 0, err
 	}
 	// While an API is not served, the information about access to clusters is unreliable as
 	// well.
 	if r.access != nil && len(o.Unserved) == 0 {
 		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
-	if !verdict.Allowed {
-		result, err = r.finish(ctx, pair, r.applyAccess(ctx, &o))
-		return result, selected.Again, err
-	}
-	next = nextStep(o, selected.Answer)
-	if wait := r.releaseFirst(ctx, o, next); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, 0, nil
-	}
-	if o.member, err = r.memberOf(ctx, o, selected.Answer); err != nil {
-		return reconcile.Result{}, 0, err
-	}
-	before := o.Profile
-	problems, err := r.act(ctx, &o, next)
-	if apierrors.IsAlreadyExists(err) {
-		// Somebody else was first, or the response to our own request was lost. The
-		// profile's event will show which.
-		return reconcile.Result{RequeueAfter: kube.StaleAfter}, 0, nil
-	}
-	if err == nil && o.Cluster != nil {
-		// What had to wait for its budget says nothing about how fast the manager is.
-		_, heldBack := r.brake.HeldBack(pair, r.clock.Now())
-		r.metrics.ProfileServed(
-			pair, o.Cluster.ResourceVersion, before != nil && before != o.Profile && heldBack == 0)
-	}
-	r.record(pair, o, selected, problems, err)
-	r.allowReferences(ctx, o, before, selected.Answer, next, err)
-	if kube.IsPermanent(err) && next != remove {
-		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
-			"reason", kube.Shorten(err.Error(), maxErrorBytes))
-		return reconcile.Result{RequeueAfter: permanentEvery}, selected.Again, nil
-	}
-	if err == nil && next == remove {
-		r.outcomes.removedInconclusively(pair.Name, selected.Inconclusive,
-			inconclusiveRemoval{at: r.clock.Now(), byAddon: selected.ByAddon})
-	}
-	result, err = r.finish(ctx, pair, err)
-	return result, selected.Again, err
+	return o, 0, nil
 }
 
-// memberOf returns the member id of a pair's cluster. While ManagedClusters may be missing only
-// for a moment, a profile keeps the id that it has.
-func (r *Reconciler) memberOf(ctx context.Context, o observed, answer selection.Answer) (memberID, error) {
+// waitFor returns how long a step must wait: for the cache to show the last write, or for
+// references to a profile to go.
+func (r *Reconciler) waitFor(ctx context.Context, o observed, next step) time.Duration {
+	if next == refrain {
+		return 0
+	}
+	if wait := r.expectations.Wait(o.pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
+		return wait
+	}
+	return r.releaseFirst(ctx, o, next)
+}
+
+// conclude records what came of a step, for the condition, the events, the metrics and the
+// references, and returns when to reconcile the pair again.
+func (r *Reconciler) conclude(ctx context.Context, o observed, t taken) (reconcile.Result, error) {
+	switch {
+	case t.next == refrain || t.next == updateAccess:
+		r.outcomes.forget(o.pair)
+		r.holdReferences(ctx, o.pair)
+		return r.finish(ctx, o.pair, t)
+	case apierrors.IsAlreadyExists(t.err):
+		// Somebody else was first, or the response to our own request was lost. The
+		// profile's event will show which.
+		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
+	}
+	if t.err == nil && o.Cluster != nil {
+		// What had to wait for its budget says nothing about how fast the manager is.
+		_, heldBack := r.brake.HeldBack(o.pair, r.clock.Now())
+		r.metrics.ProfileServed(
+			o.pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
+	}
+	r.record(o.pair, o, o.selected, t.problems, t.err)
+	r.allowReferences(ctx, o, t)
+	if t.err == nil && t.next == remove {
+		r.outcomes.removedInconclusively(o.pair.Name, o.selected.Inconclusive,
+			inconclusiveRemoval{at: r.clock.Now(), byAddon: o.selected.ByAddon})
+	}
+	return r.finish(ctx, o.pair, t)
+}
+
+// memberOf returns the member id of a pair's cluster, if its profiles may be written. While
+// ManagedClusters may be missing only for a moment, a profile keeps the id that it has.
+func (r *Reconciler) memberOf(ctx context.Context, o observed, next step) (memberID, error) {
+	if next == refrain || next == updateAccess {
+		return memberID{}, nil
+	}
 	if o.Cluster != nil && o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0) {
 		return shownMemberID(o), nil
 	}
-	next := nextStep(o, answer)
 	member, freed, err := r.members.of(ctx, o, next == create || next == update)
 	if freed != "" && r.freed != nil {
 		r.freed(o.pair.Name, freed)
@@ -186,24 +207,17 @@ func (r *Reconciler) memberOf(ctx context.Context, o observed, answer selection.
 	return member, err
 }
 
-// trackOnly tells others about a pair whose profile cannot be written, now or when the
-// Placements that it awaits have decided: copies are withdrawn without ClusterProfiles, too.
-func (r *Reconciler) trackOnly(
-	ctx context.Context, pair types.NamespacedName, observation selection.Observation, selected selection.Result,
-) (reconcile.Result, error) {
-	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, false)
-	if wait > 0 || err != nil {
-		return reconcile.Result{RequeueAfter: wait}, err
-	}
-	r.rule.Track(pair, selected.Answer, observation.Profile)
-	return reconcile.Result{}, nil
-}
-
 // finish ends a reconciliation. A profile that another client keeps changing, or that has used
 // up its budget, is reconciled again when it may be written, and when that is over.
-func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, err error) (reconcile.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t taken) (reconcile.Result, error) {
 	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
-	switch {
+	switch err := t.err; {
+	case t.next == refrain:
+		return reconcile.Result{}, nil
+	case kube.IsPermanent(err) && (t.next == create || t.next == update):
+		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
+			"reason", kube.Shorten(err.Error(), maxErrorBytes))
+		return reconcile.Result{RequeueAfter: permanentEvery}, nil
 	case errors.As(err, &waits):
 		return reconcile.Result{RequeueAfter: waits.Wait}, nil
 	case errors.As(err, &fight):
@@ -238,6 +252,8 @@ func (r *Reconciler) act(ctx context.Context, o *observed, next step) ([]string,
 	switch next {
 	case create, update:
 		return r.apply(ctx, o)
+	case updateAccess:
+		return nil, r.applyAccess(ctx, o)
 	case remove:
 		return nil, r.prune(ctx, o)
 	default:

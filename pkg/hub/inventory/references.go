@@ -7,8 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -42,23 +40,20 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, next step) ti
 	return referenceWait
 }
 
-// allowReferences records whether a pair's profile may be referred to after a reconciliation
-// that found the profile before, and ended with an error or nil. A missing profile that cannot
-// be created for half a minute may not.
-func (r *Reconciler) allowReferences(
-	ctx context.Context, o observed, before *inventoryv1alpha1.ClusterProfile, answer selection.Answer, next step, err error,
-) {
+// allowReferences records whether a pair's profile may be referred to after a step. A missing
+// profile that cannot be created for half a minute may not.
+func (r *Reconciler) allowReferences(ctx context.Context, o observed, t taken) {
 	if r.references == nil {
 		return
 	}
-	if held := (*kube.HeldBackError)(nil); errors.As(err, &held) && o.Profile != nil {
-		err = nil // what waits is nothing that makes a profile complete
+	if held := (*kube.HeldBackError)(nil); errors.As(t.err, &held) && o.Profile != nil {
+		t.err = nil // what waits is nothing that makes a profile complete
 	}
-	missing := next == create && o.Profile == nil && err != nil && o.referenced
+	missing := t.next == create && o.Profile == nil && t.err != nil && o.referenced
 	if !missing {
 		r.missing.Over(o.pair)
 	}
-	may := mayBeReferredTo(o, before, answer, next, err)
+	may := mayBeReferredTo(o, t)
 	if missing && r.missing.Lasted(o.pair, kube.LastingAfter, r.clock.Now()) {
 		may = selection.No
 	}
@@ -67,15 +62,13 @@ func (r *Reconciler) allowReferences(
 
 // mayBeReferredTo returns whether a profile may be referred to: Yes if it must exist and is
 // complete, which one whose creation or adoption has failed halfway is not.
-func mayBeReferredTo(
-	o observed, before *inventoryv1alpha1.ClusterProfile, answer selection.Answer, next step, err error,
-) selection.Answer {
+func mayBeReferredTo(o observed, t taken) selection.Answer {
 	was := o
-	was.Profile = before
+	was.Profile = t.before
 	switch {
-	case next == remove, next == release:
+	case t.next == remove, t.next == release:
 		return selection.No
-	case answer == selection.Yes && isWhole(o) && (err == nil || isWhole(was)):
+	case o.selected.Answer == selection.Yes && isWhole(o) && (t.err == nil || isWhole(was)):
 		return selection.Yes
 	default:
 		return selection.Unknown
