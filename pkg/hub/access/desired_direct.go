@@ -60,7 +60,7 @@ func desiredDirect(c clusterFacts) (ProviderState, string) {
 	entry := c.direct.entry
 	switch {
 	case c.direct.unknown != "":
-		return ProviderState{}, "ConfigMaps labelled " + contract.LabelDirectAccess + " " + c.direct.unknown
+		return ProviderState{}, "ConfigMaps labeled " + contract.LabelDirectAccess + " " + c.direct.unknown
 	case entry == nil:
 		return ProviderState{Known: true}, ""
 	case entry.problem != "":

@@ -280,7 +280,7 @@ func TestDecideDirectProvider(t *testing.T) {
 		"what the administrator says is unknown": {
 			endpoint: there, cluster: clusterFacts{direct: directFacts{unknown: unread}},
 			want: Decision{Proxy: none, Problems: []string{
-				`Access provider "direct" is left as it is: ConfigMaps labelled inventory.open-cluster-management.io/direct-access ` + unread + `.`,
+				`Access provider "direct" is left as it is: ConfigMaps labeled inventory.open-cluster-management.io/direct-access ` + unread + `.`,
 			}},
 		},
 	})

@@ -72,7 +72,7 @@ func merge(current, desired *rbacv1.RoleBinding) (*rbacv1.RoleBinding, error) {
 	name := current.Namespace + "/" + current.Name
 	switch {
 	case current.Labels[contract.LabelManagedBy] != contract.ManagedBy:
-		return nil, fmt.Errorf("RoleBinding %s is not labelled %s=%s, so it is not this addon's; delete or rename it",
+		return nil, fmt.Errorf("RoleBinding %s is not labeled %s=%s, so it is not this addon's; delete or rename it",
 			name, contract.LabelManagedBy, contract.ManagedBy)
 	case current.RoleRef != desired.RoleRef:
 		return nil, fmt.Errorf("RoleBinding %s refers to %s %q, which cannot be changed; delete it",

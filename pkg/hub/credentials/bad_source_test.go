@@ -61,7 +61,7 @@ func TestBadSourcesAreRefused(t *testing.T) {
 			secret.Labels = nil
 			w.MustCreate(secret)
 			w.ReportToken(a, a.Name, hour)
-		}, "is not labelled"},
+		}, "is not labeled"},
 		"another type": {func(w *world, a *authv1beta1.ManagedServiceAccount) {
 			secret := ocmtest.TokenSecret(a, ocmtest.Token(hour), ocmtest.CA())
 			secret.Type = "example.com/other"

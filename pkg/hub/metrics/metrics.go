@@ -156,7 +156,7 @@ func New(opts Options) *Metrics {
 			"Claims of ManagedClusters that are left out of their ClusterProfiles, by reason.",
 			"reason", false, RejectionReasons()),
 		credentials: newTally("credentials",
-			"ManagedServiceAccounts that are labelled to be copied, by the state of their copies.",
+			"ManagedServiceAccounts that are labeled to be copied, by the state of their copies.",
 			"state", false, credentialStates()),
 		expiry:  newSoonest(opts.Clock),
 		changes: newChanges(opts.Clock),

@@ -211,7 +211,7 @@ func addonAnswer(addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 	case addon == nil:
 		return No, "does not have the addon " + contract.AddonName
 	case addon.DeletionTimestamp != nil:
-		return No, "is having the addon " + contract.AddonName + " removed"
+		return No, "is losing the addon " + contract.AddonName
 	default:
 		return Yes, ""
 	}
@@ -297,7 +297,7 @@ func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, stri
 	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	switch {
 	case binding.Labels[contract.LabelPublish] == "false":
-		return No, fmt.Sprintf("ManagedClusterSetBinding %q is labelled %s=false", binding.Name, contract.LabelPublish)
+		return No, fmt.Sprintf("ManagedClusterSetBinding %q is labeled %s=false", binding.Name, contract.LabelPublish)
 	case binding.DeletionTimestamp != nil:
 		return No, fmt.Sprintf("ManagedClusterSetBinding %q is being deleted", binding.Name)
 	case bound != nil && bound.Status == metav1.ConditionFalse:
@@ -359,7 +359,7 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 	}
 	if len(o.placements) == 0 {
 		if requiresPlacement(o.Namespace) {
-			why := "is withheld: the Namespace requires a Placement labelled " + contract.LabelPublish + "=true and has none"
+			why := "is withheld: the Namespace requires a Placement labeled " + contract.LabelPublish + "=true and has none"
 			return No, why, nil
 		}
 		return Yes, "", nil
@@ -382,7 +382,7 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 		}
 		return Unknown, "awaits a decision: " + strings.Join(reasons, "; "), undecided
 	}
-	return No, "is not chosen by a Placement labelled " + contract.LabelPublish + "=true", nil
+	return No, "is not chosen by a Placement labeled " + contract.LabelPublish + "=true", nil
 }
 
 // undecidedAbout returns why the absence of a cluster from a Placement's decisions means

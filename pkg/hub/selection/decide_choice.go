@@ -82,7 +82,7 @@ func choiceAnswer(o choiceObservation) Result {
 		r.Answer, r.Why, r.Rests, r.Going = No, "the Placement is being deleted", []string{placementCRD}, true
 		return r
 	case !publishes(o.placement):
-		r.Answer, r.Why = No, "the Placement is not labelled "+contract.LabelPublish+"=true"
+		r.Answer, r.Why = No, "the Placement is not labeled "+contract.LabelPublish+"=true"
 		return r
 	}
 	switch bound, why := anyBound(o.bindings); bound {

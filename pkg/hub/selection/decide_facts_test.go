@@ -99,7 +99,7 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 			change: hide(func(h *Hidden) {
 				*h = Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
 			}),
-			answer: No, why: "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true",
+			answer: No, why: "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true",
 			steps: "hhyhn", binding: "s",
 		},
 		"decisions are hidden": {

@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 	}
 	incomplete := func(p *observedPlacement) { p.tally.decisions-- }
 	const (
-		notChosen = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+		notChosen = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 		unbound   = "is in no ManagedClusterSet that is bound and published here"
 	)
 	s := []string{"s"}
@@ -147,7 +147,7 @@ func TestDecide(t *testing.T) {
 		},
 		"addon being deleted: withheld": {
 			o: situation(func(o *Observation) { o.Addon.DeletionTimestamp = &now }),
-			want: Result{ByAddon: true, Answer: No, Why: "is having the addon cluster-inventory removed",
+			want: Result{ByAddon: true, Answer: No, Why: "is losing the addon cluster-inventory",
 				Bindings: s, Member: true, Going: true},
 		},
 		"no addon and an unknown set: still a positive no": {
@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) {
 			o:    situation(withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = &now })),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
-		"a binding labelled not to publish: withheld, and nobody asks": {
+		"a binding labeled not to publish: withheld, and nobody asks": {
 			o: situation(withBinding(func(b *observedBinding) {
 				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			})),
@@ -363,7 +363,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a Placement is required and there is none: withheld at once": {
 			o:    situation(requiring),
-			want: Result{Answer: No, Why: "is withheld: the Namespace requires a Placement labelled inventory.open-cluster-management.io/publish=true and has none", Bindings: s, Member: true},
+			want: Result{Answer: No, Why: "is withheld: the Namespace requires a Placement labeled inventory.open-cluster-management.io/publish=true and has none", Bindings: s, Member: true},
 		},
 		"a Placement is required and decides: published": {
 			o: situation(requiring, placed(chooser("p", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},

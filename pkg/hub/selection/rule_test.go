@@ -151,7 +151,7 @@ func TestSelected(t *testing.T) {
 		s.selected(unserved)
 	})
 	t.Run("without profiles, an absence from decisions must last as well", func(t *testing.T) {
-		const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+		const why = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", "another")
 		s := newScene(t, p, decision)
 		*s.cache.missingCRD = profiles
@@ -163,7 +163,7 @@ func TestSelected(t *testing.T) {
 		s.selected(unserved)
 	})
 
-	const why = "is not chosen by a Placement labelled inventory.open-cluster-management.io/publish=true"
+	const why = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 	t.Run("an absence from decisions must last", func(t *testing.T) {
 		s := newScene(t, chooser("p", false, 0).placement)
 		s.selected(Result{Why: why, Again: time.Second})

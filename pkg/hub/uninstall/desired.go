@@ -155,7 +155,7 @@ func next(o observed, keepProfiles bool) step {
 	clusters := o.addons.clusters
 	switch {
 	case o.grantsStay && o.grants.count > 0:
-		return step{failure: fmt.Errorf("%w in %s: delete the Secrets there that are labelled %s=true, "+
+		return step{failure: fmt.Errorf("%w in %s: delete the Secrets there that are labeled %s=true, "+
 			"and then the RoleBindings with that label", errGrantsStay, o.grants, contract.LabelCredential)}
 	case o.gate == gatePending && !keep:
 		return step{waitingFor: "the ClusterRole of OCM's registration controller, " +

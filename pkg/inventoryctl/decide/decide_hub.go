@@ -467,7 +467,7 @@ func (f HubFacts) checkTokens(now time.Time) Finding {
 	case t.Hidden:
 		return notVisible(name, "ManagedServiceAccounts")
 	case t.Total == 0:
-		return notConfigured(name, "no ManagedServiceAccount is labelled "+contract.LabelSyncToProfile+"=true")
+		return notConfigured(name, "no ManagedServiceAccount is labeled "+contract.LabelSyncToProfile+"=true")
 	case len(t.Expired) > 0:
 		return problem(name, fmt.Sprintf("%d of %d have expired (%s)", len(t.Expired), t.Total, clusterNames(t.Expired)),
 			"check whether the agent of managed-serviceaccount runs on these clusters: "+

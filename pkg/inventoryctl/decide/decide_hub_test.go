@@ -384,7 +384,7 @@ func TestCheckHub(t *testing.T) {
 		},
 		"no accounts": {
 			func(f *HubFacts) { f.Tokens = TokenFacts{} }, "tokens",
-			notConfigured("", "no ManagedServiceAccount is labelled "+
+			notConfigured("", "no ManagedServiceAccount is labeled "+
 				"authentication.open-cluster-management.io/sync-to-clusterprofile=true"),
 		},
 		"a CA ends soon": {

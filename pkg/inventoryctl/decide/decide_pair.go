@@ -119,7 +119,7 @@ func (p PairFacts) doneStep(step selection.Step) Finding {
 		if step.Unused {
 			return notConfigured(name, "no Placement restricts the namespace")
 		}
-		return done(name, "a Placement labelled "+contract.LabelPublish+"=true decides for the cluster")
+		return done(name, "a Placement labeled "+contract.LabelPublish+"=true decides for the cluster")
 	}
 }
 
@@ -348,7 +348,7 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 		return notConfigured(stepToken, "no account of the cluster names the namespace")
 	default:
 		return notConfigured(stepToken,
-			"the cluster has no ManagedServiceAccount labelled "+contract.LabelSyncToProfile+"=true")
+			"the cluster has no ManagedServiceAccount labeled "+contract.LabelSyncToProfile+"=true")
 	}
 }
 

@@ -66,7 +66,7 @@ func TestExplainPair(t *testing.T) {
 			p: published(without, func(p *PairFacts) {
 				bound(p).Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			}),
-			steps: "ddmdcmmm", wrong: "binding", text: "is labelled inventory.open-cluster-management.io/publish=false",
+			steps: "ddmdcmmm", wrong: "binding", text: "is labeled inventory.open-cluster-management.io/publish=false",
 			fix: "kubectl label managedclustersetbinding s -n ns inventory.open-cluster-management.io/publish-",
 		},
 		"the binding is not bound": {

@@ -72,7 +72,7 @@ type Obstacle string
 // The obstacles. A property with ObstacleNone is published.
 const (
 	ObstacleNone      Obstacle = ""
-	ObstacleSpokeOnly Obstacle = "it is labelled " + contract.LabelSpokeOnly
+	ObstacleSpokeOnly Obstacle = "it is labeled " + contract.LabelSpokeOnly
 	ObstacleReserved  Obstacle = "its name is reserved"
 	ObstacleEmpty     Obstacle = "its value is empty"
 	ObstacleTooLong   Obstacle = "its value is longer than 1024 bytes"

@@ -27,7 +27,7 @@ const limitSetting = "spec.registrationConfiguration.clusterClaimConfiguration.m
 const (
 	whyNotWritten     = "its ClusterClaim could not be written yet; the agent's log says why"
 	whyTaken          = "a ClusterClaim of that name was created by another client"
-	whyClaimSpokeOnly = "its ClusterClaim is labelled " + contract.LabelSpokeOnly
+	whyClaimSpokeOnly = "its ClusterClaim is labeled " + contract.LabelSpokeOnly
 )
 
 // observed is what the condition and the events depend on.

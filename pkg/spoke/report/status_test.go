@@ -79,7 +79,7 @@ func TestDesiredCondition(t *testing.T) {
 			status: "False", reason: "PartiallyPublished",
 			message: "1 of 2 properties published. Left out: b.example.com (its name is reserved).",
 		},
-		"a claim of ours that somebody labelled to stay": {
+		"a claim of ours that somebody labeled to stay": {
 			seen: observed{
 				api:        served,
 				limit:      many,
@@ -87,7 +87,7 @@ func TestDesiredCondition(t *testing.T) {
 				claims:     []claim{{name: "a", ours: true, spokeOnly: true}},
 			},
 			status: "False", reason: "PartiallyPublished",
-			message: "0 of 1 property published. Left out: a (its ClusterClaim is labelled " +
+			message: "0 of 1 property published. Left out: a (its ClusterClaim is labeled " +
 				"open-cluster-management.io/spoke-only).",
 		},
 		"beyond the limit: names and the setting": {

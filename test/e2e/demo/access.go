@@ -82,7 +82,7 @@ func (d *Demo) invite(ctx context.Context) error {
 	if err := d.hub.Patch(ctx, account(), client.RawPatch(types.MergePatchType, labelled)); err != nil {
 		return err
 	}
-	d.say("ManagedServiceAccount cluster1/%s, labelled %s=true,", consumer, syncLabel)
+	d.say("ManagedServiceAccount cluster1/%s, labeled %s=true,", consumer, syncLabel)
 	d.say("annotated %s=%s", toNamespace, namespace)
 	if err := d.until(ctx, "the token to be copied", func(ctx context.Context) error {
 		_, err := d.copied(ctx)
@@ -167,7 +167,7 @@ func (d *Demo) withdraw(ctx context.Context) error {
 	if err := d.login(ctx, false); err != nil {
 		return err
 	}
-	d.say("That ends new logins. A token that somebody has read before is good until it expires, or until")
+	d.say("That ends new logins. A token that was read before is good until it expires, or until")
 	d.say("its account is deleted; cp-creds has a consumer that keeps running ask again within five minutes.")
 	return nil
 }
@@ -256,7 +256,7 @@ func (d *Demo) showLogin(pod, log string) (worked bool) {
 			continue
 		}
 		if line.Error != "" {
-			d.say("%s: cluster1 does not let it in: %s", pod, line.Error)
+			d.say("%s: login to cluster1 failed: %s", pod, line.Error)
 			continue
 		}
 		worked = true

@@ -68,7 +68,7 @@ func steps() []step {
 		{title: "The addon, installed by a Placement over that set", show: (*Demo).install},
 		{title: "Spoke owners describe their clusters with ClusterProperties", show: (*Demo).publish},
 		{title: "An edit on a spoke is on the hub at once", show: (*Demo).edit},
-		{title: "A mistake costs nobody else anything, and is named where its owner looks", show: (*Demo).mistake},
+		{title: "One bad property affects nothing else, and its owner learns why", show: (*Demo).mistake},
 		{title: "A cluster that leaves the set leaves the inventory, and comes back with it", show: (*Demo).leave},
 		{
 			title: "A new revision of the agent goes to one cluster, and to the next once that has succeeded",
@@ -163,7 +163,7 @@ func (d *Demo) target(ctx context.Context) error {
 		if err := d.move(ctx, cluster, setName); err != nil {
 			return err
 		}
-		d.say("%s is labelled %s=%s", cluster, setLabel, setName)
+		d.say("%s is labeled %s=%s", cluster, setLabel, setName)
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func (d *Demo) farewell(ctx context.Context) error {
 	d.say("%s --kubeconfig %s get events -n default", d.fleet.Kubectl(), d.fleet.Kubeconfig("cluster1"))
 	d.say("")
 	d.say("logs: %s", d.fleet.LogDir())
-	d.say("another version of the code: make deploy HELM_ARGS='-n %s'", releaseNamespace)
-	d.say("the chart away: make undeploy HELM_ARGS='-n %s'    everything away: make fleet-down", releaseNamespace)
+	d.say("deploy your changes: make deploy HELM_ARGS='-n %s'", releaseNamespace)
+	d.say("uninstall the chart: make undeploy HELM_ARGS='-n %s'    remove the fleet: make fleet-down", releaseNamespace)
 	return nil
 }

@@ -2,9 +2,12 @@ package guide
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -23,6 +26,8 @@ const (
 	root = "../../.."
 	// columns is the width of a line of prose. Rows of tables and code may be wider.
 	columns = 120
+	// cellWords is how many words a cell of a table may have.
+	cellWords = 39
 )
 
 // documentation are the pages that users and contributors read.
@@ -104,6 +109,33 @@ func (p *page) wide() []int {
 	return wide
 }
 
+var (
+	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
+	cellBorder = regexp.MustCompile(`[^\\]\|`)
+)
+
+// long returns the numbers of the rows of tables with a cell of too many words. The table of
+// rights in docs/security.md is generated.
+func (p *page) long() []int {
+	var long []int
+	generated := false
+	for i, line := range strings.Split(p.source, "\n") {
+		switch {
+		case strings.HasPrefix(line, "<!-- Begin of the table of rights"):
+			generated = true
+		case strings.HasPrefix(line, "<!-- End of the table of rights"):
+			generated = false
+		case !generated && !p.code[i] && strings.HasPrefix(strings.TrimSpace(line), "|"):
+			for _, cell := range cellBorder.Split(linkTarget.ReplaceAllString(line, "]"), -1) {
+				if len(strings.Fields(cell)) > cellWords {
+					long = append(long, i+1)
+				}
+			}
+		}
+	}
+	return long
+}
+
 func pages(t *testing.T, patterns ...string) []*page {
 	t.Helper()
 	var all []*page
@@ -136,7 +168,55 @@ func TestDocumentationIsNotTooWide(t *testing.T) {
 	}
 }
 
-// A page to which the index does not lead is found by nobody.
+// Readers lose their way in a cell of a whole paragraph.
+func TestCellsOfTablesAreShort(t *testing.T) {
+	for _, p := range pages(t, documentation...) {
+		if long := p.long(); len(long) > 0 {
+			t.Errorf("%s: lines with a cell of more than %d words: %v", p.path, cellWords, long)
+		}
+	}
+}
+
+// What is not Markdown names pages, too: comments, scripts, templates, and the plugin's output.
+var named = regexp.MustCompile(`\bdocs/[a-z-]+\.md(?:#[a-z0-9-]+)?`)
+
+func TestNamedPagesExist(t *testing.T) {
+	parsed, count := map[string]*page{}, 0
+	apitest.Must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if name := entry.Name(); name == "bin" || len(name) > 2 && name[0] == '.' && name != ".github" {
+				return fs.SkipDir
+			}
+			return nil
+		case !slices.Contains([]string{".go", ".sh", ".yaml", ".yml", ".tpl", ".txt", ".golden", ""}, filepath.Ext(path)):
+			return nil
+		}
+		for _, address := range named.FindAllString(read(t, path), -1) {
+			count++
+			file, anchor, _ := strings.Cut(address, "#")
+			file = filepath.Join(root, file)
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s names %s, which does not exist", path, address)
+				continue
+			}
+			if parsed[file] == nil {
+				parsed[file] = parse(t, file)
+			}
+			if anchor != "" && !parsed[file].headings[anchor] {
+				t.Errorf("%s names %s, which has no such section", path, address)
+			}
+		}
+		return nil
+	}))
+	if count == 0 {
+		t.Error("no page is named")
+	}
+}
+
+// Readers find only the pages to which the index leads.
 func TestIndexLeadsToEveryPage(t *testing.T) {
 	listed := map[string]bool{}
 	for _, link := range parse(t, filepath.Join(root, "docs/README.md")).links {
@@ -163,7 +243,8 @@ func TestPagesAreChecked(t *testing.T) {
 		"[d](https://example.com/#x) [e](../"+filepath.Base(dir)+")\n\n"+
 		"[f](other.md#twice-2), [g](nothing.md), [h](#other) and ![i](picture.svg)\n\n"+
 		"| row |\n|---|\n| [j](nowhere.md) "+long+" |\n\n    code "+long+"\n\n```sh\n"+long+"[k](code.md)\n```\n\n"+
-		"1. Item:\n\n   ```sh\n   "+long+"\n   ```\n\n"+long+"\n"))
+		"1. Item:\n\n   ```sh\n   "+long+"\n   ```\n\n"+
+		"| a | b |\n|---|---|\n| "+words(20)+" | "+words(39)+" |\n| c | [d](#page) "+words(39)+" |\n\n"+long+"\n"))
 	want := []string{"other.md#twice-2", "nothing.md", "#other", "picture.svg", "nowhere.md"}
 	if diff := cmp.Diff(want, p.broken(t)); diff != "" {
 		t.Errorf("broken links (-want +got):\n%s", diff)
@@ -171,4 +252,9 @@ func TestPagesAreChecked(t *testing.T) {
 	if diff := cmp.Diff([]int{strings.Count(p.source, "\n")}, p.wide()); diff != "" {
 		t.Errorf("wide lines (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]int{strings.Count(p.source, "\n") - 2}, p.long()); diff != "" {
+		t.Errorf("rows with long cells (-want +got):\n%s", diff)
+	}
 }
+
+func words(count int) string { return strings.Repeat("word ", count) }

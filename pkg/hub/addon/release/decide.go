@@ -202,7 +202,7 @@ func notCleanedUp(cluster string, timeout time.Duration, why string) string {
 }
 
 func claimsLeft() string {
-	return fmt.Sprintf("ClusterClaims labelled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s)",
+	return fmt.Sprintf("ClusterClaims labeled %s=%s stay on the spoke (kubectl delete clusterclaims -l %s=%s)",
 		contract.LabelManagedBy, contract.ManagedBy, contract.LabelManagedBy, contract.ManagedBy)
 }
 

@@ -139,7 +139,7 @@ func judge(
 ) (token bearer.Token, problem string) {
 	switch {
 	case secret.Labels[labelIsToken] != "true":
-		return bearer.Token{}, "its Secret was not created by managed-serviceaccount: it is not labelled " + labelIsToken + "=true"
+		return bearer.Token{}, "its Secret was not created by managed-serviceaccount: it is not labeled " + labelIsToken + "=true"
 	case !isOwnedBy(secret, account):
 		return bearer.Token{}, "its Secret was not created for it: no owner reference has its UID"
 	case secret.Type != corev1.SecretTypeOpaque:

@@ -29,7 +29,7 @@ type ForeignError struct {
 // Error implements error.
 func (e *ForeignError) Error() string {
 	if e.Why != "" {
-		return fmt.Sprintf("the Secret %s there, labelled as a copy of managed-serviceaccount's own syncer, "+
+		return fmt.Sprintf("the Secret %s there, labeled as a copy of managed-serviceaccount's own syncer, "+
 			"is left alone, because %s; delete it to have it recreated", e.Name, e.Why)
 	}
 	return fmt.Sprintf("the Secret %s there was not created by this addon and is left alone; delete or rename it", e.Name)

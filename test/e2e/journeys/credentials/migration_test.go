@@ -235,7 +235,7 @@ func (m *migration) profile(cluster string, ours bool) error {
 	}
 	if ours {
 		if profile.Labels[journeys.MarkLabel] != journeys.MarkValue {
-			return fmt.Errorf("the profile of %s is labelled %v", cluster, profile.Labels)
+			return fmt.Errorf("the profile of %s is labeled %v", cluster, profile.Labels)
 		}
 		return dated(true)(profile)
 	}
