@@ -176,7 +176,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
 		"maximum size, in bytes, of the names and values of a profile's properties together")
 	flags.DurationVar(&o.WriteInterval, "profile-write-interval", o.WriteInterval,
-		"how often a profile is written after ten writes in a row, from 100ms to 30s; health, access and removal do not wait")
+		"how often a profile is written after ten writes in a row, from 100ms to 30s; health, access and removal never wait")
 	flags.BoolVar(&o.Decisions, "decisions", o.Decisions,
 		"publish the decisions of Placements as PlacementDecisions of SIG-Multicluster, once the hub serves these")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,

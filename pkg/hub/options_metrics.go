@@ -34,7 +34,7 @@ func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "metrics-bind-address", o.BindAddress,
 		`host:port of /metrics; "0" turns it off`)
 	flags.BoolVar(&o.Secure, "metrics-secure", o.Secure,
-		"serve metrics over TLS, to clients that the hub allows to get /metrics; if false, in plain text to everybody")
+		"serve metrics over TLS, to clients that the hub allows to get /metrics; if false, in plain text to everyone")
 	flags.StringVar(&o.CertDir, "metrics-cert-dir", o.CertDir,
 		"directory with the tls.crt and tls.key of --metrics-secure (default: a self-signed certificate)")
 	flags.BoolVar(&o.ByNamespace, "metrics-by-namespace", o.ByNamespace,

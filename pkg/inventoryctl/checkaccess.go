@@ -32,7 +32,7 @@ func newCheckAccessCommand(o *options) *cobra.Command {
 		Short: "Connects to a cluster as its ClusterProfile says, and names the hop that fails",
 		Long: "Connects to a cluster as its ClusterProfile says, and names the hop that fails: the server's name, the\n" +
 			"connection, TLS with the published CA, the tunnel, the account's token, the cluster's authentication, and the\n" +
-			"account's rights there. It gets the token from the exec plugin of \"kubeconfig\", and shows it to nobody else.",
+			"account's rights there. It gets the token from the exec plugin of \"kubeconfig\", and shows it to no one else.",
 		Example: "  kubectl inventory check-access cluster1 -n team-a --account reader\n" +
 			"  kubectl inventory check-access cluster1 -n team-a --account reader --can 'list deployments.apps in default'",
 		Args:              cobra.ExactArgs(1),

@@ -48,8 +48,8 @@ func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "kubectl-inventory",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl inventory"},
-		Short:       "Shows which namespaces see which clusters of a hub, and explains why not",
-		Long: "Shows which namespaces see which clusters of a hub of Open Cluster Management, and explains why not.\n\n" +
+		Short:       "Shows which namespaces see which clusters of a hub, and why others do not",
+		Long: "Shows which namespaces see which clusters of a hub of Open Cluster Management, and why others do not.\n\n" +
 			"It only reads the hub, with your rights; only the exec plugin \"credential\" reads a Secret. Exit codes: 0 all\n" +
 			"is well, 1 something is missing or would change, 2 the command failed.",
 		SilenceUsage:      true,

@@ -10,9 +10,9 @@ func newCredentialCommand(o *options) *cobra.Command {
 	opts := credplugin.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "credential",
-		Short: "Gives a client the token of a context that \"kubeconfig\" has written; clients run it, people need not",
+		Short: "Gives a client the token of a context that \"kubeconfig\" has written; clients run it for you",
 		Long: "Gives a client the token of a context that \"kubeconfig\" has written. It is an exec plugin of client-go:\n" +
-			"it reads the copy of the account's token in the namespace, a Secret, each time that a client asks. It has the\n" +
+			"it reads the copy of the account's token, a Secret in the namespace, each time that a client asks. It has the\n" +
 			"exit codes of cp-creds.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,8 +19,8 @@ func newDescribeCommand(o *options) *cobra.Command {
 	d := &describeOptions{options: o}
 	cmd := &cobra.Command{
 		Use:   "describe CLUSTER",
-		Short: "Shows all that a ClusterProfile says, its tokens (not their values), decisions and events",
-		Long: "Shows all that a ClusterProfile says: properties and since when, conditions and access providers; whether\n" +
+		Short: "Shows one ClusterProfile, its tokens (not their values), decisions and events",
+		Long: "Shows one ClusterProfile: its properties and their age, conditions and access providers; whether\n" +
 			"tokens of the cluster's accounts are copied to the namespace, but not the tokens; the Placements of the\n" +
 			"namespace that choose the cluster, and the events about it.",
 		Example:           "  kubectl inventory describe cluster1 -n team-a",

@@ -24,8 +24,8 @@ func newExplainCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain CLUSTER [PROPERTY]",
 		Aliases: []string{"why"},
-		Short:   "Explains step by step why a cluster or one of its properties is published or not",
-		Long: "Explains step by step why a cluster is published in a namespace or not, or why one of its properties is,\n" +
+		Short:   "Explains step by step why a cluster or one of its properties is or is not published",
+		Long: "Explains step by step why a cluster, or one of its properties, is or is not published in a namespace,\n" +
 			"and names the command that fixes the first missing step.",
 		Example: "  kubectl inventory explain cluster1 -n team-a\n" +
 			"  kubectl inventory explain cluster1 region.example.com",

@@ -32,13 +32,13 @@ func newMatrixCommand(o *options) *cobra.Command {
 	m := &matrixOptions{options: o, fold: "auto"}
 	cmd := &cobra.Command{
 		Use:   "matrix [CLUSTER...]",
-		Short: "Shows which namespaces see which clusters, and why the others do not",
+		Short: "Shows which namespaces see which clusters, and why others do not",
 		Long: "Shows which namespaces see which clusters:\n\n" +
 			"  published      there is a ClusterProfile\n" +
-			"  not selected   no set that is bound in the namespace has the cluster\n" +
-			"  withheld       one has it, and there must be no ClusterProfile\n" +
-			"  failed         there should be a ClusterProfile, and it cannot be written\n" +
-			"  unknown        that is undecided, not done yet, or not visible to you\n\n" +
+			"  not selected   no set that is bound in the namespace contains the cluster\n" +
+			"  withheld       one contains it, but there must be no ClusterProfile\n" +
+			"  failed         there should be a ClusterProfile, but it cannot be written\n" +
+			"  unknown        the answer is undecided, not done yet, or not visible to you\n\n" +
 			"It shows the namespaces that publish a set or have a ClusterProfile, or only the one given with -n.\n\n" +
 			"With --tokens it shows who can log in to which clusters: the namespaces to which the tokens of\n" +
 			"ManagedServiceAccounts are copied, or should be. It reads no Secret.",

@@ -27,10 +27,10 @@ func newRolloutCommand(o *options) *cobra.Command {
 	r := &rolloutOptions{options: o, interval: 10 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Shows how far the rollout of agents is: clusters by revision and state, and those that failed",
-		Long: "Shows how far the rollout of agents is: clusters by AgentRevision and state, and the names of those on\n" +
+		Short: "Shows the progress of the agents' rollout: clusters by revision and state, and those that failed",
+		Long: "Shows the progress of the agents' rollout: clusters by AgentRevision and state, and the names of those on\n" +
 			"which it failed. Exit code 1 says that it failed on a cluster, or that it has stood still for half an hour.\n\n" +
-			"With --watch it reads the addons again and again, and ends when all clusters have their revision.",
+			"With --watch it reads the addons repeatedly, and ends when all clusters have their revision.",
 		Example: "  kubectl inventory rollout --watch",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
