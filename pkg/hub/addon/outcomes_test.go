@@ -23,7 +23,7 @@ func TestConfigurationApplied(t *testing.T) {
 	}{
 		"no configuration, no condition": {want: &conditions.Desired{Absent: true}},
 		"a configuration": {outcome: outcome{configured: true}, want: &conditions.Desired{
-			Status: metav1.ConditionTrue, Reason: "Applied", Message: "The agent's manifests are as its configuration says.",
+			Status: metav1.ConditionTrue, Reason: "Applied", Message: "The agent's manifests match its configuration.",
 		}},
 		"one that is wrong is reported at once": {
 			outcome: outcome{refusal: &refusal{reason: "InvalidConfiguration", message: "m"}},

@@ -11,7 +11,7 @@ import (
 
 const (
 	// appliedMessage is the one message of the condition while nothing is wrong.
-	appliedMessage = "The agent's manifests are as its configuration says."
+	appliedMessage = "The agent's manifests match its configuration."
 
 	// missingFor is how long a configuration must be missing before that is written:
 	// Helm may replace it.

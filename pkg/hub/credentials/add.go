@@ -258,7 +258,7 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 		return nil
 	}
 	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, "+
-		"and nobody would withdraw them; "+
+		"and the manager would not withdraw them; "+
 		"set the mode to %s and wait until these RoleBindings are gone, or delete copies and RoleBindings yourself",
 		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, maxNames), ModeDraining)
 }

@@ -353,7 +353,7 @@ func (w *world) condition(cluster string) conditions.Desired {
 // synced waits until the condition says that nothing is wrong.
 func (w *world) synced(cluster string) {
 	w.T.Helper()
-	w.says(cluster, "True", "Copied", "Every token of this cluster's accounts is copied where it belongs.")
+	w.says(cluster, "True", "Copied", "All tokens of this cluster's accounts are copied.")
 }
 
 // says waits until the condition is this.

@@ -24,7 +24,7 @@ const (
 
 	// copiedMessage is the only message of the condition while nothing is wrong, so that
 	// copying an account writes no addon. The copies' annotations show where they are.
-	copiedMessage = "Every token of this cluster's accounts is copied where it belongs."
+	copiedMessage = "All tokens of this cluster's accounts are copied."
 
 	// passing is how long a state must last that is often transient.
 	passing = 5 * time.Second
@@ -130,7 +130,7 @@ func sentence(reason, account string, where []string, text string) string {
 	case contract.ReasonSelectionUnknown:
 		verb = "is left as it is"
 	case contract.ReasonContested:
-		verb = "is copied again and again"
+		verb = "has contested copies"
 	case contract.ReasonCopyFailed:
 		verb = "could not be copied or withdrawn"
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCredentialsSynced(t *testing.T) {
-	const copied = "Every token of this cluster's accounts is copied where it belongs."
+	const copied = "All tokens of this cluster's accounts are copied."
 	tests := map[string]struct {
 		problems                map[string][]problem
 		isIncomplete            bool

@@ -145,7 +145,7 @@ type step struct {
 }
 
 // errGrantsStay is the error of RoleBindings that nobody removes.
-var errGrantsStay = errors.New("with credentials.mode=disabled nobody withdraws the copies of tokens that may be left")
+var errGrantsStay = errors.New("with credentials.mode=disabled nothing withdraws the copies of tokens that may be left")
 
 func (s step) done() bool { return s.waitingFor == "" }
 

@@ -141,7 +141,7 @@ func nameOf[T any](m *merge, kind string, entries map[string]T, extensions func(
 	}
 	newName = m.wanted.Prefix + newName
 	if entry, taken := entries[newName]; taken {
-		by := "somebody else"
+		by := "another program"
 		if of := ownerOf(extensions(entry)); of.Hub != "" {
 			by = "namespace " + of.Namespace + " of the hub " + of.Hub
 		}

@@ -15,7 +15,7 @@ const maxFailures = 20
 
 // Rollout prints the counts of a rollout, and the clusters on which it failed.
 func Rollout(out io.Writer, r rollout.Report) error {
-	fmt.Fprintf(out, "%d of %d clusters have the AgentRevision that they are to get", r.Done, r.Total)
+	fmt.Fprintf(out, "%d of %d clusters have their desired AgentRevision", r.Done, r.Total)
 	if len(r.Targets) > 0 {
 		fmt.Fprintf(out, " (%s)", kube.Shorten(strings.Join(r.Targets, ", "), maxCellBytes))
 	}
