@@ -49,6 +49,26 @@ func TestDocsNameTheChartsVersion(t *testing.T) {
 	}
 }
 
+// No image is published yet, so what a page names cannot be pulled. Releasing removes this test
+// with the front page's section.
+func TestPagesThatNameTheImageSayHowToBuildIt(t *testing.T) {
+	image := regexp.MustCompile(`(?:image|reference): quay\.io/open-cluster-management/cluster-inventory-addon:v[0-9]`)
+	builds := regexp.MustCompile(`README\.md#an-image|make build image|make release`)
+	count := 0
+	for _, p := range pages(t, "docs/*.md", "charts/*/README.md") {
+		if !image.MatchString(p.source) {
+			continue
+		}
+		count++
+		if !builds.MatchString(p.source) {
+			t.Errorf("%s names the image, and does not say how to build it", p.path)
+		}
+	}
+	if count == 0 {
+		t.Error("no page names the image")
+	}
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
