@@ -35,6 +35,10 @@ const (
 	// userAgent names the manager in the API server's logs and metrics.
 	userAgent = "cluster-inventory-manager"
 
+	// definitionsControllerName follows the CRDs of everything whose absence matters, and
+	// tells the other controllers when they go or come.
+	definitionsControllerName = "hub.definitions"
+
 	// shutdownTimeout bounds how long writes in flight delay the exit.
 	shutdownTimeout = 10 * time.Second
 
@@ -126,7 +130,11 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 
 // addControllers lists everything that the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
-	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
+	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
+	if err := definitions.AddTo(mgr, definitionsControllerName); err != nil {
+		return fmt.Errorf("adding %s: %w", definitionsControllerName, err)
+	}
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, clock.RealClock{})
 	rule.ExclusiveSetsOnly = opts.ExclusiveSetsOnly
 	configured, err := addon.Add(ctx, mgr, addon.Options{
 		Reinstalls:        reinstalls(rule),
@@ -147,7 +155,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
-	references, err := addDecisions(mgr, opts, rule)
+	references, err := addDecisions(mgr, opts, rule, definitions)
 	if err != nil {
 		return fmt.Errorf("adding the decisions controllers: %w", err)
 	}
@@ -175,6 +183,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Mode:           credentials.Mode(opts.CredentialsMode),
 		RequireTarget:  opts.CredentialsRequireTarget,
 		Rule:           rule,
+		Definitions:    definitions,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
@@ -212,15 +221,18 @@ func reinstalls(rule *selection.Rule) addon.Reinstalls {
 }
 
 // addDecisions returns the references to profiles; nil if there are none.
-func addDecisions(mgr manager.Manager, opts *Options, rule *selection.Rule) (inventory.References, error) {
+func addDecisions(
+	mgr manager.Manager, opts *Options, rule *selection.Rule, definitions *kube.Definitions,
+) (inventory.References, error) {
 	if !opts.Decisions {
 		return nil, nil
 	}
 	references := decisions.NewReferences(mgr.GetCache())
 	return references, decisions.Add(mgr, decisions.Options{
-		Rule:       rule,
-		References: references,
-		Workers:    opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Rule:        rule,
+		References:  references,
+		Definitions: definitions,
+		Workers:     opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Clock: clock.RealClock{},
 	})
 }

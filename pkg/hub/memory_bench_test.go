@@ -56,7 +56,8 @@ func measureCache(b *testing.B, clusters int) {
 	mgr, err := newManager(ctx, server.Config(b), opts)
 	apitest.Must(b, err)
 	apitest.Run(b, mgr.GetCache().Start)
-	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), clock.RealClock{})
+	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, clock.RealClock{})
 	apitest.Must(b, rule.Prepare(ctx))
 	mgr.GetCache().WaitForCacheSync(ctx)
 	namespaces := []string{h.Namespace("team", nil), h.Namespace("team", nil)}

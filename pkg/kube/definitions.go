@@ -37,7 +37,7 @@ const (
 	// recreated CRD; no event announces it.
 	relistRecheck = time.Second
 
-	// liveTimeout bounds the live read of one CRD.
+	// liveTimeout bounds a live read of one CRD, or of what is served.
 	liveTimeout = 10 * time.Second
 )
 
@@ -85,15 +85,23 @@ type informer interface {
 // Confirm reads it live; call it before acting on the absence of an object. Definitions is
 // safe for concurrent use.
 type Definitions struct {
-	live   client.Reader
-	clock  clock.PassiveClock
-	growth *Growth
+	live    client.Reader
+	clock   clock.PassiveClock
+	trigger Trigger // for CRDs that are followed from now on
 
-	mu    sync.Mutex
-	known map[string]*definition // by the name of the CRD
+	mu          sync.Mutex
+	known       map[string]*definition // by the name of the CRD
+	subscribers []subscriber
 
-	// started is the resource version that the API server had when Follow was called.
-	started string
+	// newest is when an object of any of the kinds was last added: while objects of one are
+	// being restored, those of another may follow.
+	newest time.Time
+}
+
+// subscriber is told when the standing of one of some kinds has changed.
+type subscriber struct {
+	crds    []string
+	changed func(ctx context.Context)
 }
 
 // definition is what is known about one CRD.
@@ -113,7 +121,9 @@ type definition struct {
 	next  types.UID
 	least string
 
-	// caughtUp is true once the informer is known to be newer than this process.
+	// started is the resource version that the API server had when Follow was called. caughtUp
+	// is true once the informer is known to have reached it.
+	started  string
 	caughtUp bool
 
 	announced Standing // the standing announced last
@@ -121,14 +131,14 @@ type definition struct {
 	reading liveRead
 }
 
-// NewDefinitions returns Definitions that know of no kind. live reads past every cache.
-// Definitions of kinds that may be restored together share their growth.
-func NewDefinitions(live client.Reader, growth *Growth, clock clock.PassiveClock) *Definitions {
-	return &Definitions{live: live, clock: clock, growth: growth, known: map[string]*definition{}}
+// NewDefinitions returns Definitions that know of no kind. live reads past every cache. One
+// instance serves all kinds that may be restored together.
+func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
+	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
 }
 
 // Follow begins to follow kinds, whose informers must have synced. crds reads a cache of
-// the metadata of CRDs.
+// the metadata of CRDs. It may be called again, for other kinds.
 //
 // CRDs may have been recreated before this process started. restored says that objects
 // exist which were derived from objects that are missing or younger: then every CRD counts
@@ -159,9 +169,8 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.started = started
 	for i, source := range sources {
-		def := &definition{Source: source}
+		def := &definition{Source: source, started: started}
 		if crd := cached[i]; crd != nil {
 			created := crd.CreationTimestamp.Time
 			def.uid = crd.UID
@@ -171,6 +180,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 		}
 		def.announced = d.standing(def, cached[i])
 		d.known[source.CRD] = def
+		d.trigger.Enqueue(types.NamespacedName{Name: source.CRD}) // events were ignored until now
 	}
 	return nil
 }
@@ -209,7 +219,7 @@ func (d *Definitions) Lagging() Lagging {
 		}
 		objects, _ := def.Informer.(informer)
 		reached := objects.LastSyncResourceVersion()
-		if def.caughtUp = reached == d.started || IsNewer(reached, d.started); !def.caughtUp {
+		if def.caughtUp = reached == def.started || IsNewer(reached, def.started); !def.caughtUp {
 			lagging = append(lagging, name)
 		}
 	}
@@ -227,7 +237,7 @@ func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error 
 		if source.OwnWork {
 			continue
 		}
-		registration, err := objects.AddEventHandler(d.growth.handler(d.clock))
+		registration, err := objects.AddEventHandler(d.onGrowth())
 		if err != nil {
 			return fmt.Errorf("following %s: %w", source.CRD, err)
 		}
@@ -288,8 +298,11 @@ func (d *Definitions) left(def *definition) time.Duration {
 		def.await(now)
 	}
 	until := def.since
-	if grown := d.growth.last(now); grown.After(until) {
-		until = grown
+	if d.newest.After(now) { // likewise, or the hub's clocks are ahead
+		d.newest = now
+	}
+	if d.newest.After(until) {
+		until = d.newest
 	}
 	left := min(until.Add(RestoreTime).Sub(now), def.limit.Sub(now))
 	def.waiting = left > 0
@@ -404,10 +417,17 @@ func (r *liveRead) read(
 	return r.found, r.err
 }
 
-// AddTo registers the controller that follows the CRDs, after Follow; Follow may add more
-// later. It calls changed whenever the standing of a kind has changed. The manager's cache
-// must hold the metadata of CustomResourceDefinitions.
-func (d *Definitions) AddTo(mgr manager.Manager, controller string, changed func(ctx context.Context)) error {
+// Subscribe has changed called whenever the standing of one of these kinds has changed. changed
+// returns at once.
+func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.subscribers = append(d.subscribers, subscriber{crds: crds, changed: changed})
+}
+
+// AddTo registers the controller that follows the CRDs and tells the subscribers. The manager's
+// cache must hold the metadata of CustomResourceDefinitions.
+func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 	crd := func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.note(obj)
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
@@ -421,13 +441,25 @@ func (d *Definitions) AddTo(mgr manager.Manager, controller string, changed func
 	return builder.ControllerManagedBy(mgr).
 		Named(controller).
 		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(crd), cameOrWent).
+		WatchesRawSource(&d.trigger).
 		Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			again, announce, err := d.Refresh(ctx, mgr.GetCache(), req.Name)
 			if announce {
-				changed(ctx)
+				d.announce(ctx, req.Name)
 			}
 			return reconcile.Result{RequeueAfter: again}, err
 		}))
+}
+
+func (d *Definitions) announce(ctx context.Context, crd string) {
+	d.mu.Lock()
+	subscribers := slices.Clone(d.subscribers)
+	d.mu.Unlock()
+	for _, to := range subscribers {
+		if slices.Contains(to.crds, crd) {
+			to.changed(ctx)
+		}
+	}
 }
 
 // note records a recreated CRD as early as possible: the informer must reach the resource
@@ -465,7 +497,7 @@ func (d *Definitions) Refresh(
 			now := d.clock.Now()
 			def.uid = cached.UID
 			def.await(now)
-			d.growth.added(now) // other kinds may be restored after this one
+			d.added(now) // other kinds may be restored after this one
 		}
 	}
 	standing := d.standing(def, cached)
@@ -474,7 +506,7 @@ func (d *Definitions) Refresh(
 		again = d.left(def)
 	case standing == Unserved && !def.OwnWork:
 		// Objects that are restored after this kind cannot exist yet.
-		d.growth.added(d.clock.Now())
+		d.added(d.clock.Now())
 		again = cmp.Or(again, RestoreTime/2)
 	}
 	announce = standing != def.announced
@@ -489,4 +521,36 @@ func (f *definition) hasListed() bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.LastSyncResourceVersion()
 	return reached == f.least || IsNewer(reached, f.least)
+}
+
+// LastAdded returns when an object of a followed kind was last added; zero if none was.
+func (d *Definitions) LastAdded() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.newest
+}
+
+// added requires the lock.
+func (d *Definitions) added(at time.Time) {
+	if at.After(d.newest) {
+		d.newest = at
+	}
+}
+
+// onGrowth returns an event handler that records when an informer's objects were added:
+// existing ones when they were created, later ones when they arrive.
+func (d *Definitions) onGrowth() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			object, ok := obj.(client.Object)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			switch {
+			case !isInInitialList:
+				d.added(d.clock.Now())
+			case ok:
+				d.added(object.GetCreationTimestamp().Time)
+			}
+		},
+	}
 }

@@ -91,7 +91,6 @@ type crdScene struct {
 	time        *testingclock.FakePassiveClock
 	cache, live *crdReader
 	informer    fakeInformer
-	growth      Growth
 }
 
 func newCRDScene(t *testing.T) *crdScene {
@@ -100,7 +99,7 @@ func newCRDScene(t *testing.T) *crdScene {
 		cache: &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}},
 		live:  &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}}, informer: fakeInformer{version: "10"},
 	}
-	s.Definitions = NewDefinitions(s.live, &s.growth, s.time)
+	s.Definitions = NewDefinitions(s.live, s.time)
 	return s
 }
 
@@ -167,15 +166,13 @@ func (s *crdScene) confirms(want string) {
 	}
 }
 
-// others are Definitions of a kind "b" that share their growth with these.
-func (s *crdScene) others() (*Definitions, *fakeInformer) {
+// other begins to follow a kind "b", too.
+func (s *crdScene) other() *fakeInformer {
 	s.t.Helper()
-	others, other := NewDefinitions(s.live, &s.growth, s.time), &fakeInformer{version: "1"}
+	other := &fakeInformer{version: "1"}
 	s.cache.crds["b"] = s.crd("b", "v1", "6", time.Hour)
-	if err := others.Follow(s.t.Context(), s.cache, false, Source{CRD: "b", Informer: other}); err != nil {
-		s.t.Fatal(err)
-	}
-	return others, other
+	s.follow(false, Source{CRD: "b", Informer: other})
+	return other
 }
 
 func (s *crdScene) later(by time.Duration) { s.time.SetTime(s.time.Now().Add(by)) }
@@ -313,18 +310,18 @@ func TestFleetThatAlwaysGrows(t *testing.T) {
 	s.stands(Served)
 }
 
-// TestGrowthIsShared: kinds that others follow are restored together with these.
+// TestGrowthIsShared: kinds that are followed later are restored together with the first.
 func TestGrowthIsShared(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
-	others, other := s.others()
+	other := s.other()
 	s.later(40 * time.Second)
 	other.add()
 	s.refreshes(time.Minute, false)
 	s.later(40 * time.Second)
 	s.cache.crds["b"] = s.crd("b", "v2", "30", 0)
 	other.version = "30"
-	if _, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil {
+	if _, _, err := s.Refresh(t.Context(), s.cache, "b"); err != nil {
 		t.Fatal(err)
 	}
 	s.refreshes(time.Minute, false) // another CRD was recreated
@@ -335,10 +332,10 @@ func TestGrowthIsShared(t *testing.T) {
 func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 	s := newCRDScene(t)
 	s.anew()
-	others, other := s.others()
+	other := s.other()
 	refreshOther := func(want time.Duration) {
 		t.Helper()
-		if again, _, err := others.Refresh(t.Context(), s.cache, "b"); err != nil || again != want {
+		if again, _, err := s.Refresh(t.Context(), s.cache, "b"); err != nil || again != want {
 			t.Errorf("refresh of b = %s, %v, want %s", again, err, want)
 		}
 	}

@@ -3,121 +3,142 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 const (
-	// servedRecheck is how soon to check again whether an existing CRD is served, which it
-	// is a moment after its creation.
+	// servedRecheck is how soon to check again whether everything is served. A missing CRD is
+	// looked for in the cache.
 	servedRecheck = time.Second
 
-	// servedRecheckMost bounds the intervals, which double as long as the same kind is not
-	// served: the CRD may never serve the version.
+	// servedRecheckMost bounds the intervals between requests, which double as long as the same
+	// kind is not served: its CRD may never serve the version.
 	servedRecheckMost = 16 * time.Second
 )
 
 // LateStart starts something once, when the API server serves everything it
 // needs, which may be long after the manager has started.
 type LateStart struct {
-	// Name is the name of the controller that waits.
+	// Name says in logs what waits.
 	Name string
 
-	// CRDs, by name, must exist and not be terminating.
-	CRDs []string
-
-	// Kinds must be served: a CRD is served a moment after its creation.
-	Kinds []schema.GroupVersionKind
+	// Kinds must be served, and their CRDs must not be terminating.
+	Kinds Kinds
 
 	// Ready, if not nil, reports whether nothing else prevents the start. It is polled
 	// every second.
 	Ready func() bool
 
-	// Start is called on the elected leader, again after an error, and never again
-	// after it has returned nil. It must be able to resume where it failed.
+	// Start is called on the elected leader, with a context that lasts as long as it leads,
+	// again after an error, and never again after it has returned nil. It must be able to
+	// resume where it failed.
 	Start func(ctx context.Context) error
 
-	started bool
-	waiting waiting
+	crds      client.Reader // a cache of their metadata
+	discovery *Discovery
+
+	waiting string        // for what it waits
+	again   time.Duration // until the next request about it
 }
 
-// waiting is the wait for a kind that is not served although its CRD exists.
-type waiting struct {
-	kind  schema.GroupVersionKind
-	again time.Duration // until the next check
-}
-
-// AddTo registers the controller that waits. The manager's cache must hold the
-// metadata of CustomResourceDefinitions.
+// AddTo makes the manager wait and start. Its cache must hold the metadata of
+// CustomResourceDefinitions.
 func (s *LateStart) AddTo(mgr manager.Manager) error {
-	one := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.Name}}}
+	var err error
+	if s.discovery, err = NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return err
 	}
-	cameOrWent := builder.WithPredicates(Named(s.CRDs...), OnChange(Never))
-	return builder.ControllerManagedBy(mgr).
-		Named(s.Name).
-		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(one), cameOrWent).
-		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-			return s.reconcile(ctx, mgr)
-		}))
+	s.crds = mgr.GetCache()
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		_, err := mgr.GetCache().GetInformer(ctx, Partial(CRDKind))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: watching CustomResourceDefinitions: %w", s.Name, err)
+		}
+		for {
+			started, again := s.try(log.IntoContext(ctx, log.FromContext(ctx).WithName(s.Name)))
+			if started {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(again):
+			}
+		}
+	}))
 }
 
-// reconcile never runs concurrently, since there is a single request.
-func (s *LateStart) reconcile(ctx context.Context, mgr manager.Manager) (reconcile.Result, error) {
-	if s.started {
-		return reconcile.Result{}, nil
-	}
-	var missing []string
-	for _, crd := range s.CRDs {
-		served, err := IsServed(ctx, mgr.GetCache(), crd)
-		if err != nil {
-			return reconcile.Result{}, err
+// try starts it unless something is missing. Otherwise it returns when to try again, and logs
+// once for what it waits.
+func (s *LateStart) try(ctx context.Context) (started bool, again time.Duration) {
+	crds, kind, err := s.missing(ctx)
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Error(err, "Cannot check whether the API server serves the required APIs")
+		s.waitFor(err.Error())
+		return false, s.again
+	case len(crds) > 0:
+		if s.waitFor(fmt.Sprint(crds)) {
+			log.FromContext(ctx).Info("Waiting for the API server to serve a required API", "missing", crds)
 		}
-		if !served {
-			missing = append(missing, crd)
+		return false, servedRecheck
+	case !kind.Empty():
+		if s.waitFor(kind.String()) {
+			log.FromContext(ctx).Info("Waiting for the API server to serve a required kind, whose CRD exists",
+				"kind", kind.Kind, "version", kind.GroupVersion().String())
 		}
-	}
-	if len(missing) > 0 {
-		log.FromContext(ctx).Info("Waiting for the API server to serve a required API", "missing", missing)
-		s.waiting = waiting{}
-		return reconcile.Result{}, nil
-	}
-	for _, kind := range s.Kinds {
-		switch _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
-		case meta.IsNoMatchError(err):
-			return reconcile.Result{RequeueAfter: s.wait(ctx, kind)}, nil
-		case err != nil:
-			return reconcile.Result{}, fmt.Errorf("looking up %s: %w", kind, err)
-		}
-	}
-	if s.Ready != nil && !s.Ready() {
-		return reconcile.Result{RequeueAfter: servedRecheck}, nil
+		return false, s.again
+	case s.Ready != nil && !s.Ready():
+		return false, servedRecheck
 	}
 	if err := s.Start(ctx); err != nil {
-		return reconcile.Result{}, err
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Cannot start yet")
+		}
+		s.waitFor(err.Error())
+		return false, s.again
 	}
-	s.started = true
-	return reconcile.Result{}, nil
+	return true, 0
 }
 
-// wait returns how soon to check again whether a kind is served. It logs once that the kind
-// is not.
-func (s *LateStart) wait(ctx context.Context, kind schema.GroupVersionKind) time.Duration {
-	if s.waiting.kind == kind {
-		s.waiting.again = min(2*s.waiting.again, servedRecheckMost)
-	} else {
-		s.waiting = waiting{kind: kind, again: servedRecheck}
-		log.FromContext(ctx).Info("Waiting for the API server to serve a required kind, whose CRD exists",
-			"kind", kind.Kind, "version", kind.GroupVersion().String())
+// missing returns the CRDs that are missing, sorted; if none is, a kind that is not served.
+func (s *LateStart) missing(ctx context.Context) (crds []string, kind schema.GroupVersionKind, err error) {
+	for crd := range s.Kinds {
+		served, err := IsServed(ctx, s.crds, crd)
+		if err != nil {
+			return nil, kind, err
+		}
+		if !served {
+			crds = append(crds, crd)
+		}
 	}
-	return s.waiting.again
+	if len(crds) > 0 {
+		slices.Sort(crds)
+		return crds, kind, nil
+	}
+	for _, kind := range s.Kinds {
+		if served, err := s.discovery.Serves(ctx, kind); err != nil || !served {
+			return nil, kind, err
+		}
+	}
+	return nil, kind, nil
+}
+
+// waitFor records for what it waits, and reports whether that is new.
+func (s *LateStart) waitFor(what string) bool {
+	if s.waiting == what {
+		s.again = min(2*s.again, servedRecheckMost)
+		return false
+	}
+	s.waiting, s.again = what, servedRecheck
+	return true
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -42,12 +41,6 @@ const (
 
 	// ReportControllerName creates the events that say which tokens are not copied.
 	ReportControllerName = "hub.credentials-report"
-
-	// DefinitionsControllerName follows the CRD of ManagedServiceAccounts.
-	DefinitionsControllerName = "hub.credentials-definitions"
-
-	// StartControllerName reads the ManagedServiceAccounts once the hub serves them.
-	StartControllerName = "hub.credentials-start"
 )
 
 // Mode says what to do with copies.
@@ -88,10 +81,6 @@ type Rule interface {
 	// changed: the rule can be applied now, or a CRD that it depends on has changed. changed
 	// returns at once.
 	SubscribeDefinitions(changed func(context.Context))
-
-	// Growth returns when objects that the rule reads were last added. Accounts are
-	// restored together with these.
-	Growth() *kube.Growth
 }
 
 // UpstreamSyncer finds out whether managed-serviceaccount's own syncer of tokens may be on,
@@ -117,6 +106,10 @@ type Options struct {
 
 	// Rule knows what is published where. Required.
 	Rule Rule
+
+	// Definitions know whether missing accounts are missed. They must follow what the rule
+	// reads, too, because accounts are restored together with that. Required.
+	Definitions *kube.Definitions
 
 	// UpstreamSyncer finds out whether upstream's syncer is on. Required.
 	UpstreamSyncer UpstreamSyncer
@@ -148,9 +141,8 @@ type Credentials struct {
 	mgr  manager.Manager
 	opts Options
 
-	accounts    *source.Accounts
-	definitions *kube.Definitions
-	following   bool // whether the definitions are followed
+	accounts  *source.Accounts
+	following bool // whether the accounts' definition is followed
 
 	tokens     *source.Tokens
 	ledger     *target.Ledger
@@ -169,9 +161,8 @@ type Credentials struct {
 	// added is for reads from caches, which do not block.
 	added context.Context
 
-	// leading is closed when this process is the leader, until ctx ends.
+	// leading is closed when this process is the leader.
 	leading chan struct{}
-	ctx     context.Context
 }
 
 // Add registers the controllers. Its result is the source of the condition
@@ -225,7 +216,6 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		opts:           opts,
 		bindings:       bindings,
 		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
-		definitions:    kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		refusals:       newRefusals(cmp.Or(opts.reportDelay, reportDelay)),
@@ -271,7 +261,6 @@ func (leader) NeedLeaderElection() bool { return true }
 
 // Start runs the followers of target namespaces until the context ends.
 func (l leader) Start(ctx context.Context) error {
-	l.ctx = ctx
 	l.followers.Start(ctx)
 	close(l.leading)
 	// Followers could not start for RoleBindings that were reconciled before.
@@ -281,12 +270,11 @@ func (l leader) Start(ctx context.Context) error {
 	return nil
 }
 
-// addStart registers the controller that reads the accounts once they are served.
+// addStart makes the manager read the accounts once they are served.
 func (c *Credentials) addStart() error {
-	late := kube.LateStart{
-		Name:  StartControllerName,
-		CRDs:  []string{source.AccountCRD},
-		Kinds: []schema.GroupVersionKind{source.AccountKind},
+	late := &kube.LateStart{
+		Name:  ControllerName,
+		Kinds: kube.Kinds{source.AccountCRD: source.AccountKind},
 		Start: c.start,
 	}
 	return late.AddTo(c.mgr)
@@ -300,8 +288,7 @@ func (c *Credentials) start(ctx context.Context) error {
 	case <-c.leading:
 	}
 	if !c.accounts.Synced() {
-		err := c.accounts.Start(c.ctx, c.enqueueWithRivals) //nolint:contextcheck // it outlives this reconciliation
-		if err != nil {
+		if err := c.accounts.Start(ctx, c.enqueueWithRivals); err != nil {
 			return err
 		}
 		log.FromContext(ctx).Info("Following ManagedServiceAccounts")
@@ -330,15 +317,15 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 		return err
 	}
 	accounts := kube.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
-	if err := c.definitions.Follow(ctx, c.mgr.GetCache(), restored, accounts); err != nil {
+	if err := c.opts.Definitions.Follow(ctx, c.mgr.GetCache(), restored, accounts); err != nil {
 		return err
 	}
-	err = c.definitions.AddTo(c.mgr, DefinitionsControllerName, func(context.Context) {
+	c.opts.Definitions.Subscribe(func(context.Context) {
 		c.enqueueEverything()
 		c.enqueueGrants()
-	})
-	c.following = err == nil
-	return err
+	}, source.AccountCRD)
+	c.following = true
+	return nil
 }
 
 // observeRestored reports whether there were copies before the CRD of the accounts was
@@ -367,7 +354,7 @@ func (c *Credentials) allReconciled() bool {
 	case !c.mayHaveAccounts():
 		return !c.accounts.Synced() || c.accounts.AllReconciled()
 	default:
-		standing, err := c.definitions.Standing(c.added, c.mgr.GetCache(), source.AccountCRD)
+		standing, err := c.opts.Definitions.Standing(c.added, c.mgr.GetCache(), source.AccountCRD)
 		return err == nil && standing == kube.Served && c.accounts.AllReconciled()
 	}
 }
@@ -410,7 +397,7 @@ func (c *Credentials) reconciler() *Reconciler {
 			live:          c.mgr.GetAPIReader(),
 			rule:          c.opts.Rule,
 			syncer:        c.opts.UpstreamSyncer,
-			definitions:   c.definitions,
+			definitions:   c.opts.Definitions,
 			draining:      c.opts.Mode == ModeDraining,
 			requireTarget: c.opts.RequireTarget,
 		},

@@ -20,7 +20,7 @@ import (
 func (w *world) relisted(account client.Object, missing bool) {
 	w.T.Helper()
 	w.Eventually("the accounts are listed under the new CRD", func() string {
-		standing, err := w.creds.definitions.Standing(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
+		standing, err := w.opts.Definitions.Standing(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
 		if err != nil || standing != kube.Restoring {
 			return "the cache has not caught up"
 		}
@@ -57,7 +57,7 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 		began := now.Now()
 		other := w.account(next, "reader", team)
 		w.Eventually("the manager sees another account", func() string {
-			if w.rule.growth.Last().Before(began) {
+			if w.opts.Definitions.LastAdded().Before(began) {
 				return "nothing was added"
 			}
 			return ""

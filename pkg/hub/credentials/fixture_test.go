@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -104,7 +105,6 @@ type rule struct {
 	changed func(types.NamespacedName)
 	touched func(types.NamespacedName)
 	listed  client.Reader
-	growth  kube.Growth
 }
 
 func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
@@ -151,8 +151,6 @@ func (r *rule) breakFor(namespace string) {
 	defer r.mu.Unlock()
 	r.broken = namespace
 }
-
-func (r *rule) Growth() *kube.Growth { return &r.growth }
 
 func (r *rule) say(namespace, cluster string, answer selection.Result) {
 	pair := types.NamespacedName{Namespace: namespace, Name: cluster}
@@ -232,6 +230,11 @@ func (w *world) start() {
 	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime); err != nil {
 		w.T.Fatal(err)
 	}
+	if w.opts.Clock == nil {
+		w.opts.Clock = clock.RealClock{}
+	}
+	w.opts.Definitions = kube.NewDefinitions(mgr.GetAPIReader(), w.opts.Clock)
+	apitest.Must(w.T, w.opts.Definitions.AddTo(mgr, "definitions"))
 	creds, err := Add(ctx, mgr, w.opts)
 	if err != nil {
 		w.T.Fatal(err)

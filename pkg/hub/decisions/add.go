@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,17 +22,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Names of the controllers, used alike in logs, metrics, field managers and events.
-const (
-	// ControllerName maintains the slices.
-	ControllerName = "hub.decisions"
-
-	// DefinitionsControllerName follows the CRD of the slices.
-	DefinitionsControllerName = "hub.decisions-definitions"
-
-	// StartControllerName starts ControllerName once the hub serves PlacementDecisions.
-	StartControllerName = "hub.decisions-start"
-)
+// ControllerName is the name of the controller that maintains the slices, used alike in logs,
+// metrics, field managers and events.
+const ControllerName = "hub.decisions"
 
 // DecisionCRD is the name of the CRD of SIG-Multicluster's PlacementDecisions.
 const DecisionCRD = "placementdecisions.multicluster.x-k8s.io"
@@ -56,6 +47,9 @@ type Options struct {
 	// References knows which profiles may be referred to. Required.
 	References *References
 
+	// Definitions know whether the hub serves PlacementDecisions. Required.
+	Definitions *kube.Definitions
+
 	// Workers is how many Placements are processed at a time, and WorkersPerNamespace how
 	// many of them in one namespace; 0 means a default.
 	Workers             int
@@ -67,10 +61,9 @@ type Options struct {
 
 // decisions holds the controllers and their shared state.
 type decisions struct {
-	mgr         manager.Manager
-	opts        Options
-	definitions *kube.Definitions
-	indexed     int // number of indexes added so far
+	mgr     manager.Manager
+	opts    Options
+	indexed int // number of indexes added so far
 
 	now    kube.Trigger // Placements that begin or cease to publish
 	soon   kube.Trigger // additions and repairs
@@ -81,28 +74,26 @@ type decisions struct {
 // prepared and the hub serves PlacementDecisions, which may be long after the manager has
 // started.
 func Add(mgr manager.Manager, opts Options) error {
-	if opts.Rule == nil || opts.References == nil {
-		return errors.New("decisions: a rule and references are required")
+	if opts.Rule == nil || opts.References == nil || opts.Definitions == nil {
+		return errors.New("decisions: a rule, references and definitions are required")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
 	d := &decisions{
-		mgr:         mgr,
-		opts:        opts,
-		definitions: kube.NewDefinitions(mgr.GetAPIReader(), opts.Rule.Growth(), opts.Clock),
-		soon:        kube.Trigger{Delay: gatherTime},
-		urgent:      kube.Trigger{Delay: urgentTime},
+		mgr:    mgr,
+		opts:   opts,
+		soon:   kube.Trigger{Delay: gatherTime},
+		urgent: kube.Trigger{Delay: urgentTime},
 	}
 	start := &kube.LateStart{
-		Name:  StartControllerName,
-		CRDs:  []string{DecisionCRD},
-		Kinds: []schema.GroupVersionKind{inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
+		Name:  ControllerName,
+		Kinds: kube.Kinds{DecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
 		Ready: opts.Rule.Ready,
 		Start: d.start,
 	}
 	if err := start.AddTo(mgr); err != nil {
-		return fmt.Errorf("adding %s: %w", StartControllerName, err)
+		return fmt.Errorf("adding the start of %s: %w", ControllerName, err)
 	}
 	return nil
 }
@@ -121,15 +112,13 @@ func (d *decisions) start(ctx context.Context) error {
 		return fmt.Errorf("caching PlacementDecisions: %w", err)
 	}
 	source := kube.Source{CRD: DecisionCRD, Informer: informer, OwnWork: true}
-	if err := d.definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
+	if err := d.opts.Definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
 		return err
 	}
 	if err := d.addSlices(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
-	if err := d.definitions.AddTo(d.mgr, DefinitionsControllerName, d.enqueueAll); err != nil {
-		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
-	}
+	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
 	// Profiles that must go wait to hear that nothing refers to them.
@@ -150,7 +139,7 @@ func (d *decisions) addSlices() error {
 		WatchesRawSource(&d.now).
 		WatchesRawSource(&d.soon).
 		WatchesRawSource(&d.urgent).
-		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.definitions, d.opts))
+		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.opts))
 }
 
 // versionChanged compares the versions: it is false only for a resync.
@@ -160,7 +149,7 @@ func versionChanged(before, after client.Object) bool {
 
 // served reports whether the cache of slices can be trusted.
 func (d *decisions) served(ctx context.Context) bool {
-	standing, err := d.definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
+	standing, err := d.opts.Definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
 	return err != nil || standing != kube.Unserved
 }
 

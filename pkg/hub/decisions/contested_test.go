@@ -28,7 +28,7 @@ func newOne(t *testing.T, clusters ...string) *one {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
 	s := &one{
-		world: w, Reconciler: newReconciler(w.Hub, w.Hub, nil, Options{Clock: w.time}),
+		world: w, Reconciler: newReconciler(w.Hub, w.Hub, Options{Clock: w.time}),
 		observed: observed{objects: map[string]*inventoryv1alpha1.PlacementDecision{}},
 	}
 	apitest.Must(t, s.send(t.Context(), s.placement(), s.observed, write{action: create, slice: s.with(clusters...)}))

@@ -39,11 +39,9 @@
 //
 // # Controllers
 //
-//   - hub.decisions: observe, plan, apply. Placements whose slices must lose a reference
-//     come first, namespaces take turns (package fair).
-//   - hub.decisions-definitions: enqueues all Placements when the CRD of the slices is deleted
-//     or created.
-//   - hub.decisions-start: starts the first, when the hub serves PlacementDecisions.
+//   - hub.decisions: observe, plan, apply, once the hub serves PlacementDecisions. Placements
+//     whose slices must lose a reference come first, namespaces take turns (package fair). All
+//     Placements are looked at when the CRD of the slices is deleted or created.
 //
 // A failed write is retried at intervals from 20 ms doubling to a minute, to 5 s for a
 // removal, or every ten minutes if it is invalid. Conflicts are returned, not retried.

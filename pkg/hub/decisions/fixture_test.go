@@ -142,22 +142,28 @@ func (w *world) manager() manager.Manager {
 func (w *world) start() {
 	w.T.Helper()
 	mgr := w.manager()
-	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), w.time)
+	definitions := w.definitions(mgr)
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
 	w.refs = NewReferences(mgr.GetCache())
 	w.looked = &looked{pairs: map[types.NamespacedName]int{}}
 	w.refs.Subscribe(w.looked.at)
-	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Clock: w.time}))
+	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
 	apitest.Must(w.T, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if err := rule.Prepare(ctx); err != nil {
-			return err
-		}
-		if err := rule.WatchDefinitions(mgr, "definitions", func(context.Context) {}); err != nil {
 			return err
 		}
 		<-ctx.Done()
 		return nil
 	})))
 	w.stop = apitest.Run(w.whole, mgr.Start)
+}
+
+// definitions follow CRDs, as the manager's do.
+func (w *world) definitions(mgr manager.Manager) *kube.Definitions {
+	w.T.Helper()
+	definitions := kube.NewDefinitions(mgr.GetAPIReader(), w.time)
+	apitest.Must(w.T, definitions.AddTo(mgr, "definitions"))
+	return definitions
 }
 
 func (w *world) pair(cluster string) types.NamespacedName {

@@ -27,9 +27,10 @@ import (
 func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	w.T.Helper()
 	mgr := w.manager()
-	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), w.time)
+	definitions := w.definitions(mgr)
+	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
 	w.refs = NewReferences(mgr.GetCache())
-	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Clock: w.time}))
+	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
 	guard := inventory.GuardFunc(func(context.Context) (inventory.GuardVerdict, error) {
 		return inventory.GuardVerdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
 	})

@@ -59,13 +59,11 @@ type unseen struct {
 	adding []string            // clusters
 }
 
-func newReconciler(
-	reader client.Reader, writer client.Client, definitions *kube.Definitions, opts Options,
-) *Reconciler {
+func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
 	return &Reconciler{
 		rule:         opts.Rule,
 		references:   opts.References,
-		definitions:  definitions,
+		definitions:  opts.Definitions,
 		reader:       reader,
 		writer:       writer,
 		clock:        opts.Clock,

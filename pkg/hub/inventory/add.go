@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -44,20 +42,9 @@ const (
 	// HeldBackControllerName creates the events about profiles that change too often.
 	HeldBackControllerName = "hub.inventory-held-back"
 
-	// DefinitionsControllerName follows the CRDs of the objects from which profiles are
-	// computed.
-	DefinitionsControllerName = "hub.inventory-definitions"
-
-	// StartControllerName starts ControllerName once the hub serves the required APIs.
-	StartControllerName = "hub.inventory-start"
-
 	// InstallControllerName makes ControllerName look again at pairs that wait because the
 	// install strategy may create their cluster's addon again.
 	InstallControllerName = "hub.inventory-install"
-
-	// ProfilesControllerName makes ControllerName maintain the profiles once the hub serves
-	// them.
-	ProfilesControllerName = "hub.inventory-profiles"
 )
 
 const (
@@ -203,6 +190,8 @@ type inventory struct {
 	// have changed (askAgain). Simultaneous changes cause one reconciliation of each pair.
 	everyTrigger kube.Trigger
 
+	discovery *kube.Discovery
+
 	// installTrigger asks for askAgain, which was last done at askedAgain.
 	installTrigger kube.Trigger
 	askedAgain     time.Time
@@ -254,7 +243,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		opts.GuardChanges(func() { i.enqueueEverything(ctx) })
 	}
 	if err := i.addStart(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", StartControllerName, err)
+		return nil, fmt.Errorf("adding the start of %s: %w", ControllerName, err)
 	}
 	if err := i.addReport(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
@@ -269,18 +258,21 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	return i.status, nil
 }
 
-// addStart registers the controllers that start the pairs' controller.
+// addStart makes the manager start the pairs' controller, and that follow ClusterProfiles.
 func (i *inventory) addStart() error {
+	var err error
+	if i.discovery, err = kube.NewDiscovery(i.mgr.GetConfig(), i.mgr.GetHTTPClient()); err != nil {
+		return err
+	}
 	start := &kube.LateStart{
-		Name: StartControllerName, CRDs: selection.SourceCRDs(), Kinds: selection.Kinds(),
-		Ready: i.knowsProfileAPI, Start: i.start,
+		Name: ControllerName, Kinds: selection.Kinds(), Ready: i.knowsProfileAPI, Start: i.start,
 	}
 	if err := start.AddTo(i.mgr); err != nil {
 		return err
 	}
 	profiles := &kube.LateStart{
-		Name: ProfilesControllerName, CRDs: []string{selection.ProfileCRD},
-		Kinds: []schema.GroupVersionKind{selection.ProfileKind}, Ready: i.started.Load, Start: i.startProfiles,
+		Name: ControllerName, Kinds: kube.Kinds{selection.ProfileCRD: selection.ProfileKind},
+		Ready: i.started.Load, Start: i.startProfiles,
 	}
 	return profiles.AddTo(i.mgr)
 }
@@ -293,11 +285,8 @@ func (i *inventory) servesProfiles(ctx context.Context) (served, known bool, err
 	if err != nil || crd == nil || crd.DeletionTimestamp != nil {
 		return false, err == nil, err
 	}
-	_, err = i.mgr.GetRESTMapper().RESTMapping(selection.ProfileKind.GroupKind(), selection.ProfileKind.Version)
-	if meta.IsNoMatchError(err) {
-		return false, i.opts.Clock.Since(crd.CreationTimestamp.Time) > establishTime, nil
-	}
-	return err == nil, err == nil, err
+	served, err = i.discovery.Serves(ctx, selection.ProfileKind)
+	return served, served || i.opts.Clock.Since(crd.CreationTimestamp.Time) > establishTime, err
 }
 
 // knowsProfileAPI is called every second while it returns false, so it logs an error once.
@@ -356,9 +345,7 @@ func (i *inventory) start(ctx context.Context) error {
 	if err := i.addPairs(); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
-	if err := i.opts.Rule.WatchDefinitions(i.mgr, DefinitionsControllerName, i.enqueueAll); err != nil {
-		return fmt.Errorf("adding %s: %w", DefinitionsControllerName, err)
-	}
+	i.opts.Rule.SubscribeDefinitions(i.enqueueAll)
 	// All conditions have waited for this. Those of clusters without pairs wait for nothing
 	// else.
 	i.pairs.outcomes.enqueueStatus("")

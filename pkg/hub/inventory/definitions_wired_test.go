@@ -26,14 +26,14 @@ import (
 // runs.
 type restoration struct {
 	*world
-	server   *apitest.Server
-	wire     *apitest.Wire
-	rule     *selection.Rule
-	time     *apitest.Clock
-	ahead    time.Duration
-	claims   int
-	c, other *clusterv1.ManagedCluster
-	all, one string // namespaces that hold both clusters, and c alone
+	server      *apitest.Server
+	wire        *apitest.Wire
+	definitions *kube.Definitions
+	time        *apitest.Clock
+	ahead       time.Duration
+	claims      int
+	c, other    *clusterv1.ManagedCluster
+	all, one    string // namespaces that hold both clusters, and c alone
 }
 
 func newRestoration(t *testing.T) *restoration {
@@ -49,8 +49,9 @@ func newRestoration(t *testing.T) *restoration {
 	r.other = r.Cluster("other", ocmtest.InSet(set.Name))
 	r.Placement(r.one, "view", r.c.Name)
 	startWith(t, r.wire.Tap(asManager(t, server, r.world)), cacheOptions(), func(mgr manager.Manager) Options {
-		r.rule = selection.New(mgr.GetCache(), mgr.GetAPIReader(), r.time)
-		return Options{Rule: r.rule, Guard: &switchGuard{}, Clock: r.time}
+		r.definitions = followDefinitions(t, mgr, r.time)
+		rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), r.definitions, r.time)
+		return Options{Rule: rule, Guard: &switchGuard{}, Clock: r.time}
 	})
 	r.exists(r.all, r.other.Name, true)
 	r.follows()
@@ -71,7 +72,7 @@ func (r *restoration) restored(restore func()) {
 	began := r.time.Now()
 	restore()
 	r.Eventually("the manager sees what is restored", func() string {
-		if last := r.rule.Growth().Last(); last.Before(began) {
+		if last := r.definitions.LastAdded(); last.Before(began) {
 			return fmt.Sprintf("added last at %s, want after %s", last, began)
 		}
 		return ""

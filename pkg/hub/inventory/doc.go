@@ -20,22 +20,19 @@
 //
 // # Controllers
 //
-//   - hub.inventory: observe, settle, decide, apply, prune. It starts when all CRDs
-//     it needs are served but that of ClusterProfiles. Until these are, it only tells
-//     others about pairs. It writes at most access providers while the guard says that
+//   - hub.inventory: observe, settle, decide, apply, prune. It starts when all kinds that
+//     it needs are served but ClusterProfiles, and follows these once they are. Until then,
+//     it only tells others about pairs. It looks at all pairs when the CRD of something they
+//     are computed from goes or comes. It writes at most access providers while the guard says that
 //     upstream writes the profiles.
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, and events on profiles that lack
 //     an access provider (package notices).
 //   - hub.inventory-held-back: events on ManagedClusters whose profiles change more often
 //     than their budgets allow.
-//   - hub.inventory-definitions: looks at all pairs when the CRD of something they are
-//     computed from goes or comes.
 //   - hub.inventory-install: looks again, at most once a second, at the pairs that wait
 //     because the install strategy may create their cluster's addon again, when the
 //     strategy or its Placements' decisions change.
-//   - hub.inventory-start: starts the first.
-//   - hub.inventory-profiles: makes it follow ClusterProfiles that are served late.
 //
 // Pairs are reconciled when something they depend on changes; again after a failed write,
 // at intervals from 20 ms doubling to a minute, to 5 s if the profile must be removed, or

@@ -149,7 +149,7 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-kube.RestoreTime)),
 		guard: &switchGuard{},
 	}
-	s.rule = selection.New(s.cache, w.Client, s.time)
+	s.rule = selection.New(s.cache, w.Client, kube.NewDefinitions(w.Client, s.time), s.time)
 	if err := s.rule.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -129,12 +130,21 @@ func startWith(
 		opts.Clock = apitest.Ahead(kube.RestoreTime)
 	}
 	if opts.Rule == nil {
-		opts.Rule = selection.New(mgr.GetCache(), mgr.GetAPIReader(), opts.Clock)
+		opts.Rule = selection.New(
+			mgr.GetCache(), mgr.GetAPIReader(), followDefinitions(t, mgr, opts.Clock), opts.Clock)
 	}
 	source, err := Add(t.Context(), mgr, opts)
 	apitest.Must(t, err)
 	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))
 	return apitest.Run(t, mgr.Start)
+}
+
+// followDefinitions follows CRDs as the manager does.
+func followDefinitions(t *testing.T, mgr manager.Manager, clock clock.PassiveClock) *kube.Definitions {
+	t.Helper()
+	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock)
+	apitest.Must(t, definitions.AddTo(mgr, "definitions"))
+	return definitions
 }
 
 // exists waits until a pair has a profile, or has none.

@@ -106,7 +106,7 @@ func aFleet(b *testing.B, clusters int) *Rule {
 			names = nil
 		}
 	}
-	rule := New(startCache(b, objs...), nil, clock.RealClock{})
+	rule := newRule(startCache(b, objs...), nil, clock.RealClock{})
 	apitest.Must(b, rule.Prepare(b.Context()))
 	return rule
 }

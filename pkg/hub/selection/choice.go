@@ -211,8 +211,8 @@ func (r *Rule) WatchChoices(b *builder.Builder, changed Changed) *builder.Builde
 }
 
 // SubscribeDefinitions has changed called when every Choice and every pair must be evaluated
-// again: the rule is prepared now, or a CRD that it depends on has changed. changed must
-// return at once.
+// again: the rule is prepared now, or a kind that it depends on is no longer served, is served
+// again, or its missing objects begin to count as missing. changed must return at once.
 func (r *Rule) SubscribeDefinitions(changed func(context.Context)) {
 	r.changes.subscribeDefinitions(changed)
 }

@@ -38,22 +38,28 @@ const (
 // sources are the kinds without which an empty cache means nothing, by their CRD.
 var sources = []struct {
 	crd    string
+	kind   schema.GroupVersionKind
 	object client.Object
 }{
-	{clusterCRD, &clusterv1.ManagedCluster{}},
-	{setCRD, &clusterv1beta2.ManagedClusterSet{}},
-	{bindingCRD, &clusterv1beta2.ManagedClusterSetBinding{}},
-	{placementCRD, &clusterv1beta1.Placement{}},
-	{decisionCRD, &clusterv1beta1.PlacementDecision{}},
-	{addonCRD, &addonv1beta1.ManagedClusterAddOn{}},
+	{clusterCRD, clusterKind("v1", "ManagedCluster"), &clusterv1.ManagedCluster{}},
+	{setCRD, clusterKind("v1beta2", "ManagedClusterSet"), &clusterv1beta2.ManagedClusterSet{}},
+	{bindingCRD, clusterKind("v1beta2", "ManagedClusterSetBinding"), &clusterv1beta2.ManagedClusterSetBinding{}},
+	{placementCRD, clusterKind("v1beta1", "Placement"), &clusterv1beta1.Placement{}},
+	{decisionCRD, clusterKind("v1beta1", "PlacementDecision"), &clusterv1beta1.PlacementDecision{}},
+	{addonCRD, addonKind, &addonv1beta1.ManagedClusterAddOn{}},
+}
+
+var addonKind = schema.GroupVersionKind{
+	Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: "ManagedClusterAddOn",
+}
+
+func clusterKind(version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: clusterv1.GroupName, Version: version, Kind: kind}
 }
 
 // CRDs names the CRDs of everything the rule reads.
-func CRDs() []string { return append([]string{ProfileCRD}, SourceCRDs()...) }
-
-// SourceCRDs names the CRDs of everything the rule reads except ClusterProfiles.
-func SourceCRDs() []string {
-	names := make([]string, 0, len(sources))
+func CRDs() []string {
+	names := []string{ProfileCRD}
 	for _, source := range sources {
 		names = append(names, source.crd)
 	}
@@ -65,14 +71,12 @@ var ProfileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
 
 // Kinds returns the kinds that must be served before the rule can be prepared without
 // ClusterProfiles.
-func Kinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{
-		schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
-		schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind("ManagedClusterSet"),
-		schema.GroupVersion(clusterv1beta2.GroupVersion).WithKind("ManagedClusterSetBinding"),
-		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"),
-		schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("PlacementDecision"),
+func Kinds() kube.Kinds {
+	kinds := kube.Kinds{}
+	for _, source := range sources {
+		kinds[source.crd] = source.kind
 	}
+	return kinds
 }
 
 // observe reads everything about a pair that the rule needs. It reads caches only.

@@ -54,7 +54,7 @@ func (r *Rule) Routes(remembered Remembered) Routes {
 
 // Watch adds to a controller of pairs the watches of everything the rule reads, except
 // ClusterProfiles, which the controller itself must watch, and CRDs, which
-// Rule.WatchDefinitions watches. contentChanged reports which changes of a ManagedCluster
+// Rule.SubscribeDefinitions covers. contentChanged reports which changes of a ManagedCluster
 // matter in addition to those that the rule reads.
 func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
 	clusterMatters := kube.OnChange(func(before, after client.Object) bool {

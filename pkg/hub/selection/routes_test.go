@@ -47,7 +47,7 @@ func (m memory) ClustersIn(namespace string) []string {
 
 // routesOver returns routes that read the given objects.
 func routesOver(objs ...client.Object) Routes {
-	return New(newFakeCache(objs...), nil, clock.RealClock{}).Routes(memory{})
+	return newRule(newFakeCache(objs...), nil, clock.RealClock{}).Routes(memory{})
 }
 
 func found(requests []reconcile.Request) []string {

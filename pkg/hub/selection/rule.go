@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -42,7 +41,6 @@ type Rule struct {
 	cache       Cache
 	clock       clock.PassiveClock
 	definitions *kube.Definitions
-	growth      *kube.Growth
 	settling    *settling
 	changes     *changeTracker
 	live        *liveReads
@@ -53,14 +51,15 @@ type Rule struct {
 	ready          atomic.Bool
 }
 
-// New returns a rule that answers Unknown until it is prepared. live reads the metadata of
-// CRDs, and Placements with their decisions, past every cache.
-func New(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
-	growth := &kube.Growth{}
-	return &Rule{
-		cache: cache, clock: clock, definitions: kube.NewDefinitions(live, growth, clock), growth: growth,
+// New returns a rule that answers Unknown until it is prepared. live reads Placements with
+// their decisions past every cache.
+func New(cache Cache, live client.Reader, definitions *kube.Definitions, clock clock.PassiveClock) *Rule {
+	rule := &Rule{
+		cache: cache, clock: clock, definitions: definitions,
 		settling: newSettling(), changes: newChangeTracker(), live: newLiveReads(live, clock),
 	}
+	definitions.Subscribe(rule.changes.announceDefinitions, CRDs()...)
+	return rule
 }
 
 // Prepare makes the cache hold and index everything that the rule reads. The hub must serve
@@ -214,19 +213,6 @@ func (r *Rule) observeRestored(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// Growth returns when objects that the rule reads were last added.
-func (r *Rule) Growth() *kube.Growth { return r.growth }
-
-// WatchDefinitions registers the controller that follows the CRDs the rule depends on, once
-// the rule is prepared. It calls changed when all pairs must be reconciled: a kind is no
-// longer served, is served again, or its missing objects begin to count as missing.
-func (r *Rule) WatchDefinitions(mgr manager.Manager, controller string, changed func(context.Context)) error {
-	return r.definitions.AddTo(mgr, controller, func(ctx context.Context) {
-		changed(ctx)
-		r.changes.announceDefinitions(ctx)
-	})
 }
 
 // Ready reports whether the rule is prepared.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -27,6 +28,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // scene is a rule over a hub on which the cluster c is selected in the namespace
@@ -40,6 +42,10 @@ type scene struct {
 	pair  types.NamespacedName
 }
 
+func newRule(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
+	return New(cache, live, kube.NewDefinitions(live, clock), clock)
+}
+
 func newScene(t *testing.T, objs ...client.Object) *scene {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
@@ -51,7 +57,7 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 		time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),
 	}
 	s.live = fakeCache{Client: s.cache.Client, missingCRD: new(string), anewCRD: new(string)}
-	s.Rule = New(s.cache, s.live, s.time)
+	s.Rule = newRule(s.cache, s.live, s.time)
 	if err := s.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +113,7 @@ func TestSelected(t *testing.T) {
 
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
-		s.Rule = New(s.cache, s.cache, s.time)
+		s.Rule = newRule(s.cache, s.cache, s.time)
 		// Nobody need ask again: subscribers are told.
 		s.selected(Result{Why: "has not been evaluated yet", Untrusted: true})
 		told := 0
@@ -202,7 +208,7 @@ func (c *failingCache) IndexField(_ context.Context, _ client.Object, name strin
 
 func TestPrepareResumesWhereItFailed(t *testing.T) {
 	c := &failingCache{fakeCache: newFakeCache()}
-	r := New(c, c, testingclock.NewFakePassiveClock(time.Now()))
+	r := newRule(c, c, testingclock.NewFakePassiveClock(time.Now()))
 	if err := r.Prepare(t.Context()); err == nil || r.Ready() {
 		t.Fatalf("prepare = %v, ready is %t; want an error", err, r.Ready())
 	}
@@ -488,7 +494,7 @@ func TestPrepareWithoutProfiles(t *testing.T) {
 	s := newScene(t)
 	served := false
 	cached := uncachedProfiles{fakeCache: s.cache, served: &served}
-	s.Rule = New(cached, s.live, s.time)
+	s.Rule = newRule(cached, s.live, s.time)
 	told := 0
 	s.SubscribeDefinitions(func(context.Context) { told++ })
 	if err := s.Prepare(t.Context()); err == nil {
@@ -561,7 +567,7 @@ func TestObserveRestored(t *testing.T) {
 				objs = append(objs, cluster)
 			}
 			c := newFakeCache(objs...)
-			got, err := New(c, c, testingclock.NewFakePassiveClock(time.Now())).observeRestored(t.Context())
+			got, err := newRule(c, c, testingclock.NewFakePassiveClock(time.Now())).observeRestored(t.Context())
 			if err != nil || got != test.want {
 				t.Errorf("restored is %t, %v; want %t", got, err, test.want)
 			}
