@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,14 +26,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
-)
-
-const (
-	// agentName is the agent's Deployment, Role and RoleBinding on the spoke.
-	agentName = "cluster-inventory-agent"
-
-	// propertyCRD is created on spokes that lack it, and never changed afterwards.
-	propertyCRD = "clusterproperties.about.k8s.io"
 )
 
 // Options are those of the manager. Those of agents are in AgentRevisions and configurations.
@@ -88,7 +82,7 @@ type observed struct {
 // strategy rolls out. A cluster without an AgentRevision gets no agent.
 type inventoryAgent struct {
 	observed
-	renderers *renderers
+	renderers *manifests.Renderers
 	grants    *grants
 	outcomes  *outcomes
 	options   agent.AgentAddonOptions
@@ -102,7 +96,7 @@ type inventoryAgent struct {
 
 var _ agent.AgentAddon = &inventoryAgent{}
 
-func newAgent(renderers *renderers, grants *grants, outcomes *outcomes, caches observed) *inventoryAgent {
+func newAgent(renderers *manifests.Renderers, grants *grants, outcomes *outcomes, caches observed) *inventoryAgent {
 	a := &inventoryAgent{observed: caches, renderers: renderers, grants: grants, outcomes: outcomes}
 	a.options = a.agentOptions()
 	return a
@@ -136,15 +130,11 @@ func (a *inventoryAgent) Manifests(
 	mayPass := refused == nil || refused.reason == contract.ReasonConfigurationMissing
 	switch {
 	case refused == nil && chosen.known:
-		renderer, err := a.renderers.of(values)
-		if err != nil {
-			return nil, err
-		}
-		return renderer.render(cluster.Name, string(addon.UID))
+		return a.renderers.Render(values, cluster.Name, string(addon.UID))
 	case !addon.DeletionTimestamp.IsZero():
 		return a.manifestsForCleanup(cluster, addon, there)
-	case mayPass && there.agent() != nil && there.carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
-		return there.manifests(a.renderers.templates, string(addon.UID))
+	case mayPass && there.HasAgent() && there.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
+		return a.renderers.Held(there, string(addon.UID))
 	case refused != nil:
 		return nil, refused
 	default:
@@ -186,49 +176,41 @@ func (a *inventoryAgent) cleansUp(addon *addonv1beta1.ManagedClusterAddOn) bool 
 	}
 	// One on a hosting cluster has no owner, and may be left of a previous installation.
 	onHost := worksBy(a.works, index.ManifestWorkHookByHostedAddon, addon.Namespace)
-	return slices.ContainsFunc(onHost, func(work *workv1.ManifestWork) bool {
-		return slices.ContainsFunc(work.Spec.Workload.Manifests, func(manifest workv1.Manifest) bool {
-			return isOfAddon(manifest, addon)
-		})
-	})
+	return slices.ContainsFunc(onHost, func(work *workv1.ManifestWork) bool { return manifests.RunsFor(work, addon) })
 }
 
 // manifestsForCleanup returns the manifests of an addon that is removed without a valid
 // configuration: the deployed ones or, if the ManifestWork was deleted before the spoke was
 // cleaned up, those of a cluster without a configuration.
 func (a *inventoryAgent) manifestsForCleanup(
-	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
+	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
 ) ([]runtime.Object, error) {
-	if there.agent() != nil || !ownwork.WaitsForCleanup(addon) {
-		return there.manifests(a.renderers.templates, string(addon.UID))
+	if there.HasAgent() || !ownwork.WaitsForCleanup(addon) {
+		return a.renderers.Held(there, string(addon.UID))
 	}
 	values, err := a.present()
 	if err != nil {
 		return nil, err
 	}
 	if a.host(addon) != "" {
-		values = values.hosted()
+		values = values.OnHost()
 	} else {
 		values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
 	}
-	renderer, err := a.renderers.of(values)
-	if err != nil {
-		return nil, err
-	}
-	return renderer.render(cluster.Name, string(addon.UID))
+	return a.renderers.Render(values, cluster.Name, string(addon.UID))
 }
 
 // decide returns the values of a cluster's manifests if its configuration is known and not
 // refused.
 func (a *inventoryAgent) decide(
-	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there deployed,
-) (Values, choice, *refusal) {
+	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
+) (manifests.Values, choice, *refusal) {
 	common, chosen, refused := a.choose(addon)
 	if refused != nil || !chosen.known {
-		return Values{}, chosen, refused
+		return manifests.Values{}, chosen, refused
 	}
 	if refused = a.refuseHost(addon, there); refused != nil {
-		return Values{}, chosen, refused
+		return manifests.Values{}, chosen, refused
 	}
 	at := a.place(addon, there)
 	at.registries = cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey]
@@ -263,7 +245,7 @@ var errNoImage = errors.New("the clean-up Job needs an image, and there is no va
 
 // present returns the values of clusters that get the addon now: those of the AgentRevision
 // of all clusters, else those of the newest AgentRevision.
-func (a *inventoryAgent) present() (Values, error) {
+func (a *inventoryAgent) present() (manifests.Values, error) {
 	if definition := a.definition(); definition != nil {
 		for _, config := range definition.Spec.DefaultConfigs {
 			if !revisionKind().is(config.ConfigGroupResource) {
@@ -277,16 +259,16 @@ func (a *inventoryAgent) present() (Values, error) {
 	if newest := a.revisions.newest(); newest != nil {
 		return newest.values, nil
 	}
-	return Values{}, errNoImage
+	return manifests.Values{}, errNoImage
 }
 
 // report records the outcome, unless it is unknown.
 func (a *inventoryAgent) report(
-	addon *addonv1beta1.ManagedClusterAddOn, there deployed, chosen choice, refused *refusal,
+	addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed, chosen choice, refused *refusal,
 ) {
 	now := outcome{configured: chosen.configuration != nil, refusal: refused}
 	if refused == nil {
-		if why := there.refusedBySpoke(); why != "" {
+		if why := there.RefusedBySpoke(); why != "" {
 			now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", why)
 		} else if !chosen.known {
 			return
@@ -301,12 +283,12 @@ func (a *inventoryAgent) report(
 
 // deployed returns the ManifestWorks with which the agent is deployed. Those of a previous
 // installation, which Kubernetes has not deleted yet, do not count.
-func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (deployed, error) {
+func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (manifests.Deployed, error) {
 	found, err := a.works.ByIndex(index.ManifestWorkByAddon, addon.Namespace+"/"+addon.Name)
 	if err != nil {
 		return nil, err
 	}
-	var works deployed
+	var works manifests.Deployed
 	for _, obj := range found {
 		if work, ok := obj.(*workv1.ManifestWork); ok && isOwnedBy(work, addon) {
 			works = append(works, work)
@@ -348,7 +330,7 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if err != nil {
 		return "", err
 	}
-	if namespace := there.namespace(); namespace != "" && there.host() == a.host(addon) {
+	if namespace := there.Namespace(); namespace != "" && there.Host() == a.host(addon) {
 		return namespace, nil
 	}
 	wanted, refused := a.decideNamespace(addon, there)
@@ -368,7 +350,7 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 // decideNamespace returns the namespace of a cluster's agent, empty while the configuration
 // is unknown, or why the agent cannot run.
 func (a *inventoryAgent) decideNamespace(
-	addon *addonv1beta1.ManagedClusterAddOn, there deployed,
+	addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
 ) (string, *refusal) {
 	common, chosen, refused := a.choose(addon)
 	if refused == nil {
@@ -399,28 +381,13 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 		HealthProber: &agent.HealthProber{
 			Type: agent.HealthProberTypeWork,
 			WorkProber: &agent.WorkHealthProber{
-				ProbeFields:   []agent.ProbeField{{ResourceIdentifier: agentDeployment("*"), ProbeRules: wellKnownStatus()}},
+				ProbeFields: []agent.ProbeField{{
+					ResourceIdentifier: manifests.AgentDeployment("*"), ProbeRules: manifests.WellKnownStatus(),
+				}},
 				HealthChecker: health,
 			},
 		},
-		// These apply to all clusters, whatever their agent's namespace.
-		ManifestConfigs: []workv1.ManifestConfigOption{
-			// The klusterlet takes the feedback rules from the first matching entry, which
-			// is the prober's, and the scrape type from the last, which is this one. With
-			// the prober's identifier the framework would drop the scrape type. workWriter
-			// adds the conditionRules to this one.
-			{
-				ResourceIdentifier: agentDeployment(anyNamespace),
-				FeedbackRules:      wellKnownStatus(),
-				FeedbackScrapeType: workv1.FeedbackWatchType,
-			},
-			createOnly(workv1.ResourceIdentifier{
-				Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: propertyCRD,
-			}),
-			createOnly(workv1.ResourceIdentifier{
-				Resource: "configmaps", Namespace: anyNamespace, Name: contract.CleanupMarkerName,
-			}),
-		},
+		ManifestConfigs: manifests.Options(),
 	}
 }
 
@@ -430,25 +397,6 @@ func supportedResources() []schema.GroupVersionResource {
 		resources = append(resources, kind.GroupVersionResource)
 	}
 	return resources
-}
-
-// anyNamespace matches every namespace, as "*" does, which is the prober's.
-const anyNamespace = "**"
-
-func agentDeployment(namespace string) workv1.ResourceIdentifier {
-	return workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: namespace, Name: agentName}
-}
-
-// createOnly keeps the work agent from overwriting later changes of an object.
-func createOnly(object workv1.ResourceIdentifier) workv1.ManifestConfigOption {
-	return workv1.ManifestConfigOption{
-		ResourceIdentifier: object,
-		UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-	}
-}
-
-func wellKnownStatus() []workv1.FeedbackRule {
-	return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 }
 
 // clusterMatters makes the framework reconcile a cluster's addon again.
@@ -479,5 +427,5 @@ func health(results []agent.FieldResult, _ *clusterv1.ManagedCluster, _ *addonv1
 			}
 		}
 	}
-	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", agentName)
+	return fmt.Errorf("no pod of the Deployment %s on the spoke is ready", manifests.AgentName)
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -64,7 +67,7 @@ func TestDeletedAddonIsForgotten(t *testing.T) {
 // An addon that waits for its clean-up gets it even if its configuration is missing and
 // its ManifestWork is gone; one that was never installed needs none.
 func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
-	renderers, err := newRenderers()
+	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
 	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
 		addons: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
@@ -106,7 +109,7 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 // An addon that OCM's addon manager deletes although the install strategy is about to create
 // it again is not cleaned up: the framework lets go of an addon without a clean-up Job.
 func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
-	renderers, err := newRenderers()
+	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
 	definitions := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	var again, known bool
@@ -178,20 +181,18 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 
 	onHost := func(installation types.UID) {
 		t.Helper()
-		rendered, err := renderers.of(values().of("", "").hosted())
-		apitest.Must(t, err)
-		manifests, err := rendered.render("c1", string(installation))
+		objects, err := renderers.Render(values().OnHost(), "c1", string(installation))
 		apitest.Must(t, err)
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "host", Name: "addon-cluster-inventory-pre-delete-hosting-c1",
 		}}
-		for _, object := range manifests {
+		all := addontest.Work(t, "c1", string(installation), objects)
+		for i, object := range objects {
 			if object.GetObjectKind().GroupVersionKind().Kind == "Job" {
-				raw := runtime.RawExtension{Raw: object.(*manifest).encoded}
-				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: raw})
+				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, all.Spec.Workload.Manifests[i])
 			}
 		}
-		trimmed, err := newWorkTrimmer().trim(work)
+		trimmed, err := manifests.NewWorkTrimmer().Trim(work)
 		apitest.Must(t, err)
 		apitest.Must(t, a.works.Update(trimmed))
 	}

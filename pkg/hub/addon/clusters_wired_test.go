@@ -3,6 +3,8 @@ package addon
 import (
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +78,7 @@ func (r *rollout) becomesAvailable(addon *addonv1beta1.ManagedClusterAddOn) {
 			ocmtest.Condition("Available", "True", "R", "")}
 		w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
 			ResourceMeta: workv1.ManifestResourceMeta{Group: "apps",
-				Resource: "deployments", Namespace: "agents", Name: agentName},
+				Resource: "deployments", Namespace: "agents", Name: manifests.AgentName},
 			Conditions: []metav1.Condition{},
 			StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{
 				Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &ready},

@@ -2,6 +2,9 @@ package addon
 
 import (
 	"cmp"
+	"slices"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -48,7 +51,7 @@ func newRevisions(indexer toolscache.Store, synced toolscache.InformerSynced) *c
 		judgeSpec: func(spec map[string]any, judged *configuration) {
 			judged.values, judged.mistakes = judgeRevision(spec)
 			revision, _, err := unstructured.NestedString(spec, "manifests")
-			judged.unknownManifests = err == nil && !hasManifests(revision)
+			judged.unknownManifests = err == nil && !slices.Contains(manifests.Revisions(), revision)
 		},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -19,8 +21,8 @@ type configuration struct {
 	// hash is that of the spec, as Open Cluster Management computes it.
 	hash string
 
-	overrides overrides // of an AddOnDeploymentConfig
-	values    Values    // of an AgentRevision
+	overrides overrides        // of an AddOnDeploymentConfig
+	values    manifests.Values // of an AgentRevision
 	mistakes  mistakes
 
 	// unknownManifests says that an AgentRevision is for another version of the manager.
@@ -111,29 +113,29 @@ type place struct {
 
 // decideValues returns the values of a cluster's manifests, without those that identify it:
 // the common ones, changed by its configuration and its registries.
-func decideValues(common common, chosen choice, at place) (Values, *refusal) {
+func decideValues(common common, chosen choice, at place) (manifests.Values, *refusal) {
 	values := common.Values
 	if chosen.configuration != nil {
-		values = values.with(chosen.configuration.overrides)
+		values = chosen.configuration.overrides.applyTo(values)
 	}
 	namespace, refused := decideNamespace(common, chosen, at)
 	if refused != nil {
-		return Values{}, refused
+		return manifests.Values{}, refused
 	}
 	values.InstallNamespace = namespace
 	if at.host != "" {
-		values = values.hosted()
+		values = values.OnHost()
 	}
 	if values.Image == common.Image { // the configuration's registries take precedence over the cluster's
 		registries, wrong := judgeAnnotation(at.registries)
 		if len(wrong) > 0 {
-			return Values{}, refuse(contract.ReasonInvalidConfiguration,
+			return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
 				"ManagedCluster %s: %s", at.cluster, strings.Join(wrong, "; "))
 		}
 		values.Image = mirrored(common.Image, registries)
 	}
 	if values.Image != common.Image && !isFrom(values.Image, at.allowed) {
-		return Values{}, refuse(contract.ReasonInvalidConfiguration,
+		return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
 			"The registries of cluster %s yield the agent's image %s, "+
 				"which is from none of the registries that the chart allows (agent.allowedRegistries)",
 			at.cluster, values.Image)

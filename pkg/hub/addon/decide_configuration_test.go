@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -150,17 +152,17 @@ func TestDecideValues(t *testing.T) {
 	tests := map[string]struct {
 		chosen  choice
 		at      place
-		change  func(*Values)
+		change  func(*manifests.Values)
 		refused string
 	}{
-		"nothing": {change: func(*Values) {}},
+		"nothing": {change: func(*manifests.Values) {}},
 		"the namespace of an agent that is not there yet": {
 			chosen: chosen(overrides{installNamespace: "elsewhere"}),
-			change: func(v *Values) { v.InstallNamespace = "elsewhere" },
+			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"the namespace that the agent is in": {
 			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "elsewhere"},
-			change: func(v *Values) { v.InstallNamespace = "elsewhere" },
+			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"another namespace than the agent is in": {
 			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "agents"},
@@ -174,17 +176,17 @@ func TestDecideValues(t *testing.T) {
 		},
 		"the registries of the cluster": {
 			at:     place{registries: annotation("example.com", "mirror.example.com")},
-			change: func(v *Values) { v.Image = "mirror.example.com/inventory:v1" },
+			change: func(v *manifests.Values) { v.Image = "mirror.example.com/inventory:v1" },
 		},
 		"the configuration's registries come first": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first"}}}),
 			at:     place{registries: annotation("example.com", "second")},
-			change: func(v *Values) { v.Image = "first/inventory:v1" },
+			change: func(v *manifests.Values) { v.Image = "first/inventory:v1" },
 		},
 		"where they do not match, the cluster's count": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "quay.io", Mirror: "first"}}}),
 			at:     place{registries: annotation("example.com", "second")},
-			change: func(v *Values) { v.Image = "second/inventory:v1" },
+			change: func(v *manifests.Values) { v.Image = "second/inventory:v1" },
 		},
 		"registries of the cluster that are not allowed": {
 			at: place{cluster: "c1", registries: annotation("example.com", "evil.example.com")},

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -99,7 +99,7 @@ func decideNamespace(common common, chosen choice, at place) (string, *refusal) 
 func (at place) namespaceOnHost(common common, named bool, wanted, source string) (string, *refusal) {
 	own := ownwork.HostedNamespace(at.cluster)
 	switch {
-	case !canBeHosted(common.Manifests):
+	case !manifests.CanBeHosted(common.Manifests):
 		return "", refuse(contract.ReasonHostingRefused,
 			"The agent's manifests are of revision %s, which cannot run on a hosting cluster; it needs an AgentRevision "+
 				"with manifests of a later revision", common.Manifests)
@@ -115,23 +115,4 @@ func (at place) namespaceOnHost(common common, named bool, wanted, source string
 			own, at.host, at.host)
 	}
 	return own, nil
-}
-
-// canBeHosted reports whether the agent of a manifest revision can run on a hosting
-// cluster.
-func canBeHosted(manifests string) bool { return manifests != "1" }
-
-// isHosted reports whether a manifest is for the hosting cluster, as the framework does.
-// sound is false if the manifest is for no cluster, or has a location that the framework
-// does not understand.
-func isHosted(object metav1.Object) (hosted, sound bool) {
-	location, hasLocation, err := constants.GetHostedManifestLocation(object.GetLabels(), object.GetAnnotations())
-	switch {
-	case err != nil:
-		return false, false
-	case !hasLocation || location == addonv1beta1.HostedManifestLocationManagedValue:
-		return false, true
-	default:
-		return true, location == addonv1beta1.HostedManifestLocationHostingValue
-	}
 }

@@ -3,6 +3,8 @@ package addon
 import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
@@ -29,7 +31,7 @@ func decideRevision(
 
 // common holds the values of all clusters without a configuration of their own.
 type common struct {
-	Values
+	manifests.Values
 
 	// revision is the AgentRevision's name.
 	revision string

@@ -3,6 +3,8 @@ package addon
 import (
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -13,7 +15,7 @@ import (
 
 func TestDecideRevision(t *testing.T) {
 	known := map[string]*configuration{
-		"one": {hash: "h1", values: Values{Image: "v1"}},
+		"one": {hash: "h1", values: manifests.Values{Image: "v1"}},
 		"bad": {hash: "h1", mistakes: mistakes{"spec.a: is wrong"}},
 	}
 	one := addonv1beta1.AddOnConfig{
@@ -115,13 +117,13 @@ func TestJudgeRevision(t *testing.T) {
 			"podSecurityContext": map[string]any{"runAsUser": int64(5), "runAsGroup": int64(6), "fsGroup": int64(0)},
 		}
 	}
-	want := Values{
+	want := manifests.Values{
 		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
 		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, JSONLogs: true, ReservedProperties: []string{"*.example.com", "x"},
-		NetworkPolicy: &NetworkPolicy{
+		NetworkPolicy: &manifests.NetworkPolicy{
 			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
 		},
-		Users: PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](0)},
+		Users: manifests.PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](0)},
 	}
 	got, wrong := judgeRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
@@ -161,7 +163,7 @@ func TestJudgeRevision(t *testing.T) {
 			if diff := cmp.Diff(mistakes{test.want}, wrong); diff != "" {
 				t.Errorf("mistakes (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(Values{}, got); diff != "" {
+			if diff := cmp.Diff(manifests.Values{}, got); diff != "" {
 				t.Errorf("values of what is wrong: %s", diff)
 			}
 		})

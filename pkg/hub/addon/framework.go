@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -144,7 +146,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-	renderers, err := newRenderers()
+	renderers, err := manifests.NewRenderers()
 	if err != nil {
 		return nil, err
 	}

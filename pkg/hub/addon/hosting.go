@@ -1,10 +1,11 @@
 package addon
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"slices"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
@@ -165,7 +166,7 @@ func (a *inventoryAgent) frameworkMode(
 		return constants.InstallModeHosted, host
 	}
 	if ownwork.IsHosted(addon) && !slices.ContainsFunc(a.worksFor(addon.Namespace), func(work *workv1.ManifestWork) bool {
-		return isDeployedFor(work, addon)
+		return manifests.IsDeployedFor(work, addon)
 	}) {
 		addon.Finalizers = ownwork.Without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 	}
@@ -181,11 +182,11 @@ func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
 	if wanted == "" && len(works) == 0 {
 		return ""
 	}
-	if there, err := a.deployed(addon); err == nil && there.agent() != nil && !mayMove(addon, there.host()) {
-		return there.host()
+	if there, err := a.deployed(addon); err == nil && there.HasAgent() && !mayMove(addon, there.Host()) {
+		return there.Host()
 	}
 	for _, work := range works {
-		if !work.DeletionTimestamp.IsZero() && isDeployedFor(work, addon) {
+		if !work.DeletionTimestamp.IsZero() && manifests.IsDeployedFor(work, addon) {
 			return work.Namespace
 		}
 	}
@@ -224,38 +225,24 @@ func worksBy(works toolscache.Indexer, name, cluster string) []*workv1.ManifestW
 func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *workv1.ManifestWork {
 	var first *workv1.ManifestWork
 	for _, work := range worksBy(a.works, index.ManifestWorkByHostedAddon, addon.Namespace) {
-		if isDeployedFor(work, addon) && (first == nil || work.Namespace == wantedHost(addon)) {
+		if manifests.IsDeployedFor(work, addon) && (first == nil || work.Namespace == wantedHost(addon)) {
 			first = work
 		}
 	}
 	return first
 }
 
-// isDeployedFor reports whether a ManifestWork on a hosting cluster deploys the agent of
-// this installation of an addon. It has no owner, because it is in another namespace.
-func isDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	there := deployed{work}
-	agent := there.agent()
-	return agent != nil && there.namespace() == ownwork.HostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
-}
-
-// isOfAddon reports whether a manifest runs the agent, or its clean-up, of this installation of
-// an addon.
-func isOfAddon(manifest workv1.Manifest, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return bytes.Contains(manifest.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
-}
-
 // place describes where a cluster's agent should run.
-func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there deployed) place {
+func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed) place {
 	at := place{cluster: addon.Namespace, host: a.host(addon), allowed: a.allowedRegistries}
-	if at.host == there.host() {
-		at.namespace = there.namespace()
+	if at.host == there.Host() {
+		at.namespace = there.Namespace()
 	}
 	if at.host == "" {
 		at.guestOf = func(namespace string) string { return a.guestIn(addon.Namespace, namespace) }
 	} else if own := a.addon(at.host); own != nil {
-		if onHost, err := a.deployed(own); err == nil && onHost.host() == "" {
-			at.hostsOwn = onHost.namespace()
+		if onHost, err := a.deployed(own); err == nil && onHost.Host() == "" {
+			at.hostsOwn = onHost.Namespace()
 		}
 	}
 	return at
@@ -300,9 +287,9 @@ func (a *inventoryAgent) isManaged(addon *addonv1beta1.ManagedClusterAddOn) bool
 }
 
 // refuseHost returns why a cluster's agent cannot run where it should, or nil.
-func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, there deployed) *refusal {
-	deployed := there.agent() != nil
-	if refused := judgeHost(addon, deployed, there.host()); refused != nil || deployed && !mayMove(addon, there.host()) {
+func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed) *refusal {
+	deployed := there.HasAgent()
+	if refused := judgeHost(addon, deployed, there.Host()); refused != nil || deployed && !mayMove(addon, there.Host()) {
 		return refused
 	}
 	if host := wantedHost(addon); host != "" {

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +34,36 @@ const (
 	hostingManifests = "addon.open-cluster-management.io/hosting-manifests-cleanup"
 )
 
+const locationAnnotation = "addon.open-cluster-management.io/hosted-manifest-location"
+
+// values are those of all clusters' agents.
+func values() manifests.Values {
+	return manifests.Values{
+		InstallNamespace: "agents",
+		Image:            "example.com/inventory:v1",
+		PullPolicy:       "Always",
+		ClaimLimit:       7,
+		LogLevel:         3,
+	}
+}
+
+// rendered is the deploy work of a cluster as the API server returns it.
+func rendered(t testing.TB, v manifests.Values, cluster string) *workv1.ManifestWork {
+	t.Helper()
+	renderers, err := manifests.NewRenderers()
+	apitest.Must(t, err)
+	uid := "uid-of-" + cluster
+	objects, err := renderers.Render(v, cluster, uid)
+	apitest.Must(t, err)
+	return addontest.Work(t, cluster, uid, objects)
+}
+
+// trimmed returns a ManifestWork as it is cached.
+func trimmed(t testing.TB, work *workv1.ManifestWork) *workv1.ManifestWork {
+	t.Helper()
+	return addontest.Transformed(t, manifests.NewWorkTrimmer().Trim, work)
+}
+
 // seen is an agent with the content of its caches.
 type seen struct {
 	*testing.T
@@ -49,7 +83,7 @@ func (s *seen) offers(installNamespace string) {
 
 func newSeen(t *testing.T) *seen {
 	t.Helper()
-	renderers, err := newRenderers()
+	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
@@ -86,14 +120,12 @@ func (s *seen) deploys(cluster, host string, change ...func(own, onHost *workv1.
 	s.deploysWith(values(), cluster, host, change...)
 }
 
-func (s *seen) deploysWith(v Values, cluster, host string, change ...func(own, onHost *workv1.ManifestWork)) {
+func (s *seen) deploysWith(v manifests.Values, cluster, host string, change ...func(own, onHost *workv1.ManifestWork)) {
 	s.Helper()
 	if host != "" {
-		v = v.hosted()
+		v = v.OnHost()
 	}
-	r, err := s.renderers.of(v.of("", ""))
-	apitest.Must(s, err)
-	full := cachedWork(s.T, r, v.of(cluster, "uid-of-"+cluster))
+	full := rendered(s, v, cluster)
 	own, onHost := full.DeepCopy(), full.DeepCopy()
 	onHost.Namespace, onHost.Name = host, "addon-cluster-inventory-deploy-hosting-"+cluster+"-0"
 	onHost.OwnerReferences = nil
@@ -117,11 +149,11 @@ func (s *seen) deploysWith(v Values, cluster, host string, change ...func(own, o
 		works = append(works, onHost)
 	}
 	for _, work := range works {
-		apitest.Must(s, s.workCache.Update(trimmedWork(s.T, newWorkTrimmer(), work)))
+		apitest.Must(s, s.workCache.Update(trimmed(s, work)))
 	}
 }
 
-func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) deployed {
+func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) manifests.Deployed {
 	s.Helper()
 	there, err := s.deployed(addon)
 	apitest.Must(s, err)
@@ -182,9 +214,7 @@ func TestNamespaceHoldsOneAgent(t *testing.T) {
 
 	v := values()
 	v.InstallNamespace = shared
-	r, err := s.renderers.of(v.of("", ""))
-	apitest.Must(t, err)
-	own := trimmedWork(t, newWorkTrimmer(), cachedWork(t, r, v.of("host", "uid-of-host")))
+	own := trimmed(t, rendered(t, v, "host"))
 	apitest.Must(t, s.workCache.Add(own))
 	check(host, "")
 	check(guest, "InstallNamespaceTaken")
@@ -218,8 +248,8 @@ func TestASpokeCannotForgeAManifestWorkOfAnotherCluster(t *testing.T) {
 			t.Errorf("%s: the framework takes %s/%s for one", by, found[0].Namespace, found[0].Name)
 		}
 	}
-	if there := s.there(victim); len(there) != 1 || there.host() != "" {
-		t.Errorf("%d ManifestWorks count, host %q", len(there), there.host())
+	if there := s.there(victim); len(there) != 1 || there.Host() != "" {
+		t.Errorf("%d ManifestWorks count, host %q", len(there), there.Host())
 	}
 	if own := worksBy(s.workCache, index.ManifestWorkByAddon, "attacker"); len(own) != 1 {
 		t.Errorf("%d ManifestWorks are the spoke's own", len(own)) // the first name is one
@@ -255,8 +285,8 @@ func TestHostingClustersChangesAreNotDeployed(t *testing.T) {
 			addon := s.enabled("c1", "h")
 			s.deploys("c1", "h", test.change)
 			there := s.there(addon)
-			if got := there.host(); got != test.host || (there.agent() != nil) != (test.host != "") {
-				t.Errorf("the agent runs on %q: %t", got, there.agent() != nil)
+			if got := there.Host(); got != test.host || (there.HasAgent()) != (test.host != "") {
+				t.Errorf("the agent runs on %q: %t", got, there.HasAgent())
 			}
 		})
 	}
@@ -269,7 +299,7 @@ func TestAnnotationDeterminesTheHost(t *testing.T) {
 	for _, host := range []string{"h1", "h2", "h3"} {
 		s.deploys("c1", host)
 	}
-	if got := s.there(addon).host(); got != "h2" {
+	if got := s.there(addon).Host(); got != "h2" {
 		t.Errorf("host %q", got)
 	}
 }
@@ -293,7 +323,7 @@ func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 	s := newSeen(t)
 	addon := s.enabled("c1", "h")
 	s.deploys("c1", "h")
-	sound, err := s.there(addon).manifests(s.renderers.templates, string(addon.UID))
+	sound, err := s.renderers.Held(s.there(addon), string(addon.UID))
 	apitest.Must(t, err)
 	s.deploys("c1", "h", func(own, onHost *workv1.ManifestWork) {
 		for _, work := range []*workv1.ManifestWork{own, onHost} {
@@ -305,11 +335,11 @@ func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 		}
 		// Each has what only the other should have.
 		own.Spec.Workload.Manifests = append(own.Spec.Workload.Manifests,
-			manifest("ServiceAccount", "cluster-inventory-c1", agentName, "hosting"))
+			manifest("ServiceAccount", "cluster-inventory-c1", manifests.AgentName, "hosting"))
 		onHost.Spec.Workload.Manifests = append(onHost.Spec.Workload.Manifests,
 			manifest("ConfigMap", "cluster-inventory-c1", "cluster-inventory-cleanup", ""))
 	})
-	held, err := s.there(addon).manifests(s.renderers.templates, string(addon.UID))
+	held, err := s.renderers.Held(s.there(addon), string(addon.UID))
 	apitest.Must(t, err)
 	if diff := cmp.Diff(identities(sound), identities(held)); diff != "" {
 		t.Errorf("held (-sound +changed):\n%s", diff)
@@ -426,5 +456,39 @@ func TestLeftoversOnAFormerHostDoNotCount(t *testing.T) {
 	s.deploys("c1", "former")
 	if diff := cmp.Diff([]string{"former"}, hosts()); diff != "" {
 		t.Errorf("of an agent that is not hosted (-want +got):\n%s", diff)
+	}
+}
+
+// What is held keeps its policies, on the cluster where the pods are.
+func TestNetworkPoliciesAreHeldWithTheAgent(t *testing.T) {
+	policies := func(objects []runtime.Object) []string {
+		return slices.DeleteFunc(identities(objects), func(identity string) bool {
+			return !strings.Contains(identity, " NetworkPolicy ")
+		})
+	}
+	for name, test := range map[string]struct {
+		host string
+		want []string
+	}{
+		"on its own cluster": {"", []string{
+			" NetworkPolicy agents cluster-inventory-agent", " NetworkPolicy agents cluster-inventory-cleanup",
+		}},
+		"on a hosting cluster": {"h", []string{
+			"hosting NetworkPolicy cluster-inventory-c1 cluster-inventory-agent",
+			"hosting NetworkPolicy cluster-inventory-c1 cluster-inventory-cleanup",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeen(t)
+			addon := s.enabled("c1", test.host)
+			v := values()
+			v.NetworkPolicy = &manifests.NetworkPolicy{APIServerPorts: []int32{443, 6443}, DNSPorts: []int32{53}}
+			s.deploysWith(v, "c1", test.host)
+			held, err := s.renderers.Held(s.there(addon), string(addon.UID))
+			apitest.Must(t, err)
+			if diff := cmp.Diff(test.want, policies(held)); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -407,7 +408,7 @@ func kindsIn(r *rollout, work *workv1.ManifestWork) []string {
 	var kinds []string
 	for _, manifest := range work.Spec.Workload.Manifests {
 		object := &metav1.PartialObjectMetadata{}
-		apitest.Must(r.T, decodeManifest(manifest.Raw, object))
+		apitest.Must(r.T, json.Unmarshal(manifest.Raw, object))
 		kinds = append(kinds, object.Kind)
 	}
 	return kinds

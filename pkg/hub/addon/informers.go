@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -195,13 +196,13 @@ func worksOf(works workclient.Interface, hosting bool) (informers []starter, joi
 			})
 		}
 	}
-	trimmer := newWorkTrimmer()
+	trimmer := manifests.NewWorkTrimmer()
 	for _, selected := range selections {
 		factory := workfactories.NewSharedInformerFactoryWithOptions(works, noResync,
 			workfactories.WithTweakListOptions(func(options *metav1.ListOptions) {
 				options.LabelSelector, options.FieldSelector = selected.LabelSelector, selected.FieldSelector
 			}),
-			workfactories.WithTransform(trimmer.trim))
+			workfactories.WithTransform(trimmer.Trim))
 		informers = append(informers, factory)
 		joined = append(joined, factory.Work().V1().ManifestWorks())
 	}
@@ -425,15 +426,4 @@ func (t *addonTrimmer) trim(in any) (any, error) {
 	status.ConfigReferences = t.references.Of(status.ConfigReferences)
 	status.RelatedObjects = t.related.Of(status.RelatedObjects)
 	return addon, nil
-}
-
-// statuses returns the conditions of the given types without their texts and times.
-func statuses(conditions []metav1.Condition, types ...string) []metav1.Condition {
-	var kept []metav1.Condition
-	for _, conditionType := range types {
-		if condition := apimeta.FindStatusCondition(conditions, conditionType); condition != nil {
-			kept = append(kept, metav1.Condition{Type: conditionType, Status: condition.Status})
-		}
-	}
-	return kept
 }

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -240,7 +244,7 @@ func TestCacheKeepsWhatTheFrameworkRewrites(t *testing.T) {
 }
 
 func TestWorkChanged(t *testing.T) {
-	r, trimmer := newTestRenderer(t), newWorkTrimmer()
+	trimmer := manifests.NewWorkTrimmer()
 	tests := map[string]struct {
 		change func(*workv1.ManifestWork)
 		want   bool
@@ -265,9 +269,9 @@ func TestWorkChanged(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before, after := cachedWork(t, r, values()), cachedWork(t, r, values())
+			before, after := rendered(t, values(), "c1"), rendered(t, values(), "c1")
 			test.change(after)
-			if got := workChanged(trimmedWork(t, trimmer, before), trimmedWork(t, trimmer, after)); got != test.want {
+			if got := workChanged(addontest.Transformed(t, trimmer.Trim, before), addontest.Transformed(t, trimmer.Trim, after)); got != test.want {
 				t.Errorf("changed: %t", got)
 			}
 		})
@@ -334,7 +338,7 @@ func TestOnlyFailuresAreRetried(t *testing.T) {
 
 // TestCacheSharesWhatWorksAndAddonsRepeat also checks that sharing changes no content.
 func TestCacheSharesWhatWorksAndAddonsRepeat(t *testing.T) {
-	trimWork := newWorkTrimmer().trim
+	trimWork := manifests.NewWorkTrimmer().Trim
 	trimAddon := (&addonTrimmer{}).trim
 	work := func() *workv1.ManifestWork {
 		work := &workv1.ManifestWork{}

@@ -1,17 +1,21 @@
 package addon
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
@@ -56,7 +60,19 @@ type overrides struct {
 	cleanupResources *corev1.ResourceRequirements
 
 	registries []addonv1beta1.ImageMirror
-	proxy      Proxy
+	proxy      manifests.Proxy
+}
+
+// applyTo returns the values with a configuration's changes.
+func (o overrides) applyTo(v manifests.Values) manifests.Values {
+	v.InstallNamespace = cmp.Or(o.installNamespace, v.InstallNamespace)
+	v.Image = mirrored(v.Image, o.registries)
+	v.ClaimLimit = ptr.Deref(o.claimLimit, v.ClaimLimit)
+	v.LogLevel = ptr.Deref(o.logLevel, v.LogLevel)
+	v.NodeSelector, v.Tolerations = o.nodeSelector, o.tolerations
+	v.AgentResources, v.CleanupResources = o.agentResources, o.cleanupResources
+	v.Proxy = o.proxy
+	return v
 }
 
 // mistakes are those in a configuration, each with its field. They never contain values of
@@ -220,7 +236,7 @@ func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes
 
 // The containers for which resources may be set, as in a containerID.
 var (
-	agentContainer   = []string{"deployments", agentName, "agent"}
+	agentContainer   = []string{"deployments", manifests.AgentName, "agent"}
 	cleanupContainer = []string{"jobs", "cluster-inventory-cleanup", "cleanup"}
 )
 

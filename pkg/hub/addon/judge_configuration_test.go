@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -115,7 +117,7 @@ proxyConfig:
   noProxy: .cluster.local, 10.0.0.0/8,[fd00::]/8,*.example.com,localhost:8080
   caBundle: %s
 `, base64.StdEncoding.EncodeToString([]byte("\n"+ca))),
-			want: overrides{proxy: Proxy{
+			want: overrides{proxy: manifests.Proxy{
 				HTTP:     "http://proxy.example.com:3128",
 				HTTPS:    "https://user:secret@proxy.example.com:3129/",
 				No:       ".cluster.local, 10.0.0.0/8,[fd00::]/8,*.example.com,localhost:8080",

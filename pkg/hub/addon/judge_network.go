@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -33,23 +35,14 @@ const (
 	maxRepositoryBytes = 255
 )
 
-// Proxy says how agents reach the hub.
-type Proxy struct {
-	// HTTP and HTTPS are URLs, No a comma-separated list of hosts, domains and networks.
-	HTTP, HTTPS, No string
-
-	// CABundle are CA certificates, in PEM, for https proxies.
-	CABundle string
-}
-
 // judgeProxy checks a proxy's configuration. Its mistakes do not repeat URLs, because they
 // may contain a password.
-func judgeProxy(given addonv1beta1.ProxyConfig, wrong *mistakes) Proxy {
+func judgeProxy(given addonv1beta1.ProxyConfig, wrong *mistakes) manifests.Proxy {
 	const field = "spec.proxyConfig"
 	judgeProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
 	judgeProxyURL(field+".httpsProxy", given.HTTPSProxy, wrong)
 	judgeNoProxy(field+".noProxy", given.NoProxy, wrong)
-	return Proxy{
+	return manifests.Proxy{
 		HTTP:     given.HTTPProxy,
 		HTTPS:    given.HTTPSProxy,
 		No:       given.NoProxy,
@@ -127,7 +120,7 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 	return certificates.String()
 }
 
-func judgeNetworkPolicy(given *NetworkPolicy, wrong *mistakes) {
+func judgeNetworkPolicy(given *manifests.NetworkPolicy, wrong *mistakes) {
 	const field = "spec.networkPolicy"
 	if given == nil {
 		return

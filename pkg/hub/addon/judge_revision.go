@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -26,8 +27,8 @@ type revisionSpec struct {
 
 	ReservedProperties []string `json:"reservedProperties"`
 
-	NetworkPolicy      *NetworkPolicy `json:"networkPolicy"`
-	PodSecurityContext PodUsers       `json:"podSecurityContext"`
+	NetworkPolicy      *manifests.NetworkPolicy `json:"networkPolicy"`
+	PodSecurityContext manifests.PodUsers       `json:"podSecurityContext"`
 }
 
 // The log formats of agents; an AgentRevision without one means text.
@@ -36,26 +37,21 @@ const (
 	logFormatJSON = "json"
 )
 
-func manifestRevisions() []string { return []string{manifests.Previous, manifests.Revision} }
-
-// hasManifests reports whether this manager has the manifests of a revision.
-func hasManifests(revision string) bool { return slices.Contains(manifestRevisions(), revision) }
-
 // judgeRevision returns the values of an AgentRevision, and all of its mistakes. Its
 // CustomResourceDefinition refuses most mistakes, but not the manifests of another version
 // of the manager.
-func judgeRevision(spec map[string]any) (Values, mistakes) {
+func judgeRevision(spec map[string]any) (manifests.Values, mistakes) {
 	var (
 		decoded revisionSpec
 		wrong   mistakes
 	)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &decoded); err != nil {
 		wrong.add("spec", "%v", err)
-		return Values{}, wrong
+		return manifests.Values{}, wrong
 	}
-	if !hasManifests(decoded.Manifests) {
+	if !slices.Contains(manifests.Revisions(), decoded.Manifests) {
 		wrong.add("spec.manifests", "%q is not one of this manager's revisions, which are %s",
-			decoded.Manifests, strings.Join(manifestRevisions(), " and "))
+			decoded.Manifests, strings.Join(manifests.Revisions(), " and "))
 	}
 	if decoded.Image == "" || strings.ContainsAny(decoded.Image, " \t\r\n") {
 		wrong.add("spec.image", "%q is not an image", decoded.Image)
@@ -91,9 +87,9 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	judgeNetworkPolicy(decoded.NetworkPolicy, &wrong)
 	judgeUsers(decoded.PodSecurityContext, &wrong)
 	if len(wrong) > 0 {
-		return Values{}, wrong
+		return manifests.Values{}, wrong
 	}
-	return Values{
+	return manifests.Values{
 		Manifests:        decoded.Manifests,
 		Image:            decoded.Image,
 		PullPolicy:       decoded.ImagePullPolicy,
@@ -109,7 +105,7 @@ func judgeRevision(spec map[string]any) (Values, mistakes) {
 	}, nil
 }
 
-func judgeUsers(given PodUsers, wrong *mistakes) {
+func judgeUsers(given manifests.PodUsers, wrong *mistakes) {
 	const field = "spec.podSecurityContext"
 	if user := given.RunAsUser; user != nil && *user < 1 {
 		wrong.add(field+".runAsUser", "%d is root, or no user", *user)

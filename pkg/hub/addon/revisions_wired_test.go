@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -323,7 +325,7 @@ func (r *revisions) rulesFit(addon *addonv1beta1.ManagedClusterAddOn) {
 	r.MustGet(work)
 	var rules []workv1.ConditionRule
 	for _, option := range work.Spec.ManifestConfigs {
-		if len(option.ConditionRules) > 0 && option.ResourceIdentifier.Name != agentName {
+		if len(option.ConditionRules) > 0 && option.ResourceIdentifier.Name != manifests.AgentName {
 			r.T.Errorf("rules for %+v", option.ResourceIdentifier)
 		}
 		rules = append(rules, option.ConditionRules...)
@@ -420,7 +422,7 @@ func (r *revisions) laterManager() {
 		apitest.Must(r.T, err)
 		apitest.Edit(r, r.deployWork(addon), func(w *workv1.ManifestWork) {
 			w.Annotations[workv1.ManifestConfigSpecHashAnnotationKey] = string(noted)
-			w.Spec = ofRevision(r.T, w, "3").Spec
+			w.Spec = addontest.OfRevision(r.T, w, "3").Spec
 		})
 	}
 	r.restart(Options{})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
@@ -20,7 +22,7 @@ import (
 // of the manager changes no ManifestWork.
 type workWriter struct {
 	workclient.Interface
-	cached worklisters.ManifestWorkLister // in the form that trimWork gives them
+	cached worklisters.ManifestWorkLister // in the form that WorkTrimmer gives them
 }
 
 // WorkV1 implements workclient.Interface.
@@ -49,7 +51,7 @@ func (n namespaceWriter) Create(
 ) (*workv1.ManifestWork, error) {
 	ruled := *work
 	var err error
-	if ruled.Spec.ManifestConfigs, err = withRules(work.Spec.ManifestConfigs, work.Spec.Workload.Manifests); err != nil {
+	if ruled.Spec.ManifestConfigs, err = manifests.WithRules(work.Spec.ManifestConfigs, work.Spec.Workload.Manifests); err != nil {
 		return nil, err
 	}
 	return n.ManifestWorkInterface.Create(ctx, &ruled, opts)
@@ -77,8 +79,8 @@ func (n namespaceWriter) withRules(name string, data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &patched); err != nil {
 		return nil, err
 	}
-	options, manifests := patched.Spec.ManifestConfigs, patched.Spec.Workload.Manifests
-	if options == nil && manifests == nil {
+	options, deployed := patched.Spec.ManifestConfigs, patched.Spec.Workload.Manifests
+	if options == nil && deployed == nil {
 		return data, nil
 	}
 	cached, err := n.cached.Get(name)
@@ -88,10 +90,10 @@ func (n namespaceWriter) withRules(name string, data []byte) ([]byte, error) {
 	if options == nil {
 		options = cached.Spec.ManifestConfigs
 	}
-	if manifests == nil {
-		manifests = cached.Spec.Workload.Manifests
+	if deployed == nil {
+		deployed = cached.Spec.Workload.Manifests
 	}
-	if options, err = withRules(options, manifests); err != nil {
+	if options, err = manifests.WithRules(options, deployed); err != nil {
 		return nil, err
 	}
 	var patch, spec map[string]json.RawMessage

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +56,7 @@ func TestPatchesGetTheRulesOfTheAgentInTheWork(t *testing.T) {
 			if diff := cmp.Diff(before.Spec.Workload, after.Spec.Workload); diff != "" {
 				t.Errorf("manifests (-before +after):\n%s", diff)
 			}
-			want, err := withRules(cached.Spec.ManifestConfigs, []workv1.Manifest{
+			want, err := manifests.WithRules(cached.Spec.ManifestConfigs, []workv1.Manifest{
 				{RawExtension: runtime.RawExtension{Raw: []byte(agent(test.want))}},
 			})
 			apitest.Must(t, err)

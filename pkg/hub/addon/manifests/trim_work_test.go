@@ -1,14 +1,14 @@
-package addon
+package manifests
 
 import (
 	"fmt"
 	"testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -17,36 +17,16 @@ import (
 // cachedWork is the deploy work of a cluster as the API server returns it.
 func cachedWork(t *testing.T, r *renderer, v Values) *workv1.ManifestWork {
 	t.Helper()
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v.ClusterName, Name: "addon-cluster-inventory-deploy-0", ResourceVersion: "1", Generation: 1,
-		Finalizers:      []string{"f"},
-		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(v.AddonUID)}},
-		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
-	}}
-	for _, object := range mustRender(t, r, v) {
-		raw, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied := append([]byte(nil), raw...)
-		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
-			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: copied}})
-	}
-	return work
+	return addontest.Work(t, v.ClusterName, v.AddonUID, mustRender(t, r, v))
 }
 
-func trimmedWork(t *testing.T, trimmer *workTrimmer, work *workv1.ManifestWork) *workv1.ManifestWork {
+func trimmedWork(t *testing.T, trimmer *WorkTrimmer, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
-	for range 2 { // the informer may transform twice
-		if _, err := trimmer.trim(work); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return work
+	return addontest.Transformed(t, trimmer.Trim, work)
 }
 
 func TestTrimWorkSharesEqualManifests(t *testing.T) {
-	r, trimmer := newTestRenderer(t), newWorkTrimmer()
+	r, trimmer := newTestRenderer(t), NewWorkTrimmer()
 	one := trimmedWork(t, trimmer, cachedWork(t, r, values().of("c1", "uid-of-c1")))
 	another := trimmedWork(t, trimmer, cachedWork(t, r, values().of("c2", "uid-of-c2")))
 	full := cachedWork(t, r, values().of("c1", "uid-of-c1"))
@@ -69,7 +49,7 @@ func TestTrimWorkSharesEqualManifests(t *testing.T) {
 }
 
 func TestTrimWorkKeepsWhatTheFrameworkReads(t *testing.T) {
-	trimmer := newWorkTrimmer()
+	trimmer := NewWorkTrimmer()
 	feedback := workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{Name: "ReadyReplicas"}}}
 	resource := workv1.ManifestResourceMeta{Group: "apps", Resource: "deployments", Namespace: "n", Name: "d"}
 	status := func(available string) workv1.ManifestWorkStatus {
@@ -137,7 +117,7 @@ func TestTrimWorkLeavesHealthToTheFeedback(t *testing.T) {
 			work := &workv1.ManifestWork{}
 			work.Status.Conditions = []metav1.Condition{ocmtest.Condition("Available", "False", "R", "")}
 			work.Status.ResourceStatus.Manifests = test.manifests
-			if got := trimmedWork(t, newWorkTrimmer(), work).Status.Conditions[0].Status; string(got) != test.want {
+			if got := trimmedWork(t, NewWorkTrimmer(), work).Status.Conditions[0].Status; string(got) != test.want {
 				t.Errorf("available: %s, want %s", got, test.want)
 			}
 		})
@@ -146,7 +126,7 @@ func TestTrimWorkLeavesHealthToTheFeedback(t *testing.T) {
 
 // The shared content that is kept is bounded, even if works have no owners.
 func TestTrimWorkKeepsLittle(t *testing.T) {
-	trimmer := newWorkTrimmer()
+	trimmer := NewWorkTrimmer()
 	for i := range keptManifests + 10 {
 		work := &workv1.ManifestWork{}
 		work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{

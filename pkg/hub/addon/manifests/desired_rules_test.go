@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func contentOf(t *testing.T, v Values) string {
@@ -49,7 +49,7 @@ func TestContentHashDistinguishesAgents(t *testing.T) {
 		}
 	}
 	v := values()
-	v.Manifests = manifests.Previous
+	v.Manifests = embedded.Previous
 	if content := contentOf(t, v); content != "" {
 		t.Errorf("the previous manifests, which had none, have content %q", content)
 	}
@@ -65,8 +65,8 @@ func TestRulesAreForTheAgentInTheWork(t *testing.T) {
 	other := workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(
 		`{"kind":"Deployment","metadata":{"name":"other"}}`)}}
 	options := func() []workv1.ManifestConfigOption {
-		return []workv1.ManifestConfigOption{{ResourceIdentifier: agentDeployment("*")},
-			{ResourceIdentifier: agentDeployment("**")}}
+		return []workv1.ManifestConfigOption{{ResourceIdentifier: AgentDeployment("*")},
+			{ResourceIdentifier: AgentDeployment("**")}}
 	}
 	for name, test := range map[string]struct {
 		manifests []workv1.Manifest
@@ -86,7 +86,7 @@ func TestRulesAreForTheAgentInTheWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := options()
-			ruled, err := withRules(before, test.manifests)
+			ruled, err := WithRules(before, test.manifests)
 			apitest.Must(t, err)
 			if diff := cmp.Diff(options(), before); diff != "" {
 				t.Errorf("the options that were given, which others share, were changed:\n%s", diff)

@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 // more than enough for a few revisions in a few install namespaces.
 const keptManifests = 512
 
-// workTrimmer gives ManifestWorks the form in which they are cached: it drops what the
+// WorkTrimmer gives ManifestWorks the form in which they are cached: it drops what the
 // framework does not read, and makes one of what they repeat.
-type workTrimmer struct {
+type WorkTrimmer struct {
 	manifests   *lru.Cache // of workv1.Manifest, by JSON
 	labels      kube.Repeats[map[string]string]
 	annotations kube.Repeats[map[string]string]
@@ -30,13 +30,14 @@ type workTrimmer struct {
 	statuses    kube.Repeats[[]workv1.ManifestCondition]
 }
 
-func newWorkTrimmer() *workTrimmer { return &workTrimmer{manifests: lru.New(keptManifests)} }
+// NewWorkTrimmer returns one for the ManifestWorks of all clusters.
+func NewWorkTrimmer() *WorkTrimmer { return &WorkTrimmer{manifests: lru.New(keptManifests)} }
 
-// trim also removes what the framework did not write itself: the conditionRules of
-// workWriter, and defaults that the API server set. The framework compares a ManifestWork
+// Trim is the transform of an informer. It also removes what the framework did not write itself: the conditionRules of
+// WithRules, and defaults that the API server set. The framework compares a ManifestWork
 // with what it renders, and would otherwise send a patch for every ManifestWork each time
 // the manager starts.
-func (t *workTrimmer) trim(obj any) (any, error) {
+func (t *WorkTrimmer) Trim(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return obj, nil
@@ -69,7 +70,7 @@ func (t *workTrimmer) trim(obj any) (any, error) {
 // it most cheaply, with its identity decoded. If all clusters have the same, it is one for
 // all of them. The others contain the UID of the cluster's addon, which owns the work, or
 // the namespace that only its hosted agent has.
-func (t *workTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Manifest, error) {
+func (t *WorkTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Manifest, error) {
 	for _, owner := range work.OwnerReferences {
 		if bytes.Contains(raw, []byte(owner.UID)) {
 			return decodedInWork(raw)
@@ -152,4 +153,15 @@ func refusedManifest(conditions []metav1.Condition) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: applied.Type, Status: applied.Status, Message: ownwork.Refusal(conditions),
 	}}
+}
+
+// statuses returns the conditions of the given types without their texts and times.
+func statuses(conditions []metav1.Condition, types ...string) []metav1.Condition {
+	var kept []metav1.Condition
+	for _, conditionType := range types {
+		if condition := apimeta.FindStatusCondition(conditions, conditionType); condition != nil {
+			kept = append(kept, metav1.Condition{Type: conditionType, Status: condition.Status})
+		}
+	}
+	return kept
 }

@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"encoding/json"
@@ -41,9 +41,9 @@ func availableRules(agent *appsv1.Deployment) []workv1.ConditionRule {
 	}}
 }
 
-// withRules adds the rules to the options of a ManifestWork with these manifests. Without
+// WithRules adds the rules to the options of a ManifestWork with these manifests. Without
 // an agent, it adds nothing.
-func withRules(
+func WithRules(
 	options []workv1.ManifestConfigOption, manifests []workv1.Manifest,
 ) ([]workv1.ManifestConfigOption, error) {
 	agent, err := agentIn(manifests)
@@ -52,18 +52,18 @@ func withRules(
 	}
 	ruled := slices.Clone(options)
 	for i := range ruled {
-		if ruled[i].ResourceIdentifier == agentDeployment(anyNamespace) {
+		if ruled[i].ResourceIdentifier == AgentDeployment(anyNamespace) {
 			ruled[i].ConditionRules = availableRules(agent)
 		}
 	}
 	return ruled, nil
 }
 
-// withoutRules reverses withRules. Options without rules may be shared, and are not
+// withoutRules reverses WithRules. Options without rules may be shared, and are not
 // modified.
 func withoutRules(options []workv1.ManifestConfigOption) []workv1.ManifestConfigOption {
 	for i := range options {
-		if options[i].ResourceIdentifier == agentDeployment(anyNamespace) && options[i].ConditionRules != nil {
+		if options[i].ResourceIdentifier == AgentDeployment(anyNamespace) && options[i].ConditionRules != nil {
 			options[i].ConditionRules = nil
 		}
 	}
@@ -77,7 +77,7 @@ func agentIn(manifests []workv1.Manifest) (*appsv1.Deployment, error) {
 		if err := json.Unmarshal(manifest.Raw, &identity); err != nil {
 			return nil, err
 		}
-		if identity.Kind == "Deployment" && identity.Name == agentName {
+		if identity.Kind == "Deployment" && identity.Name == AgentName {
 			return &appsv1.Deployment{ObjectMeta: identity.ObjectMeta}, nil
 		}
 	}

@@ -1,6 +1,7 @@
-package addon
+package manifests
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -16,39 +17,43 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
-// deployed holds the ManifestWorks with which an agent is deployed, as trimmed by trimWork.
+// Deployed holds the ManifestWorks with which an agent is deployed, as trimmed by WorkTrimmer.
 // At most one of them is on a hosting cluster.
-type deployed []*workv1.ManifestWork
+type Deployed []*workv1.ManifestWork
 
-// host returns the cluster on which the agent runs if that is not its own.
-func (d deployed) host() string {
+// Host returns the cluster on which the agent runs if that is not its own.
+func (d Deployed) Host() string {
 	if at := d.onHost(); at >= 0 {
 		return d[at].Namespace
 	}
 	return ""
 }
 
-func (d deployed) onHost() int {
+func (d Deployed) onHost() int {
 	return slices.IndexFunc(d, func(work *workv1.ManifestWork) bool { return ownwork.GuestOf(work) != "" })
 }
 
-// namespace returns the agent's namespace, or "" if there is no agent.
-func (d deployed) namespace() string {
+// Namespace returns the agent's namespace, or "" if there is no agent.
+func (d Deployed) Namespace() string {
 	if manifest := d.agent(); manifest != nil {
 		return manifest.Object.(metav1.Object).GetNamespace()
 	}
 	return ""
 }
 
+// HasAgent reports whether there is an agent.
+func (d Deployed) HasAgent() bool { return d.agent() != nil }
+
 // agent returns the agent's Deployment, or nil. That of a hosted agent is on its host: the
 // content of a cluster's own ManifestWork must not affect another cluster.
-func (d deployed) agent() *workv1.Manifest {
+func (d Deployed) agent() *workv1.Manifest {
 	if at := d.onHost(); at >= 0 {
 		d = d[at : at+1]
 	}
@@ -56,7 +61,7 @@ func (d deployed) agent() *workv1.Manifest {
 		for i := range work.Spec.Workload.Manifests {
 			manifest := &work.Spec.Workload.Manifests[i]
 			identity, ok := manifest.Object.(*metav1.PartialObjectMetadata)
-			if ok && identity.Kind == "Deployment" && identity.Name == agentName {
+			if ok && identity.Kind == "Deployment" && identity.Name == AgentName {
 				return manifest
 			}
 		}
@@ -64,10 +69,10 @@ func (d deployed) agent() *workv1.Manifest {
 	return nil
 }
 
-// carries reports whether the works were written for these configurations, hashes by name.
+// Carries reports whether the works were written for these configurations, hashes by name.
 // The framework records in every work the configurations to which the addon refers at that
 // time, and Open Cluster Management considers these applied.
-func (d deployed) carries(hashes map[string]string) bool {
+func (d Deployed) Carries(hashes map[string]string) bool {
 	for _, work := range d {
 		var noted map[string]string
 		if note, ok := work.Annotations[workv1.ManifestConfigSpecHashAnnotationKey]; ok {
@@ -82,8 +87,8 @@ func (d deployed) carries(hashes map[string]string) bool {
 	return true
 }
 
-// refusedBySpoke returns what the spoke refused to apply, and why, or "".
-func (d deployed) refusedBySpoke() string {
+// RefusedBySpoke returns what the spoke refused to apply, and why, or "".
+func (d Deployed) RefusedBySpoke() string {
 	for _, work := range d {
 		for _, manifest := range work.Status.ResourceStatus.Manifests {
 			if why := ownwork.Refusal(manifest.Conditions); why != "" {
@@ -96,10 +101,8 @@ func (d deployed) refusedBySpoke() string {
 	return ""
 }
 
-// manifests returns the deployed manifests and the matching clean-up Job, but never the
-// former alone: the framework would conclude that an addon without a Job needs no clean-up.
-// It returns nothing if there is no agent.
-func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
+// manifests is Renderers.Held.
+func (d Deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
 	agent := d.agent()
 	if agent == nil {
 		return nil, nil
@@ -112,7 +115,7 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 	if err != nil {
 		return nil, err
 	}
-	values.Hosted = d.host() != ""
+	values.Hosted = d.Host() != ""
 	expected, err := t.expected(values)
 	if err != nil {
 		return nil, err
@@ -142,6 +145,26 @@ func (d deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 		held = append(held, job)
 	}
 	return held, nil
+}
+
+// IsDeployedFor reports whether a ManifestWork on a hosting cluster deploys the agent of
+// this installation of an addon. It has no owner, because it is in another namespace.
+func IsDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
+	there := Deployed{work}
+	agent := there.agent()
+	return agent != nil && there.Namespace() == ownwork.HostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
+}
+
+// RunsFor reports whether a ManifestWork runs the agent, or its clean-up, of this installation
+// of an addon.
+func RunsFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(work.Spec.Workload.Manifests, func(manifest workv1.Manifest) bool {
+		return isOfAddon(manifest, addon)
+	})
+}
+
+func isOfAddon(manifest workv1.Manifest, addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return bytes.Contains(manifest.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
 }
 
 // expectedManifest identifies a manifest that may be held on one of two clusters.

@@ -1,7 +1,9 @@
-package addon
+package manifests
 
 import (
 	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,10 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 // configured are values of a cluster that has everything configured.
@@ -37,7 +38,7 @@ func configured() Values {
 // work returns the ManifestWork with which an agent is deployed, as it is cached.
 func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	t.Helper()
-	tmpl, err := newTemplate(manifests.Revision)
+	tmpl, err := newTemplate(embedded.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	full := cachedWork(t, r, v)
 	manifests := full.Spec.Workload.Manifests
 	full.Spec.Workload.Manifests = manifests[:len(manifests)-1] // the Job is in a work of its own
-	return trimmedWork(t, newWorkTrimmer(), full)
+	return trimmedWork(t, NewWorkTrimmer(), full)
 }
 
 // The held manifests are exactly the deployed ones, and a clean-up Job that matches the
@@ -57,8 +58,8 @@ func TestHeldManifestsAreTheDeployedOnes(t *testing.T) {
 	v := configured()
 	v.JSONLogs = true
 	work := deployedWork(t, v)
-	there := deployed{work}
-	if got := there.namespace(); got != "agents" {
+	there := Deployed{work}
+	if got := there.Namespace(); got != "agents" {
 		t.Errorf("namespace %q", got)
 	}
 	templates, err := newTemplates()
@@ -128,7 +129,7 @@ func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 	want := manifesttest.Find[batchv1.Job](t, rendered(t, v), "Job", "cluster-inventory-cleanup")
 	for _, revision := range []string{"1", "2", "3"} {
 		t.Run(revision, func(t *testing.T) {
-			there := deployed{ofRevision(t, deployedWork(t, v), revision)}
+			there := Deployed{addontest.OfRevision(t, deployedWork(t, v), revision)}
 			held, err := there.manifests(templates, v.AddonUID)
 			if err != nil {
 				t.Fatal(err)
@@ -146,41 +147,17 @@ func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 }
 
 func TestWithoutACleanupJobNothingIsHeld(t *testing.T) {
-	held, err := deployed{deployedWork(t, values())}.manifests(templates{}, "u")
+	held, err := Deployed{deployedWork(t, values())}.manifests(templates{}, "u")
 	if err == nil || held != nil {
 		t.Errorf("%d manifests are held without a clean-up Job (%v)", len(held), err)
 	}
 }
 
-// ofRevision returns a work with the agent of another revision of the manifests.
-func ofRevision(t testing.TB, work *workv1.ManifestWork, revision string) *workv1.ManifestWork {
-	t.Helper()
-	work = work.DeepCopy()
-	for i := range work.Spec.Workload.Manifests {
-		manifest := &work.Spec.Workload.Manifests[i]
-		object := &unstructured.Unstructured{}
-		apitest.Must(t, object.UnmarshalJSON(manifest.Raw))
-		if object.GetKind() != "Deployment" {
-			continue
-		}
-		annotations := object.GetAnnotations()
-		if annotations["inventory.open-cluster-management.io/manifests"] == "" {
-			t.Fatalf("the agent notes no revision: %v", annotations)
-		}
-		annotations["inventory.open-cluster-management.io/manifests"] = revision
-		object.SetAnnotations(annotations)
-		var err error
-		manifest.Raw, err = object.MarshalJSON()
-		apitest.Must(t, err)
-	}
-	return work
-}
-
 func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
-	there := deployed{{}}
+	there := Deployed{{}}
 	held, err := there.manifests(nil, "u")
-	if err != nil || held != nil || there.namespace() != "" {
-		t.Errorf("%v, %v, namespace %q", held, err, there.namespace())
+	if err != nil || held != nil || there.Namespace() != "" {
+		t.Errorf("%v, %v, namespace %q", held, err, there.Namespace())
 	}
 }
 
@@ -193,23 +170,23 @@ func TestWorksCarryTheConfigurationsTheyWereWrittenFor(t *testing.T) {
 		return work
 	}
 	tests := map[string]struct {
-		works  deployed
+		works  Deployed
 		hashes map[string]string
 		want   bool
 	}{
-		"none":                      {works: deployed{work("")}, hashes: map[string]string{}, want: true},
-		"none, as an empty list":    {works: deployed{work("{}")}, hashes: map[string]string{}, want: true},
-		"the same":                  {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h1"}, want: true},
-		"another content":           {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h2"}},
-		"another configuration":     {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"b": "h1"}},
-		"none any more":             {works: deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{}},
-		"one after none":            {works: deployed{work("")}, hashes: map[string]string{"a": "h1"}},
-		"only one of several works": {works: deployed{work(`{"a":"h1"}`), work("")}, hashes: map[string]string{"a": "h1"}},
-		"what cannot be read":       {works: deployed{work("a")}, hashes: map[string]string{}},
+		"none":                      {works: Deployed{work("")}, hashes: map[string]string{}, want: true},
+		"none, as an empty list":    {works: Deployed{work("{}")}, hashes: map[string]string{}, want: true},
+		"the same":                  {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h1"}, want: true},
+		"another content":           {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h2"}},
+		"another configuration":     {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"b": "h1"}},
+		"none any more":             {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{}},
+		"one after none":            {works: Deployed{work("")}, hashes: map[string]string{"a": "h1"}},
+		"only one of several works": {works: Deployed{work(`{"a":"h1"}`), work("")}, hashes: map[string]string{"a": "h1"}},
+		"what cannot be read":       {works: Deployed{work("a")}, hashes: map[string]string{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := test.works.carries(test.hashes); got != test.want {
+			if got := test.works.Carries(test.hashes); got != test.want {
 				t.Errorf("carries them: %t", got)
 			}
 		})
@@ -225,15 +202,15 @@ func TestRefusedBySpoke(t *testing.T) {
 	}
 	work := &workv1.ManifestWork{}
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("n", "True", "fine")}
-	if got := (deployed{work}).refusedBySpoke(); got != "" {
+	if got := (Deployed{work}).RefusedBySpoke(); got != "" {
 		t.Errorf("got %q", got)
 	}
 	work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, manifest("n", "False", "no"))
-	if got := (deployed{work}).refusedBySpoke(); got != "deployments n/d: no" {
+	if got := (Deployed{work}).RefusedBySpoke(); got != "deployments n/d: no" {
 		t.Errorf("got %q", got)
 	}
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("", "False", "no")}
-	if got := (deployed{work}).refusedBySpoke(); got != "deployments d: no" {
+	if got := (Deployed{work}).RefusedBySpoke(); got != "deployments d: no" {
 		t.Errorf("got %q", got)
 	}
 }

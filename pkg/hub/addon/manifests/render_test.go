@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func newTestRenderer(t *testing.T) *renderer {
 	t.Helper()
-	tmpl, err := newTemplate(manifests.Revision)
+	tmpl, err := newTemplate(embedded.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestAManifestIsEncodedAsJSONOnly(t *testing.T) {
 // Clusters with equivalent configurations share one rendering, however many configurations
 // there are; unused ones are forgotten.
 func TestRenderersAreSharedAndBounded(t *testing.T) {
-	r, err := newRenderers()
+	r, err := NewRenderers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestRenderersAreSharedAndBounded(t *testing.T) {
 	if renderer(func(*Values) {}) != plain {
 		t.Error("that of all clusters was recreated")
 	}
-	if renderer(func(v *Values) { v.Manifests = manifests.Previous }) == plain {
+	if renderer(func(v *Values) { v.Manifests = embedded.Previous }) == plain {
 		t.Error("two revisions of the manifests have the same")
 	}
 	one := renderer(func(v *Values) { v.NodeSelector = map[string]string{"a": "1", "b": "2"} })

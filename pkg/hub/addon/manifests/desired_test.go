@@ -1,9 +1,11 @@
-package addon
+package manifests
 
 import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +19,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func values() Values {
@@ -34,7 +36,7 @@ func values() Values {
 
 func rendered(t *testing.T, v Values) []*unstructured.Unstructured {
 	t.Helper()
-	tmpl, err := newTemplate(manifests.Revision)
+	tmpl, err := newTemplate(embedded.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,10 +171,10 @@ func TestRenderKeepsPodsRestricted(t *testing.T) {
 
 // The namespaces of agents may enforce that standard.
 func TestPodsAreAcceptedWhereRestricted(t *testing.T) {
-	w := newWorld(t)
+	w := addontest.New(t, hub).World
 	for _, v := range []Values{values(), configured()} {
 		// The agent and the clean-up Job.
-		if found := apitest.CheckPodSecurity(w.World.World, hub.Config(t), rendered(t, v)); found != 2 {
+		if found := apitest.CheckPodSecurity(w, hub.Config(t), rendered(t, v)); found != 2 {
 			t.Errorf("%d workloads, want 2", found)
 		}
 	}

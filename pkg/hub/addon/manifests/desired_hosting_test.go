@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
@@ -117,9 +117,9 @@ func TestHashOfAHostedAgentCoversEverything(t *testing.T) {
 
 // Clusters whose agents are hosted share a renderer, although each has its own namespace.
 func TestARendererServesAllHostedAgents(t *testing.T) {
-	tmpl, err := newTemplate(manifests.Revision)
+	tmpl, err := newTemplate(embedded.Revision)
 	apitest.Must(t, err)
-	r, err := newRenderer(tmpl, values().hosted())
+	r, err := newRenderer(tmpl, values().OnHost())
 	apitest.Must(t, err)
 	for _, cluster := range []string{"c1", "c2"} {
 		v := hostedValues().of(cluster, "uid-of-"+cluster)
@@ -144,11 +144,11 @@ func TestARendererServesAllHostedAgents(t *testing.T) {
 
 // An object of one cluster must not replace the one that all clusters share.
 func TestManifestsOfHostedAgentsAreNotKept(t *testing.T) {
-	tmpl, err := newTemplate(manifests.Revision)
+	tmpl, err := newTemplate(embedded.Revision)
 	apitest.Must(t, err)
-	r, err := newRenderer(tmpl, values().hosted())
+	r, err := newRenderer(tmpl, values().OnHost())
 	apitest.Must(t, err)
-	trimmer, kept := newWorkTrimmer(), 0
+	trimmer, kept := NewWorkTrimmer(), 0
 	for n, cluster := range []string{"c1", "c2", "c3"} {
 		v := values().of(cluster, "uid-of-"+cluster)
 		own, onHost := cachedWork(t, r, v), cachedWork(t, r, v)

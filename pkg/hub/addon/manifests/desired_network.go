@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"cmp"
@@ -12,21 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
-
-// NetworkPolicy is what an agent and its clean-up Job may connect to: name servers, the API
-// servers of the hub and of the cluster, and the proxy through which the hub is reached.
-type NetworkPolicy struct {
-	// APIServerCIDRs are the networks of the API servers. Without any, their addresses do
-	// not matter.
-	APIServerCIDRs []string `json:"apiServerCIDRs"`
-
-	// APIServerPorts are the ports of the API servers themselves: a policy is applied after
-	// the port of a Service was replaced.
-	APIServerPorts []int32 `json:"apiServerPorts"`
-
-	// DNSPorts are the ports of the name servers, likewise.
-	DNSPorts []int32 `json:"dnsPorts"`
-}
 
 // leavesOut reports whether a manifest is one that these values do not ask for.
 func (v Values) leavesOut(object runtime.Object) bool {

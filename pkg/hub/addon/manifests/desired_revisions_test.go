@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 var update = flag.Bool("update", false, "write what the present manifests come to into testdata")
@@ -19,11 +19,11 @@ var update = flag.Bool("update", false, "write what the present manifests come t
 // of that revision would change at once. To change them, add a new revision (package
 // manifests), and make the code depend on it; the previous revision's file stays as it is.
 func TestManifestsOfARevisionStayAsTheyAre(t *testing.T) {
-	for _, revision := range []string{manifests.Previous, manifests.Revision} {
+	for _, revision := range []string{embedded.Previous, embedded.Revision} {
 		t.Run(revision, func(t *testing.T) {
 			v := configured().of("", "")
 			v.Manifests = revision
-			renderers, err := newRenderers()
+			renderers, err := NewRenderers()
 			apitest.Must(t, err)
 			renderer, err := renderers.of(v)
 			apitest.Must(t, err)
@@ -36,7 +36,7 @@ func TestManifestsOfARevisionStayAsTheyAre(t *testing.T) {
 				got.Write(append(indented, '\n'))
 			}
 			file := "testdata/manifests-" + revision + ".json"
-			if *update && revision == manifests.Revision {
+			if *update && revision == embedded.Revision {
 				apitest.Must(t, os.WriteFile(file, []byte(got.String()), 0o600))
 			}
 			want, err := os.ReadFile(file)

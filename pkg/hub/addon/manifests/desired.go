@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	"bufio"
@@ -23,99 +23,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/utils/ptr"
 
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Values are the differences between the manifests of two spokes, or of two addon versions.
-type Values struct {
-	// Manifests is the revision of the manifests, empty for the present one.
-	Manifests string
-
-	// ClusterName is the name of the ManagedCluster.
-	ClusterName string
-
-	// AddonUID is the UID of the ManagedClusterAddOn. It distinguishes successive
-	// installations on the same cluster.
-	AddonUID string
-
-	// InstallNamespace is the agent's namespace on the spoke.
-	InstallNamespace string
-
-	// Hosted makes the agent run on another cluster than the one it works for.
-	Hosted bool
-
-	// Image and PullPolicy are those of the agent and the clean-up Job, and PullSecrets the
-	// names of the image's pull Secrets.
-	Image       string
-	PullPolicy  string
-	PullSecrets []string
-
-	// ClaimLimit is how many custom claims the klusterlet reports.
-	ClaimLimit int
-
-	// LogLevel is the agent's log verbosity.
-	LogLevel int
-
-	// JSONLogs makes the agent log one JSON object a line.
-	JSONLogs bool
-
-	// NodeSelector and Tolerations choose the nodes of the agent and the clean-up Job.
-	NodeSelector map[string]string
-	Tolerations  []corev1.Toleration
-
-	// AgentResources and CleanupResources replace those in the manifests unless they are
-	// nil.
-	AgentResources   *corev1.ResourceRequirements
-	CleanupResources *corev1.ResourceRequirements
-
-	// ReservedProperties are patterns of names that no ClusterProperty is published under.
-	ReservedProperties []string
-
-	// Proxy says how the agent reaches the hub.
-	Proxy Proxy
-
-	// NetworkPolicy is nil if there are to be no NetworkPolicies.
-	NetworkPolicy *NetworkPolicy
-
-	// Users are those of the pods.
-	Users PodUsers
-}
-
-// PodUsers are the user and groups of a pod. Those that are nil are the image's, or what the
-// cluster assigns.
-type PodUsers struct {
-	RunAsUser  *int64 `json:"runAsUser"`
-	RunAsGroup *int64 `json:"runAsGroup"`
-	FSGroup    *int64 `json:"fsGroup"`
-}
-
-// with returns the values with a configuration's changes.
-func (v Values) with(o overrides) Values {
-	v.InstallNamespace = cmp.Or(o.installNamespace, v.InstallNamespace)
-	v.Image = mirrored(v.Image, o.registries)
-	v.ClaimLimit = ptr.Deref(o.claimLimit, v.ClaimLimit)
-	v.LogLevel = ptr.Deref(o.logLevel, v.LogLevel)
-	v.NodeSelector, v.Tolerations = o.nodeSelector, o.tolerations
-	v.AgentResources, v.CleanupResources = o.agentResources, o.cleanupResources
-	v.Proxy = o.proxy
-	return v
-}
-
-// of returns the values of one cluster, and of one installation on it.
-func (v Values) of(cluster, addonUID string) Values {
-	v.ClusterName, v.AddonUID = cluster, addonUID
-	return v
-}
+// Revisions are the manifest revisions of which this manager has the manifests.
+func Revisions() []string { return []string{embedded.Previous, embedded.Revision} }
 
 // templates holds those of all manifest revisions.
 type templates map[string]template
 
 func newTemplates() (templates, error) {
 	all := templates{}
-	for _, revision := range manifestRevisions() {
+	for _, revision := range Revisions() {
 		decoded, err := newTemplate(revision)
 		if err != nil {
 			return nil, err
@@ -125,7 +46,7 @@ func newTemplates() (templates, error) {
 	return all, nil
 }
 
-func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, manifests.Revision)] }
+func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, embedded.Revision)] }
 
 // known returns the template of a revision. A later manager's, which is on the spoke after
 // a rollback, is unknown: the present one replaces it.
@@ -133,7 +54,7 @@ func (t templates) known(v Values) template {
 	if known, ok := t[v.Manifests]; ok {
 		return known
 	}
-	return t[manifests.Revision]
+	return t[embedded.Revision]
 }
 
 // jobs returns the clean-up Jobs of a revision.
@@ -155,7 +76,7 @@ func newTemplate(revision string) (template, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := manifests.Of(revision)
+	files, err := embedded.Of(revision)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +155,7 @@ func (v Values) fillAgent(agent *appsv1.Deployment) error {
 		ofAnyCluster := agent.DeepCopy()
 		common := v.of("", "")
 		if v.Hosted {
-			common = common.hosted()
+			common = common.OnHost()
 		}
 		common.fillAgentPod(ofAnyCluster)
 		content, err := json.Marshal(ofAnyCluster.Spec)
@@ -292,7 +213,7 @@ func (v Values) fillPod(pod *corev1.PodSpec, resources *corev1.ResourceRequireme
 	}
 }
 
-const argumentJSONLogs = "--log-format=" + logFormatJSON
+const argumentJSONLogs = "--log-format=json"
 
 // The environment variables of a proxy. Go's HTTP client reads the first three, the agent
 // itself the last one.

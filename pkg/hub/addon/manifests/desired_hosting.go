@@ -1,4 +1,4 @@
-package addon
+package manifests
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -21,13 +22,6 @@ const (
 	// cleanupRole is the ClusterRole, and ClusterRoleBinding, of the clean-up Job.
 	cleanupRole = "open-cluster-management:cluster-inventory:cleanup"
 )
-
-// hosted returns the values of an agent on a hosting cluster. Its namespace differs per
-// cluster, so the renderer fills it in.
-func (v Values) hosted() Values {
-	v.Hosted, v.InstallNamespace = true, anyHostedNamespace
-	return v
-}
 
 // place returns the manifests that replace one: itself, if the agent runs on its own
 // cluster.
@@ -51,7 +45,7 @@ func (v Values) place(object runtime.Object) []runtime.Object {
 	case *corev1.Namespace:
 		return []runtime.Object{o, onHost(o.DeepCopy())}
 	case *corev1.ServiceAccount:
-		if o.Name != agentName {
+		if o.Name != AgentName {
 			return nil
 		}
 		return []runtime.Object{o, onHost(o.DeepCopy())}
@@ -76,7 +70,7 @@ func onHost[T metav1.Object](object T) T {
 // hostPod gives a pod the kubeconfig of the managed cluster, and no token of the hosting
 // one. The Secret may be missing: the agent reports what it lacks.
 func hostPod(pod *corev1.PodSpec, args ...string) {
-	pod.ServiceAccountName, pod.AutomountServiceAccountToken = agentName, ptr.To(false)
+	pod.ServiceAccountName, pod.AutomountServiceAccountToken = AgentName, ptr.To(false)
 	pod.Volumes = append(pod.Volumes, corev1.Volume{
 		Name: managedVolume,
 		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
@@ -87,4 +81,23 @@ func hostPod(pod *corev1.PodSpec, args ...string) {
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: managedVolume, MountPath: managedMount, ReadOnly: true})
 	c.Args = append(append(c.Args, args...), "--kubeconfig="+managedMount+"/kubeconfig")
+}
+
+// CanBeHosted reports whether the agent of a manifest revision can run on a hosting
+// cluster.
+func CanBeHosted(manifests string) bool { return manifests != "1" }
+
+// isHosted reports whether a manifest is for the hosting cluster, as the framework does.
+// sound is false if the manifest is for no cluster, or has a location that the framework
+// does not understand.
+func isHosted(object metav1.Object) (hosted, sound bool) {
+	location, hasLocation, err := constants.GetHostedManifestLocation(object.GetLabels(), object.GetAnnotations())
+	switch {
+	case err != nil:
+		return false, false
+	case !hasLocation || location == addonv1beta1.HostedManifestLocationManagedValue:
+		return false, true
+	default:
+		return true, location == addonv1beta1.HostedManifestLocationHostingValue
+	}
 }

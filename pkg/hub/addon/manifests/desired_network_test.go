@@ -1,8 +1,7 @@
-package addon
+package manifests
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,13 +9,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/manifests"
+	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
 )
 
 func isolated() Values {
@@ -67,7 +65,7 @@ func TestNetworkPoliciesOfAgentAndCleanup(t *testing.T) {
 func TestNetworkPoliciesAreOnlyWhereTheyAreAskedFor(t *testing.T) {
 	tmpl, err := newTemplates()
 	apitest.Must(t, err)
-	for _, revision := range []string{manifests.Previous, manifests.Revision} {
+	for _, revision := range []string{embedded.Previous, embedded.Revision} {
 		without, with := values(), isolated()
 		without.Manifests, with.Manifests = revision, revision
 		for want, v := range map[int]Values{0: without, 2: with} {
@@ -125,77 +123,6 @@ func TestNetworkPoliciesAllowWhatIsConfigured(t *testing.T) {
 				t, rendered(t, v), "NetworkPolicy", "cluster-inventory-agent")
 			if diff := cmp.Diff(test.want, policy.Spec.Egress[1:]); diff != "" {
 				t.Errorf("egress (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// What is held keeps its policies, on the cluster where the pods are.
-func TestNetworkPoliciesAreHeldWithTheAgent(t *testing.T) {
-	policies := func(objects []runtime.Object) []string {
-		return slices.DeleteFunc(identities(objects), func(identity string) bool {
-			return !strings.Contains(identity, " NetworkPolicy ")
-		})
-	}
-	for name, test := range map[string]struct {
-		host string
-		want []string
-	}{
-		"on its own cluster": {"", []string{
-			" NetworkPolicy agents cluster-inventory-agent", " NetworkPolicy agents cluster-inventory-cleanup",
-		}},
-		"on a hosting cluster": {"h", []string{
-			"hosting NetworkPolicy cluster-inventory-c1 cluster-inventory-agent",
-			"hosting NetworkPolicy cluster-inventory-c1 cluster-inventory-cleanup",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSeen(t)
-			addon := s.enabled("c1", test.host)
-			s.deploysWith(isolated(), "c1", test.host)
-			held, err := s.there(addon).manifests(s.renderers.templates, string(addon.UID))
-			apitest.Must(t, err)
-			if diff := cmp.Diff(test.want, policies(held)); diff != "" {
-				t.Errorf("held (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestJudgeNetworkPolicy(t *testing.T) {
-	for name, test := range map[string]struct {
-		given *NetworkPolicy
-		want  mistakes
-	}{
-		"none":        {},
-		"a sound one": {given: isolated().NetworkPolicy},
-		"two networks": {given: &NetworkPolicy{
-			APIServerCIDRs: []string{"192.0.2.7/32", "::/0"}, APIServerPorts: []int32{1}, DNSPorts: []int32{65535},
-		}},
-		"nothing in it": {given: &NetworkPolicy{}, want: mistakes{
-			"spec.networkPolicy.apiServerPorts: is empty", "spec.networkPolicy.dnsPorts: is empty",
-		}},
-		"an address": {
-			given: &NetworkPolicy{APIServerCIDRs: []string{"192.0.2.7"}, APIServerPorts: []int32{1}, DNSPorts: []int32{1}},
-			want:  mistakes{`spec.networkPolicy.apiServerCIDRs: "192.0.2.7" is not a network, such as 192.0.2.0/24`},
-		},
-		"an address in a network": {
-			given: &NetworkPolicy{APIServerCIDRs: []string{"192.0.2.7/24"}, APIServerPorts: []int32{1}, DNSPorts: []int32{1}},
-			want:  mistakes{`spec.networkPolicy.apiServerCIDRs: "192.0.2.7/24" is not a network, such as 192.0.2.0/24`},
-		},
-		"ports that are none": {
-			given: &NetworkPolicy{APIServerPorts: []int32{0}, DNSPorts: []int32{65536}},
-			want: mistakes{
-				"spec.networkPolicy.apiServerPorts: 0 is not a port: must be between 1 and 65535, inclusive",
-				"spec.networkPolicy.dnsPorts: 65536 is not a port: must be between 1 and 65535, inclusive",
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var wrong mistakes
-			judgeNetworkPolicy(test.given, &wrong)
-			if diff := cmp.Diff(test.want, wrong); diff != "" {
-				t.Errorf("mistakes (-want +got):\n%s", diff)
 			}
 		})
 	}
