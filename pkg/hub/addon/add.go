@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/approval"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 )
@@ -16,7 +17,7 @@ import (
 // and the ManagedClusters' spec.hubAcceptsClient and condition Available. The returned
 // source is that of the condition ConfigurationApplied.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
-	outcomes := newOutcomes(mgr.GetCache())
+	outcomes := configuration.NewOutcomes(mgr.GetCache())
 	err := mgr.Add(&framework{
 		cfg: mgr.GetConfig(), opts: opts, shared: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		outcomes: outcomes,

@@ -3,28 +3,25 @@ package addon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
@@ -56,24 +53,11 @@ type Options struct {
 // is false while that cannot be told, which it does not stay.
 type Reinstalls func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error)
 
-// errHeld says that the framework must leave the spoke as it is. An event ends that state,
-// so it is neither logged nor retried.
-var errHeld = errors.New("waiting for Open Cluster Management to choose the configuration")
-
-// Error and Is make a refusal an error for the framework, which puts it into the addon's
-// condition ManifestApplied.
-func (r *refusal) Error() string { return r.message }
-
-// Is makes a refusal an errHeld.
-func (r *refusal) Is(target error) bool { return target == errHeld }
-
 // observed holds the framework's caches.
 type observed struct {
-	addons      toolscache.Indexer // with hostIndexers
-	works       toolscache.Indexer
-	definitions addonlisters.ClusterManagementAddOnLister
-	configs     *configurations
-	revisions   *configurations
+	addons  toolscache.Indexer // with hostIndexers
+	works   toolscache.Indexer
+	sources configuration.Sources
 }
 
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
@@ -84,7 +68,7 @@ type inventoryAgent struct {
 	observed
 	renderers *manifests.Renderers
 	grants    *grants
-	outcomes  *outcomes
+	outcomes  *configuration.Outcomes
 	options   agent.AgentAddonOptions
 
 	allowedRegistries []string
@@ -96,7 +80,7 @@ type inventoryAgent struct {
 
 var _ agent.AgentAddon = &inventoryAgent{}
 
-func newAgent(renderers *manifests.Renderers, grants *grants, outcomes *outcomes, caches observed) *inventoryAgent {
+func newAgent(renderers *manifests.Renderers, grants *grants, outcomes *configuration.Outcomes, caches observed) *inventoryAgent {
 	a := &inventoryAgent{observed: caches, renderers: renderers, grants: grants, outcomes: outcomes}
 	a.options = a.agentOptions()
 	return a
@@ -125,12 +109,15 @@ func (a *inventoryAgent) Manifests(
 	if err != nil {
 		return nil, err
 	}
-	values, chosen, refused := a.decide(cluster, addon, there)
-	a.report(addon, there, chosen, refused)
-	mayPass := refused == nil || refused.reason == contract.ReasonConfigurationMissing
+	at := a.location(addon, there)
+	at.Registries = cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey]
+	decided := a.sources.Decide(addon, at)
+	a.report(addon, decided, there)
+	refused := decided.Refused
+	mayPass := refused == nil || refused.Reason == contract.ReasonConfigurationMissing
 	switch {
-	case refused == nil && chosen.known:
-		return a.renderers.Render(values, cluster.Name, string(addon.UID))
+	case refused == nil && decided.Known:
+		return a.renderers.Render(decided.Values, cluster.Name, string(addon.UID))
 	case !addon.DeletionTimestamp.IsZero():
 		return a.manifestsForCleanup(cluster, addon, there)
 	case mayPass && there.HasAgent() && there.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
@@ -138,12 +125,12 @@ func (a *inventoryAgent) Manifests(
 	case refused != nil:
 		return nil, refused
 	default:
-		return nil, errHeld
+		return nil, configuration.ErrHeld
 	}
 }
 
 // isReinstalled reports whether an addon that is being deleted is about to be created again,
-// so that the spoke must not be cleaned up. errHeld says that this is not known yet. Once the
+// so that the spoke must not be cleaned up. ErrHeld says that this is not known yet. Once the
 // clean-up has begun, it goes on.
 func (a *inventoryAgent) isReinstalled(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
@@ -152,7 +139,7 @@ func (a *inventoryAgent) isReinstalled(
 		!cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient {
 		return false, nil
 	}
-	definition := a.definition()
+	definition := a.sources.Definition()
 	if definition == nil || !definition.DeletionTimestamp.IsZero() ||
 		definition.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
 		return false, nil
@@ -160,7 +147,7 @@ func (a *inventoryAgent) isReinstalled(
 	again, known, err := a.reinstalls(ctx, addon)
 	if err == nil && !known {
 		a.askAgain(addon.Namespace)
-		return false, errHeld
+		return false, configuration.ErrHeld
 	}
 	return again, err
 }
@@ -188,7 +175,7 @@ func (a *inventoryAgent) manifestsForCleanup(
 	if there.HasAgent() || !ownwork.WaitsForCleanup(addon) {
 		return a.renderers.Held(there, string(addon.UID))
 	}
-	values, err := a.present()
+	values, err := a.sources.Present()
 	if err != nil {
 		return nil, err
 	}
@@ -200,84 +187,14 @@ func (a *inventoryAgent) manifestsForCleanup(
 	return a.renderers.Render(values, cluster.Name, string(addon.UID))
 }
 
-// decide returns the values of a cluster's manifests if its configuration is known and not
-// refused.
-func (a *inventoryAgent) decide(
-	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
-) (manifests.Values, choice, *refusal) {
-	common, chosen, refused := a.choose(addon)
-	if refused != nil || !chosen.known {
-		return manifests.Values{}, chosen, refused
-	}
-	if refused = a.refuseHost(addon, there); refused != nil {
-		return manifests.Values{}, chosen, refused
-	}
-	at := a.place(addon, there)
-	at.registries = cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey]
-	values, refused := decideValues(common, chosen, at)
-	return values, chosen, refused
-}
-
-// choose returns a cluster's values before its configuration, and the configuration. That
-// is known only if the AgentRevision is, too.
-func (a *inventoryAgent) choose(addon *addonv1beta1.ManagedClusterAddOn) (common, choice, *refusal) {
-	definition := a.definition()
-	revision, refused := decideRevision(addon, definition, a.revisions.finder())
-	if refused != nil {
-		return common{}, choice{}, refused
-	}
-	chosen, refused := decideConfiguration(addon, definition, a.configs.find)
-	chosen.known = chosen.known && revision.known
-	return commonValues(revision), chosen, refused
-}
-
-// definition returns the ClusterManagementAddOn, or nil.
-func (a *inventoryAgent) definition() *addonv1beta1.ClusterManagementAddOn {
-	definition, err := a.definitions.Get(contract.AddonName)
-	if err != nil {
-		return nil // it does not exist; a cache returns no other errors
-	}
-	return definition
-}
-
-// errNoImage says that nothing indicates the image with which to clean up a spoke.
-var errNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
-
-// present returns the values of clusters that get the addon now: those of the AgentRevision
-// of all clusters, else those of the newest AgentRevision.
-func (a *inventoryAgent) present() (manifests.Values, error) {
-	if definition := a.definition(); definition != nil {
-		for _, config := range definition.Spec.DefaultConfigs {
-			if !revisionKind().is(config.ConfigGroupResource) {
-				continue
-			}
-			if revision := a.revisions.find(config.ConfigReferent); revision != nil && len(revision.mistakes) == 0 {
-				return revision.values, nil
-			}
-		}
-	}
-	if newest := a.revisions.newest(); newest != nil {
-		return newest.values, nil
-	}
-	return manifests.Values{}, errNoImage
-}
-
-// report records the outcome, unless it is unknown.
+// report records the outcome.
 func (a *inventoryAgent) report(
-	addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed, chosen choice, refused *refusal,
+	addon *addonv1beta1.ManagedClusterAddOn, decided configuration.Decision, there manifests.Deployed,
 ) {
-	now := outcome{configured: chosen.configuration != nil, refusal: refused}
-	if refused == nil {
-		if why := there.RefusedBySpoke(); why != "" {
-			now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", why)
-		} else if !chosen.known {
-			return
-		}
-	}
-	a.outcomes.set(addon.Namespace, now)
+	a.outcomes.Record(addon.Namespace, decided, there.RefusedBySpoke())
 	// The addon that the framework works on may be deleted and forgotten by now.
 	if _, exists, err := a.addons.GetByKey(queueKey(addon.Namespace)); err == nil && !exists {
-		a.outcomes.forget(addon.Namespace)
+		a.outcomes.Forget(addon.Namespace)
 	}
 }
 
@@ -315,7 +232,7 @@ func (a *inventoryAgent) permit(
 		if err != nil {
 			return err
 		}
-		if _, refused := a.decideNamespace(addon, there); refused != nil {
+		if _, refused := a.sources.DecideNamespace(addon, a.location(addon, there)); refused != nil {
 			return refused
 		}
 	}
@@ -330,10 +247,11 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if err != nil {
 		return "", err
 	}
-	if namespace := there.Namespace(); namespace != "" && there.Host() == a.host(addon) {
-		return namespace, nil
+	at := a.location(addon, there)
+	if at.Namespace != "" {
+		return at.Namespace, nil
 	}
-	wanted, refused := a.decideNamespace(addon, there)
+	wanted, refused := a.sources.DecideNamespace(addon, at)
 	if refused == nil && wanted != "" {
 		return wanted, nil
 	}
@@ -344,22 +262,7 @@ func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.Manage
 	if refused != nil {
 		return "", refused
 	}
-	return "", errHeld
-}
-
-// decideNamespace returns the namespace of a cluster's agent, empty while the configuration
-// is unknown, or why the agent cannot run.
-func (a *inventoryAgent) decideNamespace(
-	addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
-) (string, *refusal) {
-	common, chosen, refused := a.choose(addon)
-	if refused == nil {
-		refused = a.refuseHost(addon, there)
-	}
-	if refused != nil || !chosen.known {
-		return "", refused
-	}
-	return decideNamespace(common, chosen, a.place(addon, there))
+	return "", configuration.ErrHeld
 }
 
 // GetAgentAddonOptions tells the framework how to treat the addon. It is called dozens of
@@ -373,7 +276,7 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 			Configurations:   agent.KubeClientSignerConfigurations(contract.AddonName, contract.AddonName),
 			PermissionConfig: a.permit,
 		},
-		SupportedConfigGVRs:             supportedResources(),
+		SupportedConfigGVRs:             configuration.SupportedResources(),
 		AgentInstallNamespace:           a.namespace,
 		HostedModeEnabled:               true,
 		HostedModeInfoFunc:              a.frameworkMode,
@@ -389,14 +292,6 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 		},
 		ManifestConfigs: manifests.Options(),
 	}
-}
-
-func supportedResources() []schema.GroupVersionResource {
-	var resources []schema.GroupVersionResource
-	for _, kind := range supportedKinds() {
-		resources = append(resources, kind.GroupVersionResource)
-	}
-	return resources
 }
 
 // clusterMatters makes the framework reconcile a cluster's addon again.

@@ -5,22 +5,20 @@ import (
 	"errors"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // An addon that is enabled again may go to another namespace, although the ManifestWork
@@ -49,19 +47,24 @@ func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 // was processing the addon at that time.
 func TestDeletedAddonIsForgotten(t *testing.T) {
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
-	a := &inventoryAgent{observed: observed{addons: addons}, outcomes: newOutcomes(nil)}
+	a := &inventoryAgent{observed: observed{addons: addons}, outcomes: configuration.NewOutcomes(nil)}
 	addon := ocmtest.Addon("c1")
 	apitest.Must(t, addons.Add(addon))
-	a.report(addon, nil, choice{known: true}, nil)
-	if len(a.outcomes.byCluster) != 1 {
-		t.Error("of an addon that is there nothing is remembered")
+	announced := 0 // unless the same outcome is remembered
+	a.outcomes.Subscribe(func(string) { announced++ })
+	reports := func(want int, what string) {
+		t.Helper()
+		announced = 0
+		a.report(addon, configuration.Decision{Known: true}, nil)
+		a.report(addon, configuration.Decision{Known: true}, nil)
+		if announced != want {
+			t.Errorf("%s: announced %d times, want %d", what, announced, want)
+		}
 	}
+	reports(1, "an existing addon is remembered")
 	apitest.Must(t, addons.Delete(addon))
-	a.outcomes.forget("c1")
-	a.report(addon, nil, choice{known: true}, nil)
-	if len(a.outcomes.byCluster) != 0 {
-		t.Errorf("remembered: %v", a.outcomes.byCluster)
-	}
+	a.outcomes.Forget("c1")
+	reports(2, "a deleted addon is not")
 }
 
 // An addon that waits for its clean-up gets it even if its configuration is missing and
@@ -69,24 +72,27 @@ func TestDeletedAddonIsForgotten(t *testing.T) {
 func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
-	a := &inventoryAgent{renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
-		addons: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
-		works:  toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
-		definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(
-			toolscache.MetaNamespaceKeyFunc, nil)),
-		configs:   newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
-		revisions: newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+	revisions := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	a := &inventoryAgent{renderers: renderers, outcomes: configuration.NewOutcomes(nil), observed: observed{
+		addons:  toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
+		works:   toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
+		sources: sourcesOf(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), revisions),
 	}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	addon := ocmtest.Addon("c1")
-	refersTo("missing", "h1")(addon)
+	addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+		ConfigGroupResource: addontest.DeploymentConfigs,
+		DesiredConfig: &addonv1beta1.ConfigSpecHash{
+			ConfigReferent: addonv1beta1.ConfigReferent{Namespace: "configs", Name: "missing"}, SpecHash: "h1",
+		},
+	}}
 	addon.DeletionTimestamp, addon.Status.Namespace = ptr.To(metav1.Now()), "elsewhere"
 	cleanup := func() []string {
 		t.Helper()
-		manifests, err := a.Manifests(t.Context(), cluster, addon)
+		objects, err := a.Manifests(t.Context(), cluster, addon)
 		apitest.Must(t, err)
 		var jobs []string
-		for _, object := range manifests {
+		for _, object := range objects {
 			if object.GetObjectKind().GroupVersionKind().Kind == "Job" {
 				jobs = append(jobs, object.(metav1.Object).GetNamespace())
 			}
@@ -97,10 +103,10 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 		t.Errorf("clean-up Jobs of what was not installed (-want +got):\n%s", diff)
 	}
 	addon.Finalizers = []string{hookFinalizer}
-	if manifests, err := a.Manifests(t.Context(), cluster, addon); !errors.Is(err, errNoImage) || manifests != nil {
+	if manifests, err := a.Manifests(t.Context(), cluster, addon); !errors.Is(err, configuration.ErrNoImage) || manifests != nil {
 		t.Errorf("%d manifests without an image: %v", len(manifests), err)
 	}
-	apitest.Must(t, a.revisions.indexer.Add(agentRevision("v1", "2", 1)))
+	apitest.Must(t, revisions.Add(addontest.AgentRevision("v1", "2", 1)))
 	if diff := cmp.Diff([]string{"elsewhere"}, cleanup()); diff != "" {
 		t.Errorf("namespaces of clean-up Jobs (-want +got):\n%s", diff)
 	}
@@ -111,22 +117,21 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
+	revisions := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	definitions := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	var again, known bool
 	var asked []string
 	a := &inventoryAgent{
-		renderers: renderers, outcomes: newOutcomes(nil),
+		renderers: renderers, outcomes: configuration.NewOutcomes(nil),
 		observed: observed{
-			addons:      toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
-			works:       toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
-			definitions: addonlisters.NewClusterManagementAddOnLister(definitions),
-			configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
-			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+			addons:  toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers()),
+			works:   toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers()),
+			sources: sourcesOf(definitions, revisions),
 		},
 		reinstalls: func(context.Context, *addonv1beta1.ManagedClusterAddOn) (bool, bool, error) { return again, known, nil },
 		askAgain:   func(cluster string) { asked = append(asked, cluster) },
 	}
-	apitest.Must(t, a.revisions.indexer.Add(agentRevision("v1", "2", 1)))
+	apitest.Must(t, revisions.Add(addontest.AgentRevision("v1", "2", 1)))
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	cluster.Spec.HubAcceptsClient = true
 	addon := ocmtest.Addon("c1")
@@ -140,13 +145,13 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 	check := func(what, want string) {
 		t.Helper()
 		got := "clean-up"
-		manifests, err := a.Manifests(t.Context(), cluster, addon)
+		objects, err := a.Manifests(t.Context(), cluster, addon)
 		switch {
-		case errors.Is(err, errHeld):
+		case errors.Is(err, configuration.ErrHeld):
 			got = "waits"
 		case err != nil:
 			t.Errorf("%s: %v", what, err)
-		case len(manifests) == 0:
+		case len(objects) == 0:
 			got = "let go"
 		}
 		if got != want {

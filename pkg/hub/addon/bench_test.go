@@ -24,6 +24,8 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 // BenchmarkShell measures what it costs the manager to enable the addon on ADDONS
@@ -64,7 +66,7 @@ func newFleet(b *testing.B, size int) *fleet {
 	f.revision = newRevision("bench")
 	f.MustCreate(f.revision)
 	definition.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
-		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "bench"},
+		ConfigGroupResource: addontest.AgentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "bench"},
 	}}
 	f.MustCreate(definition)
 	f.owner = metav1.OwnerReference{
@@ -123,7 +125,7 @@ func (f *fleet) measure(what string, act func(context.Context)) {
 	shared, err := cache.New(cfg, cache.Options{Scheme: f.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(f.b, err)
 	shell := &framework{
-		cfg: cfg, shared: shared, client: f.Client, live: f.Client, outcomes: newOutcomes(f.Client),
+		cfg: cfg, shared: shared, client: f.Client, live: f.Client, outcomes: configuration.NewOutcomes(f.Client),
 	}
 	ctx, cancel := context.WithCancel(f.b.Context())
 	defer cancel()
@@ -152,7 +154,7 @@ func (f *fleet) enable() {
 		if err := f.Create(ctx, addon); err != nil {
 			return err
 		}
-		addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{revisionReference(f.revision)}
+		addon.Status.ConfigReferences = []addonv1beta1.ConfigReference{addontest.RevisionReference(f.revision)}
 		return f.Client.Status().Patch(ctx, addon, client.Merge)
 	})
 }

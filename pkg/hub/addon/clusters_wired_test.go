@@ -3,8 +3,6 @@ package addon
 import (
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // clusterChanges: the framework reconciles an addon because of its ManagedCluster alone if
@@ -55,14 +54,18 @@ func clusterChanges(r *rollout) {
 		return cmp.Diff("mirror.example.com/inventory:v1", r.agent(addon).Spec.Template.Spec.Containers[0].Image)
 	})
 
+	const undecided = "NotDecidedAgain" // for as long as there is no outcome, the condition is as it was
+	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
+		apimeta.SetStatusCondition(&a.Status.Conditions, ocmtest.Condition("ConfigurationApplied", "Unknown", undecided, ""))
+	})
 	r.Wire.Settle(r.T, apitest.Patience, 5*time.Second) // a reconcile that writes nothing may be late
-	r.outcomes.forget(addon.Namespace)
+	r.outcomes.Forget(addon.Namespace)
 	apitest.Edit(r, cluster, func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"another": "label"} })
 	clusterIs("False")
 	r.Stays(unwritten, "the addon is not reconciled", func() string {
-		r.outcomes.mu.Lock()
-		defer r.outcomes.mu.Unlock()
-		if _, known := r.outcomes.byCluster[addon.Namespace]; known {
+		desired, err := r.outcomes.Desired(r.T.Context(), addon.Namespace)
+		apitest.Must(r.T, err)
+		if desired.Reason != undecided {
 			return "it is"
 		}
 		return ""

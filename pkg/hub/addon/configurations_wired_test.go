@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
@@ -36,7 +37,7 @@ const unwritten = 2 * time.Second
 // which chooses each cluster's configuration.
 type rollout struct {
 	*world
-	outcomes   *outcomes
+	outcomes   *configuration.Outcomes
 	definition *addonv1beta1.ClusterManagementAddOn
 	configs    string // the namespace of the configurations
 
@@ -74,7 +75,7 @@ func (r *rollout) join(change ...func(*addonv1beta1.ManagedClusterAddOn)) *addon
 func (r *rollout) names(name string) func(*addonv1beta1.ManagedClusterAddOn) {
 	return func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Spec.Configs = []addonv1beta1.AddOnConfig{{
-			ConfigGroupResource: deploymentConfigs,
+			ConfigGroupResource: addontest.DeploymentConfigs,
 			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: r.configs, Name: name},
 		}}
 	}
@@ -128,7 +129,7 @@ func (r *rollout) desired(name string) addonv1beta1.ConfigReference {
 		apitest.Must(r.T, err)
 		desired.SpecHash = hash
 	}
-	return addonv1beta1.ConfigReference{ConfigGroupResource: deploymentConfigs, DesiredConfig: desired}
+	return addonv1beta1.ConfigReference{ConfigGroupResource: addontest.DeploymentConfigs, DesiredConfig: desired}
 }
 
 // refer makes it a cluster's turn to get the present content of these configurations.
@@ -138,7 +139,7 @@ func (r *rollout) refer(addon *addonv1beta1.ManagedClusterAddOn, configs ...stri
 	for _, name := range configs {
 		references = append(references, r.desired(name))
 	}
-	references = append(references, revisionReference(r.common))
+	references = append(references, addontest.RevisionReference(r.common))
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = references
 		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
@@ -249,12 +250,12 @@ func TestConfigurations(t *testing.T) {
 	w.MustCreate(revision)
 	w.CleanUp(revision)
 	definition.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{
-		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
+		ConfigGroupResource: addontest.AgentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
 	}}
 	w.MustCreate(definition)
 	w.CleanUp(definition)
 	wire := &apitest.Wire{}
-	r := &rollout{world: &world{&addontest.World{World: w.World.World, Wire: wire}}, outcomes: newOutcomes(w), definition: definition, common: revision}
+	r := &rollout{world: &world{&addontest.World{World: w.World.World, Wire: wire}}, outcomes: configuration.NewOutcomes(w), definition: definition, common: revision}
 	cfg := wire.Tap(hub.Config(t))
 	cached, err := cache.New(cfg, cache.Options{Scheme: w.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(t, err)
@@ -296,7 +297,7 @@ func clustersOwn(r *rollout) {
 	reference := r.desired("own")
 	reference.DesiredConfig.SpecHash = "" // as Open Cluster Management does not know it
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
-		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{reference, revisionReference(r.common)}
+		a.Status.ConfigReferences = []addonv1beta1.ConfigReference{reference, addontest.RevisionReference(r.common)}
 	})
 	r.runs(addon, "a")
 	r.says(addon, "Applied")
@@ -592,14 +593,14 @@ func forAllClusters(r *rollout) {
 	r.config("all", zoneA)
 	apitest.Edit(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
 		d.Spec.DefaultConfigs = append(d.Spec.DefaultConfigs, addonv1beta1.AddOnConfig{
-			ConfigGroupResource: deploymentConfigs,
+			ConfigGroupResource: addontest.DeploymentConfigs,
 			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: r.configs, Name: "all"},
 		})
 	})
 	reference := r.desired("all")
 	apitest.EditStatus(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
 		d.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{{
-			ConfigGroupResource: deploymentConfigs,
+			ConfigGroupResource: addontest.DeploymentConfigs,
 			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: reference.DesiredConfig.ConfigReferent},
 		}}
 	})

@@ -3,26 +3,25 @@
 // health.
 //
 // Most of this is done by controllers of addon-framework, which run on the elected leader
-// and call this package: desired.go defines the manifests, render.go renders each distinct
-// one once, grants.go applies the rights (desired_grants.go), and agent.go does the rest.
-// informers.go and trim_work.go hide from the framework what it does not need: the parts of
-// a ManifestWork that it does not read, and every event that changes none of the others.
+// and call this package: agent.go is the AgentAddon, and grants.go applies the agents' rights
+// (desired_grants.go). What the framework deploys comes from two folders, of which the first
+// imports the second:
+//   - configuration decides which configuration applies to a cluster, with which values, and
+//     whether it is valid;
+//   - manifests turns values into manifests, and reads those that are deployed.
 //
-// An AgentRevision defines a cluster's agent, and an AddOnDeploymentConfig may change that
-// (kinds.go). Both are read in configurations.go. decide_revision.go and
-// decide_configuration.go decide which ones apply and with which values, the judge_*.go
-// find their mistakes. While one is refused, or OCM has not chosen one yet, the
-// ManifestWork of the cluster stays; desired_held.go makes the clean-up Job from it.
-// outcomes.go reports the outcome to hub.conditions. The same applies while the hub does
-// not serve AgentRevisions, without which framework.go can start.
+// While a configuration is refused, or OCM has not chosen one yet, the ManifestWork of the
+// cluster stays. The same applies while the hub does not serve AgentRevisions, without which
+// framework.go can start.
 //
-// A rollout continues when a ManifestWork is available. work_writer.go writes into each
-// when it is (desired_rules.go).
+// The rest adapts the framework: framework.go starts its controllers, informers.go hides from
+// them every event that changes nothing that they read, own_configured.go the addons without a
+// configuration of their own. work_writer.go writes into each ManifestWork when it is available,
+// on which a rollout waits.
 //
-// An agent may run on another cluster than its own (hosting.go). desired_hosting.go decides
-// which manifests go where, decide_hosting.go where an agent must not run. Without
-// Options.HostedAgents the manager reads ManifestWorks by the names of those for clusters' own
-// agents (informers.go), and the framework gets no addon that may have others.
+// An agent may run on another cluster than its own (hosting.go). Without Options.HostedAgents
+// the manager reads ManifestWorks by the names of those for clusters' own agents (informers.go),
+// and the framework gets no addon that may have others.
 //
 // Three things are apart, in folders: approval approves certificate requests, release ends waits
 // for spokes that do not come back or are not cleaned up, and ownwork knows which ManifestWorks

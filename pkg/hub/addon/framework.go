@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +39,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -80,7 +80,7 @@ type framework struct {
 	shared   cache.Cache
 	client   client.Client
 	live     client.Reader
-	outcomes *outcomes
+	outcomes *configuration.Outcomes
 }
 
 // NeedLeaderElection keeps two managers from running the framework at the same time.
@@ -164,16 +164,16 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	workInformers, joined := worksOf(workClient, f.opts.HostedAgents)
 	works := changedWorks{joined, ctx}
 	supported := map[schema.GroupVersionResource]bool{}
-	informerOf := map[kind]toolscache.SharedIndexInformer{}
-	for _, kind := range supportedKinds() {
+	informerOf := map[configuration.Kind]toolscache.SharedIndexInformer{}
+	for _, kind := range configuration.SupportedKinds() {
 		supported[kind.GroupVersionResource] = true
 		informerOf[kind] = configInformers.ForResource(kind.GroupVersionResource).Informer()
-		if err := informerOf[kind].SetTransform(trimConfiguration); err != nil {
+		if err := informerOf[kind].SetTransform(configuration.Trim); err != nil {
 			return nil, err
 		}
 	}
-	addons, err := addonsOf(ctx, f.shared, func(of kind, name addonv1beta1.ConfigReferent) bool {
-		_, exists, err := informerOf[of].GetIndexer().GetByKey(nameOf(name))
+	addons, err := addonsOf(ctx, f.shared, func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
+		_, exists, err := informerOf[of].GetIndexer().GetByKey(configuration.NameOf(name))
 		return err == nil && exists
 	})
 	if err != nil {
@@ -183,15 +183,18 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		return nil, err
 	}
 
-	configs := newConfigurations(informerOf[deploymentConfigKind()].GetIndexer())
-	revisionInformer, err := newRevisionInformer(informerOf[revisionKind()])
+	configsInformer := informerOf[configuration.DeploymentConfigKind()]
+	revisionInformer, err := newRevisionInformer(informerOf[configuration.RevisionKind()])
 	if err != nil {
 		return nil, err
 	}
-	revisions := newRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
+	configs := configuration.NewDeploymentConfigs(configsInformer.GetIndexer())
+	revisions := configuration.NewRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
 	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
 		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
-		definitions: definitions.Lister(), configs: configs, revisions: revisions,
+		sources: configuration.Sources{
+			Definitions: definitions.Lister(), DeploymentConfigs: configs, Revisions: revisions,
+		},
 	})
 	addonAgent.allowedRegistries, addonAgent.hosting = f.opts.AllowedRegistries, f.opts.HostedAgents
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
@@ -210,7 +213,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		informers: append(workInformers, configInformers),
 		synced: []toolscache.InformerSynced{
 			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
-			works.Informer().HasSynced, informerOf[deploymentConfigKind()].HasSynced, revisionInformer.answered,
+			works.Informer().HasSynced, configsInformer.HasSynced, revisionInformer.answered,
 		},
 		revisions: revisionInformer,
 		addons:    addons.Informer().GetIndexer(),
@@ -229,11 +232,11 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if _, err := addons.informer.AddEventHandler(c.onHosting()); err != nil {
 		return nil, err
 	}
-	for _, read := range []*configurations{configs, revisions} {
-		if _, err := informerOf[read.kind].AddEventHandler(read.onConfigurations(addons.Informer().GetIndexer(),
-			c.registration.SyncContext().Queue(), c.deploy.SyncContext().Queue())); err != nil {
-			return nil, err
-		}
+	if _, err := configsInformer.AddEventHandler(configs.Handler(c.addons, c.enqueue)); err != nil {
+		return nil, err
+	}
+	if _, err := revisionInformer.AddEventHandler(revisions.Handler(c.addons, c.enqueue)); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -332,7 +335,7 @@ func (w *work) process(ctx context.Context) {
 // finish decides when to retry.
 func (w *work) finish(ctx context.Context, key string, err error) {
 	queue := w.controller.SyncContext().Queue()
-	failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, errHeld) })
+	failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, configuration.ErrHeld) })
 	if failed == nil {
 		queue.Forget(key)
 		w.conflicts.Forget(key)
@@ -395,7 +398,7 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 		if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
-			f.outcomes.forget(addon.Namespace)
+			f.outcomes.Forget(addon.Namespace)
 		}
 	}}
 }
@@ -417,9 +420,9 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 		return err
 	}
 	return addons.AddIndexers(toolscache.Indexers{
-		index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
-		index.AddonByConfig:                  indexOwnConfigurations,
-		indexAddonByConfiguration:            index.IndexAddonByConfig,
+		index.ManagedClusterAddonByNamespace:    index.IndexManagedClusterAddonByNamespace,
+		index.AddonByConfig:                     indexOwnConfigurations,
+		configuration.IndexAddonByConfiguration: index.IndexAddonByConfig,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 )
 
 // queueRecorder is a queue that records when keys are to be retried.
@@ -52,8 +53,8 @@ func TestConflictsWaitForTheCache(t *testing.T) {
 	queue := &queueRecorder{}
 	w := newWork(controllerWith{context: contextWith{queue: queue}})
 	for _, err := range []error{
-		conflict, conflict, utilerrors.NewAggregate([]error{conflict, errHeld}), nil, conflict,
-		errors.New("refused"), utilerrors.NewAggregate([]error{conflict, errors.New("refused")}), errHeld,
+		conflict, conflict, utilerrors.NewAggregate([]error{conflict, configuration.ErrHeld}), nil, conflict,
+		errors.New("refused"), utilerrors.NewAggregate([]error{conflict, errors.New("refused")}), configuration.ErrHeld,
 	} {
 		w.finish(t.Context(), "cluster/addon", err)
 	}
@@ -83,7 +84,7 @@ func TestTheFrameworkMayEndWhileItStarts(t *testing.T) {
 	apitest.Run(t, cached.Start)
 	t.Cleanup(func() { close(held) })
 	stop := apitest.Run(t, (&framework{
-		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: newOutcomes(w),
+		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: configuration.NewOutcomes(w),
 	}).Start)
 	w.Eventually("addons are asked for", func() string {
 		for _, call := range wire.Calls() {

@@ -60,15 +60,15 @@ func (g *grants) apply(
 
 // repair patches current if it differs from desired.
 func (g *grants) repair(ctx context.Context, current, desired *rbacv1.RoleBinding) error {
-	changed, err := merge(current, desired)
+	changed, err := mergeBinding(current, desired)
 	if err != nil || equality.Semantic.DeepEqual(current, changed) {
 		return err
 	}
 	return g.writer.Patch(ctx, changed, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
 }
 
-// merge returns the current RoleBinding with this addon's fields as desired.
-func merge(current, desired *rbacv1.RoleBinding) (*rbacv1.RoleBinding, error) {
+// mergeBinding returns the current RoleBinding with this addon's fields as desired.
+func mergeBinding(current, desired *rbacv1.RoleBinding) (*rbacv1.RoleBinding, error) {
 	name := current.Namespace + "/" + current.Name
 	switch {
 	case current.Labels[contract.LabelManagedBy] != contract.ManagedBy:

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	toolscache "k8s.io/client-go/tools/cache"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	"open-cluster-management.io/addon-framework/pkg/index"
@@ -16,6 +14,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -47,9 +47,9 @@ func hostIndexers() toolscache.Indexers {
 		}
 	}
 	return toolscache.Indexers{
-		indexAddonByHost: by(wantedHost),
+		indexAddonByHost: by(configuration.WantedHost),
 		indexAddonByHostedNamespace: by(func(addon *addonv1beta1.ManagedClusterAddOn) string {
-			if wantedHost(addon) == "" && !ownwork.IsHosted(addon) {
+			if configuration.WantedHost(addon) == "" && !ownwork.IsHosted(addon) {
 				return ""
 			}
 			return ownwork.HostedNamespace(addon.Namespace)
@@ -178,11 +178,11 @@ func (a *inventoryAgent) frameworkMode(
 // framework would delete its manifests on the hosting cluster without a clean-up, and then
 // wait for one for ever. The same applies while the deployed works are being deleted.
 func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
-	wanted, works := wantedHost(addon), a.worksFor(addon.Namespace)
+	wanted, works := configuration.WantedHost(addon), a.worksFor(addon.Namespace)
 	if wanted == "" && len(works) == 0 {
 		return ""
 	}
-	if there, err := a.deployed(addon); err == nil && there.HasAgent() && !mayMove(addon, there.Host()) {
+	if there, err := a.deployed(addon); err == nil && there.HasAgent() && !configuration.MayMove(addon, there.Host()) {
 		return there.Host()
 	}
 	for _, work := range works {
@@ -225,24 +225,32 @@ func worksBy(works toolscache.Indexer, name, cluster string) []*workv1.ManifestW
 func (a *inventoryAgent) hostedWork(addon *addonv1beta1.ManagedClusterAddOn) *workv1.ManifestWork {
 	var first *workv1.ManifestWork
 	for _, work := range worksBy(a.works, index.ManifestWorkByHostedAddon, addon.Namespace) {
-		if manifests.IsDeployedFor(work, addon) && (first == nil || work.Namespace == wantedHost(addon)) {
+		if manifests.IsDeployedFor(work, addon) && (first == nil || work.Namespace == configuration.WantedHost(addon)) {
 			first = work
 		}
 	}
 	return first
 }
 
-// place describes where a cluster's agent should run.
-func (a *inventoryAgent) place(addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed) place {
-	at := place{cluster: addon.Namespace, host: a.host(addon), allowed: a.allowedRegistries}
-	if at.host == there.Host() {
-		at.namespace = there.Namespace()
+// location describes where a cluster's agent runs and should run.
+func (a *inventoryAgent) location(
+	addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
+) configuration.Location {
+	at := configuration.Location{
+		Cluster: addon.Namespace, Allowed: a.allowedRegistries,
+		Deployed: there.HasAgent(), Runs: there.Host(), Host: a.host(addon),
 	}
-	if at.host == "" {
-		at.guestOf = func(namespace string) string { return a.guestIn(addon.Namespace, namespace) }
-	} else if own := a.addon(at.host); own != nil {
+	if at.Host == at.Runs {
+		at.Namespace = there.Namespace()
+	}
+	if its := a.addon(configuration.WantedHost(addon)); its != nil {
+		at.HostsHost = configuration.WantedHost(its)
+	}
+	if at.Host == "" {
+		at.GuestOf = func(namespace string) string { return a.guestIn(addon.Namespace, namespace) }
+	} else if own := a.addon(at.Host); own != nil {
 		if onHost, err := a.deployed(own); err == nil && onHost.Host() == "" {
-			at.hostsOwn = onHost.Namespace()
+			at.HostsOwn = onHost.Namespace()
 		}
 	}
 	return at
@@ -279,27 +287,11 @@ func (a *inventoryAgent) isManaged(addon *addonv1beta1.ManagedClusterAddOn) bool
 	if a.hosting {
 		return true
 	}
-	refused := judgeUnhosted(addon)
+	refused := configuration.ValidateUnhosted(addon)
 	if refused != nil {
-		a.report(addon, nil, choice{}, refused)
+		a.report(addon, configuration.Decision{Refused: refused}, nil)
 	}
 	return refused == nil
-}
-
-// refuseHost returns why a cluster's agent cannot run where it should, or nil.
-func (a *inventoryAgent) refuseHost(addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed) *refusal {
-	deployed := there.HasAgent()
-	if refused := judgeHost(addon, deployed, there.Host()); refused != nil || deployed && !mayMove(addon, there.Host()) {
-		return refused
-	}
-	if host := wantedHost(addon); host != "" {
-		if its := a.addon(host); its != nil && wantedHost(its) != "" {
-			return refuse(contract.ReasonHostingRefused,
-				"Cluster %s cannot host the agent: its own agent runs on cluster %s; name another cluster in the annotation %s",
-				host, wantedHost(its), addonv1beta1.HostingClusterNameAnnotationKey)
-		}
-	}
-	return nil
 }
 
 // guests returns the clusters whose agents run, or should run, on a cluster.
@@ -335,14 +327,14 @@ func (c *controllers) enqueueGuests(host string) {
 // namespace may have become free, or a cluster able to host.
 func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 	guest := func(obj any) {
-		if addon := addonIn(obj); addon != nil && wantedHost(addon) != "" {
-			c.enqueue(wantedHost(addon))
+		if addon := addonIn(obj); addon != nil && configuration.WantedHost(addon) != "" {
+			c.enqueue(configuration.WantedHost(addon))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			old, now := addonIn(before), addonIn(after)
-			if old != nil && now != nil && wantedHost(old) != wantedHost(now) {
+			if old != nil && now != nil && configuration.WantedHost(old) != configuration.WantedHost(now) {
 				guest(old)
 				guest(now)
 				c.enqueueGuests(now.Namespace)

@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,9 +23,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 const (
+	hostingAnnotation = "addon.open-cluster-management.io/hosting-cluster-name"
+
 	hostingPreDelete = "addon.open-cluster-management.io/hosting-addon-pre-delete"
 	hostingManifests = "addon.open-cluster-management.io/hosting-manifests-cleanup"
 )
@@ -69,16 +70,26 @@ type seen struct {
 	*testing.T
 	*inventoryAgent
 	addonCache, workCache toolscache.Indexer
+	revisionCache         toolscache.Store
 	revision              addonv1beta1.ConfigReference // of all clusters
 }
 
 // offers gives all clusters another AgentRevision.
 func (s *seen) offers(installNamespace string) {
 	s.Helper()
-	revision := agentRevision("v1", "2", 1)
+	revision := addontest.AgentRevision("v1", "2", 1)
 	apitest.Must(s, unstructured.SetNestedField(revision.Object, installNamespace, "spec", "installNamespace"))
-	apitest.Must(s, s.revisions.indexer.Add(revision))
-	s.revision = revisionReference(revision)
+	apitest.Must(s, s.revisionCache.Add(revision))
+	s.revision = addontest.RevisionReference(revision)
+}
+
+// sourcesOf returns sources without AddOnDeploymentConfigs.
+func sourcesOf(definitions toolscache.Indexer, revisions toolscache.Store) configuration.Sources {
+	return configuration.Sources{
+		Definitions:       addonlisters.NewClusterManagementAddOnLister(definitions),
+		DeploymentConfigs: configuration.NewDeploymentConfigs(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
+		Revisions:         configuration.NewRevisions(revisions, nil),
+	}
 }
 
 func newSeen(t *testing.T) *seen {
@@ -86,13 +97,12 @@ func newSeen(t *testing.T) *seen {
 	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, hostIndexers())
+	revisions := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, workIndexers())
-	s := &seen{T: t, addonCache: addons, workCache: works, inventoryAgent: &inventoryAgent{
-		renderers: renderers, outcomes: newOutcomes(nil), observed: observed{
+	s := &seen{T: t, addonCache: addons, workCache: works, revisionCache: revisions, inventoryAgent: &inventoryAgent{
+		renderers: renderers, outcomes: configuration.NewOutcomes(nil), observed: observed{
 			addons: addons, works: works,
-			definitions: addonlisters.NewClusterManagementAddOnLister(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)),
-			configs:     newConfigurations(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)),
-			revisions:   newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil),
+			sources: sourcesOf(toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), revisions),
 		},
 	}}
 	s.offers("agents")
@@ -160,6 +170,11 @@ func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) manifests.Deployed
 	return there
 }
 
+func (s *seen) decideNamespace(addon *addonv1beta1.ManagedClusterAddOn) (string, *configuration.Refusal) {
+	s.Helper()
+	return s.sources.DecideNamespace(addon, s.location(addon, s.there(addon)))
+}
+
 // When the framework asks for the namespace, it has put its own default into the status of
 // the addon that it passes. The hosting cluster's own agent is in that very namespace.
 func TestFrameworksDefaultNamespaceIsNotUsed(t *testing.T) {
@@ -183,10 +198,10 @@ func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
 	s.deploys("c1", "") // and runs on its own cluster
 	guest.Status.Namespace = "agents"
 	guest.Status.Conditions = append(guest.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
-	if refused := s.refuseHost(guest, s.there(guest)); refused == nil || refused.reason != "HostingRefused" {
+	if _, refused := s.decideNamespace(guest); refused == nil || refused.Reason != "HostingRefused" {
 		t.Errorf("the guest moves: %+v", refused)
 	}
-	if namespace, refused := s.decideNamespace(host, s.there(host)); refused != nil || namespace != "agents" {
+	if namespace, refused := s.decideNamespace(host); refused != nil || namespace != "agents" {
 		t.Errorf("the host's own agent is to run in %q: %+v", namespace, refused)
 	}
 }
@@ -200,10 +215,10 @@ func TestNamespaceHoldsOneAgent(t *testing.T) {
 	host, guest := s.enabled("host", ""), s.enabled("c1", "host")
 	check := func(addon *addonv1beta1.ManagedClusterAddOn, want string) {
 		t.Helper()
-		_, refused := s.decideNamespace(addon, s.there(addon))
+		_, refused := s.decideNamespace(addon)
 		reason := ""
 		if refused != nil {
-			reason = refused.reason
+			reason = refused.Reason
 		}
 		if reason != want {
 			t.Errorf("cluster %s: %q, want %q", addon.Namespace, reason, want)
@@ -408,9 +423,14 @@ func TestAHostedClusterDoesNotHost(t *testing.T) {
 	s := newSeen(t)
 	s.enabled("h1", "h2")
 	addon := s.enabled("c1", "h1")
-	_, refused := s.decideNamespace(addon, nil)
-	checkRefusal(t, "HostingRefused: Cluster h1 cannot host the agent: its own agent runs on cluster h2; name another cluster in the "+
-		"annotation addon.open-cluster-management.io/hosting-cluster-name", refused)
+	_, refused := s.decideNamespace(addon)
+	if refused == nil {
+		t.Fatal("not refused")
+	}
+	if diff := cmp.Diff("HostingRefused: Cluster h1 cannot host the agent: its own agent runs on cluster h2; name another cluster in the "+
+		"annotation addon.open-cluster-management.io/hosting-cluster-name", refused.Reason+": "+refused.Message); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
 }
 
 // A work on a former host has the same name as the one on the present host. The framework

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -122,7 +122,7 @@ type addons struct {
 }
 
 // configurationExists reports whether a configuration exists.
-type configurationExists func(of kind, name addonv1beta1.ConfigReferent) bool
+type configurationExists func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool
 
 var _ addoninformers.ManagedClusterAddOnInformer = addons{}
 
@@ -358,7 +358,7 @@ func (exists configurationExists) addonChanged(before, after *addonv1beta1.Manag
 	old, current := withoutForeignStatus(before), withoutForeignStatus(after)
 	if exists.hashFollows(after) {
 		current.Status.ConfigReferences = old.Status.ConfigReferences
-	} else if isConfigured(before) != isConfigured(after) {
+	} else if configuration.IsConfigured(before) != configuration.IsConfigured(after) {
 		return true
 	}
 	return !apiequality.Semantic.DeepEqual(old, current)
@@ -370,8 +370,8 @@ func (exists configurationExists) addonChanged(before, after *addonv1beta1.Manag
 // never follows. The hash of one that the addon names itself is written because of this
 // very change.
 func (exists configurationExists) hashFollows(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(supportedKinds(), func(kind kind) bool {
-		return !kind.named(addon) && slices.ContainsFunc(kind.desired(addon),
+	return slices.ContainsFunc(configuration.SupportedKinds(), func(kind configuration.Kind) bool {
+		return !kind.Named(addon) && slices.ContainsFunc(kind.Desired(addon),
 			func(desired addonv1beta1.ConfigSpecHash) bool {
 				return desired.SpecHash == "" && exists(kind, desired.ConfigReferent)
 			})

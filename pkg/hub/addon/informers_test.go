@@ -6,10 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +20,9 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 func TestAddonChanged(t *testing.T) {
@@ -52,36 +51,36 @@ func TestAddonChanged(t *testing.T) {
 	names := func(name string) func(*addonv1beta1.ManagedClusterAddOn) {
 		return func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Spec.Configs = []addonv1beta1.AddOnConfig{{
-				ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: name},
+				ConfigGroupResource: addontest.AgentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: name},
 			}}
 		}
 	}
-	there := configurationExists(func(of kind, name addonv1beta1.ConfigReferent) bool {
-		return of == revisionKind() && name.Name == "revision" || of == deploymentConfigKind() && name.Name == "config"
+	there := configurationExists(func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
+		return of == configuration.RevisionKind() && name.Name == "revision" || of == configuration.DeploymentConfigKind() && name.Name == "config"
 	})
 	tests := map[string]struct {
 		before func(*addonv1beta1.ManagedClusterAddOn)
 		change func(*addonv1beta1.ManagedClusterAddOn)
 		want   bool
 	}{
-		"a revision whose hash follows":      {change: gets(agentRevisions, "revision", "")},
-		"a configuration whose hash follows": {change: gets(deploymentConfigs, "config", "")},
+		"a revision whose hash follows":      {change: gets(addontest.AgentRevisions, "revision", "")},
+		"a configuration whose hash follows": {change: gets(addontest.DeploymentConfigs, "config", "")},
 		"a revision whose hash follows, at once with the turn": {
-			change: both(gets(agentRevisions, "revision", ""), set("Configured", "True")),
+			change: both(gets(addontest.AgentRevisions, "revision", ""), set("Configured", "True")),
 		},
 		"its deletion before the hash": {
-			change: both(gets(agentRevisions, "revision", ""), func(a *addonv1beta1.ManagedClusterAddOn) {
+			change: both(gets(addontest.AgentRevisions, "revision", ""), func(a *addonv1beta1.ManagedClusterAddOn) {
 				a.DeletionTimestamp = ptr.To(metav1.Now())
 			}), want: true,
 		},
 		"the hash": {
-			before: gets(agentRevisions, "revision", ""), change: gets(agentRevisions, "revision", "h"), want: true,
+			before: gets(addontest.AgentRevisions, "revision", ""), change: gets(addontest.AgentRevisions, "revision", "h"), want: true,
 		},
-		"a revision with its hash":            {change: gets(agentRevisions, "revision", "h"), want: true},
-		"a revision that does not exist":      {change: gets(agentRevisions, "gone", ""), want: true},
-		"a configuration that does not exist": {change: gets(deploymentConfigs, "revision", ""), want: true},
+		"a revision with its hash":            {change: gets(addontest.AgentRevisions, "revision", "h"), want: true},
+		"a revision that does not exist":      {change: gets(addontest.AgentRevisions, "gone", ""), want: true},
+		"a configuration that does not exist": {change: gets(addontest.DeploymentConfigs, "revision", ""), want: true},
 		"a revision that the addon names itself": {
-			before: names("revision"), change: gets(agentRevisions, "revision", ""), want: true,
+			before: names("revision"), change: gets(addontest.AgentRevisions, "revision", ""), want: true,
 		},
 		"nothing": {change: func(*addonv1beta1.ManagedClusterAddOn) {}},
 		"nothing but the version and managed fields": {change: func(a *addonv1beta1.ManagedClusterAddOn) {

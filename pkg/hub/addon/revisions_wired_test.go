@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,12 +21,10 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
-
-var agentRevisions = addonv1beta1.ConfigGroupResource{
-	Group: "inventory.open-cluster-management.io", Resource: "agentrevisions",
-}
 
 // TestRevisions runs on one hub, on which clusters get their agents by AgentRevisions. The
 // test plays Open Cluster Management, which chooses each cluster's revision.
@@ -75,7 +71,7 @@ func TestRevisionsWithoutTheirDefinition(t *testing.T) {
 	two := r.named("two")
 	r.fill(two, "v2", "2")
 	r.offers(two)
-	offered := []addonv1beta1.DefaultConfigReference{{ConfigGroupResource: agentRevisions, DesiredConfig: r.hashOf(two)}}
+	offered := []addonv1beta1.DefaultConfigReference{{ConfigGroupResource: addontest.AgentRevisions, DesiredConfig: r.hashOf(two)}}
 	apitest.EditStatus(r, r.definition, func(d *addonv1beta1.ClusterManagementAddOn) {
 		d.Status.DefaultConfigReferences = offered
 	})
@@ -121,7 +117,7 @@ type revisions struct {
 type shell struct {
 	server   *apitest.Server
 	on       testing.TB
-	outcomes *outcomes
+	outcomes *configuration.Outcomes
 	stop     func()
 }
 
@@ -142,7 +138,7 @@ func (r *revisions) restart(opts Options) {
 	cfg := r.Wire.Tap(r.shell.server.Config(r.T))
 	cached, err := cache.New(cfg, cache.Options{Scheme: r.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(r.T, err)
-	r.shell.outcomes = newOutcomes(r.Client)
+	r.shell.outcomes = configuration.NewOutcomes(r.Client)
 	r.outcomes = r.shell.outcomes
 	stopCache := apitest.Run(r.shell.on, cached.Start)
 	shell := &framework{
@@ -210,7 +206,7 @@ func (r *revisions) offers(revisions ...*unstructured.Unstructured) {
 		d.Spec.DefaultConfigs = nil
 		for _, revision := range revisions {
 			d.Spec.DefaultConfigs = append(d.Spec.DefaultConfigs, addonv1beta1.AddOnConfig{
-				ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
+				ConfigGroupResource: addontest.AgentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()},
 			})
 		}
 	})
@@ -248,7 +244,7 @@ func (r *revisions) isToHave(
 ) {
 	r.T.Helper()
 	references := append([]addonv1beta1.ConfigReference{{
-		ConfigGroupResource: agentRevisions, DesiredConfig: desired,
+		ConfigGroupResource: addontest.AgentRevisions, DesiredConfig: desired,
 	}}, more...)
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = references

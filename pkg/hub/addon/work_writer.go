@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	worktyped "open-cluster-management.io/api/client/work/clientset/versioned/typed/work/v1"
 	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // workWriter is the framework's client of ManifestWorks. What it writes gets the

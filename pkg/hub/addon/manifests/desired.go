@@ -103,7 +103,7 @@ func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
 		if err := v.fill(object); err != nil {
 			return nil, err
 		}
-		for _, placed := range v.place(object) {
+		for _, placed := range v.split(object) {
 			plain, err := withoutStatus(placed)
 			if err != nil {
 				return nil, err

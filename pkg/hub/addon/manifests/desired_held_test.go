@@ -3,8 +3,6 @@ package manifests
 import (
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,6 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 // configured are values of a cluster that has everything configured.

@@ -23,14 +23,14 @@ const (
 	cleanupRole = "open-cluster-management:cluster-inventory:cleanup"
 )
 
-// place returns the manifests that replace one: itself, if the agent runs on its own
+// split returns the manifests that replace one: itself, if the agent runs on its own
 // cluster.
 //
 // Otherwise the agent and the clean-up Job run on the hosting cluster, without any right
 // there, and work on the managed cluster as the agent's ServiceAccount there, whose
 // kubeconfig the administrator provides. So the managed cluster gets all of the agent's
 // rights, the marker and the CustomResourceDefinition, and nothing for the Job itself.
-func (v Values) place(object runtime.Object) []runtime.Object {
+func (v Values) split(object runtime.Object) []runtime.Object {
 	if !v.Hosted {
 		return []runtime.Object{object}
 	}

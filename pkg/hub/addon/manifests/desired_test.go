@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,6 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 func values() Values {

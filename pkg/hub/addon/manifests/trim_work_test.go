@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
-
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 // cachedWork is the deploy work of a cluster as the API server returns it.

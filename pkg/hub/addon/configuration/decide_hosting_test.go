@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"strings"
@@ -12,7 +12,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
-const hostingAnnotation = "addon.open-cluster-management.io/hosting-cluster-name"
+const (
+	hostingAnnotation = "addon.open-cluster-management.io/hosting-cluster-name"
+
+	hookFinalizer    = "addon.open-cluster-management.io/addon-pre-delete"
+	hostingPreDelete = "addon.open-cluster-management.io/hosting-addon-pre-delete"
+	hostingManifests = "addon.open-cluster-management.io/hosting-manifests-cleanup"
+)
 
 func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	if got := ownwork.HostedNamespace("c1"); got != "cluster-inventory-c1" {
@@ -35,7 +41,7 @@ func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestJudgeHost(t *testing.T) {
+func TestValidateHost(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotation string
 		deployed   bool
@@ -75,21 +81,21 @@ func TestJudgeHost(t *testing.T) {
 				addon.Status.Conditions = append(addon.Status.Conditions,
 					ocmtest.Condition("PropertiesPublished", "False", "R", ""))
 			}
-			refused := judgeHost(addon, test.deployed, test.runs)
+			refused := validateHost(addon, Location{Deployed: test.deployed, Runs: test.runs})
 			switch {
 			case test.refusal == "" && refused != nil:
-				t.Errorf("refused: %s", refused.message)
+				t.Errorf("refused: %s", refused.Message)
 			case test.refusal != "" &&
-				(refused == nil || !strings.Contains(refused.message, test.refusal) || refused.reason != "HostingRefused"):
+				(refused == nil || !strings.Contains(refused.Message, test.refusal) || refused.Reason != "HostingRefused"):
 				t.Errorf("got %+v, want %q in it", refused, test.refusal)
 			}
 		})
 	}
 }
 
-// TestJudgeUnhosted: while the manager manages no hosted agents, it leaves those alone that
+// TestValidateUnhosted: while the manager manages no hosted agents, it leaves those alone that
 // are or may be hosted, and no others.
-func TestJudgeUnhosted(t *testing.T) {
+func TestValidateUnhosted(t *testing.T) {
 	const annotation = ", or remove the annotation addon.open-cluster-management.io/hosting-cluster-name"
 	for name, test := range map[string]struct {
 		annotated bool
@@ -122,12 +128,12 @@ func TestJudgeUnhosted(t *testing.T) {
 			if test.removed {
 				addon.DeletionTimestamp = ptr.To(metav1.Now())
 			}
-			refused := judgeUnhosted(addon)
+			refused := ValidateUnhosted(addon)
 			switch {
 			case (refused != nil) != test.left:
 				t.Errorf("got %+v", refused)
-			case refused != nil && (refused.reason != "HostingDisabled" ||
-				!strings.Contains(refused.message, "agent.hosted.enabled to true"+test.mentions)):
+			case refused != nil && (refused.Reason != "HostingDisabled" ||
+				!strings.Contains(refused.Message, "agent.hosted.enabled to true"+test.mentions)):
 				t.Errorf("got %+v", refused)
 			}
 		})
@@ -144,54 +150,54 @@ func TestDecideNamespace(t *testing.T) {
 	guests := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
 	tests := map[string]struct {
 		chosen    choice
-		at        place
+		at        Location
 		manifests string
 		want      string
 		refused   string
 	}{
 		"the usual":   {want: "agents"},
-		"with guests": {at: place{guestOf: guests}, want: "agents"},
-		"hosted":      {at: place{host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, and deployed": {at: place{host: "h", namespace: "cluster-inventory-c1"},
+		"with guests": {at: Location{GuestOf: guests}, want: "agents"},
+		"hosted":      {at: Location{Host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, and deployed": {at: Location{Host: "h", Namespace: "cluster-inventory-c1"},
 			want: "cluster-inventory-c1"},
 		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"),
-			at: place{host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, beside the host's own":      {at: place{host: "h", hostsOwn: "agents"}, want: "cluster-inventory-c1"},
-		"hosted, with manifests that can be": {at: place{host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
+			at: Location{Host: "h"}, want: "cluster-inventory-c1"},
+		"hosted, beside the host's own":      {at: Location{Host: "h", HostsOwn: "agents"}, want: "cluster-inventory-c1"},
+		"hosted, with manifests that can be": {at: Location{Host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
 		"hosted, in a namespace that others may name, too": {
-			chosen: naming("shared"), at: place{host: "h"},
+			chosen: naming("shared"), at: Location{Host: "h"},
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is shared, which may be the " +
 				"namespace of another cluster's agent: on hosting cluster h, the agent runs in namespace cluster-inventory-c1; " +
 				"remove the field, or set it to that",
 		},
 		"hosted, with manifests that cannot be": {
-			at: place{host: "h"}, manifests: "1",
+			at: Location{Host: "h"}, manifests: "1",
 			refused: "HostingRefused: The agent's manifests are of revision 1, which cannot run on a hosting cluster; " +
 				"it needs an AgentRevision with manifests of a later revision",
 		},
 		"hosted, but the host's own agent is there": {
-			at: place{host: "h", hostsOwn: "cluster-inventory-c1"},
+			at: Location{Host: "h", HostsOwn: "cluster-inventory-c1"},
 			refused: "InstallNamespaceTaken: The agent's namespace cluster-inventory-c1 on hosting cluster h is in use by that " +
 				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
 		},
 		"hosted beside it from before": {
-			at:   place{host: "h", hostsOwn: "cluster-inventory-c1", namespace: "cluster-inventory-c1"},
+			at:   Location{Host: "h", HostsOwn: "cluster-inventory-c1", Namespace: "cluster-inventory-c1"},
 			want: "cluster-inventory-c1",
 		},
 		"in the namespace of a guest": {
-			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests},
+			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests},
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is cluster-inventory-c2, " +
 				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
 		"in the namespace of one that came later": {
-			chosen: naming("cluster-inventory-c2"), at: place{guestOf: guests, namespace: "cluster-inventory-c2"},
+			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests, Namespace: "cluster-inventory-c2"},
 			want: "cluster-inventory-c2",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			common := commonValues(choice{known: true, name: "r", configuration: &configuration{values: values()}})
-			common.Manifests, test.at.cluster = test.manifests, "c1"
+			common.Manifests, test.at.Cluster = test.manifests, "c1"
 			got, refused := decideNamespace(common, test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if got != test.want {

@@ -1,20 +1,18 @@
-package addon
+package configuration
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"open-cluster-management.io/addon-framework/pkg/index"
-	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 // deploymentConfig is a configuration that sets the namespace of agents, always of one
@@ -30,21 +28,20 @@ func deploymentConfig(namespace string) *unstructured.Unstructured {
 
 // The content of a configuration may change without a new generation, as when the API
 // gets another default.
-func TestConfigurationsAreJudgedByTheirContent(t *testing.T) {
+func TestConfigurationsAreValidatedByTheirContent(t *testing.T) {
 	configs := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
-	c := newConfigurations(configs)
+	c := NewDeploymentConfigs(configs)
 	addons := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
-		indexAddonByConfiguration: index.IndexAddonByConfig,
+		IndexAddonByConfiguration: index.IndexAddonByConfig,
 	})
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	defer queue.ShutDown()
-	handler := c.onConfigurations(addons, queue)
+	var enqueued []string
+	handler := c.Handler(addons, func(cluster string) { enqueued = append(enqueued, cluster) })
 
 	one, another := deploymentConfig("one"), deploymentConfig("another")
 	apitest.Must(t, configs.Add(one))
 	first := c.find(referent("a"))
 	addon := ocmtest.Addon("c1")
-	refersTo("a", c.judge(another).hash)(addon)
+	refersTo("a", c.validated(another).hash)(addon)
 	apitest.Must(t, addons.Add(addon))
 	apitest.Must(t, configs.Update(another))
 	handler.OnUpdate(one, another)
@@ -54,40 +51,22 @@ func TestConfigurationsAreJudgedByTheirContent(t *testing.T) {
 	if diff := cmp.Diff([]string{"one", "another"}, got); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
-	if queue.Len() != 1 {
-		t.Errorf("%d clusters are looked at again, want the one that is to have the content", queue.Len())
+	if len(enqueued) != 1 {
+		t.Errorf("%d clusters are looked at again, want the one that is to have the content", len(enqueued))
 	}
 	handler.OnUpdate(another, another.DeepCopy())
-	if queue.Len() != 1 {
-		t.Errorf("%d clusters are looked at again", queue.Len())
+	if len(enqueued) != 1 {
+		t.Errorf("%d clusters are looked at again", len(enqueued))
 	}
 }
 
-// agentRevision is an AgentRevision that was created at a time, in seconds.
+// agentRevision returns one as it is cached.
 func agentRevision(name, manifests string, created int64) *unstructured.Unstructured {
-	revision := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"manifests": manifests, "image": "example.com/inventory:" + name, "imagePullPolicy": "Always",
-		"installNamespace": "agents",
-	}}}
-	revision.SetName(name)
-	revision.SetCreationTimestamp(metav1.Unix(created, 0))
-	trimmed, err := trimConfiguration(revision)
+	trimmed, err := Trim(addontest.AgentRevision(name, manifests, created))
 	if err != nil {
 		panic(err)
 	}
 	return trimmed.(*unstructured.Unstructured)
-}
-
-// revisionReference makes an addon refer to an AgentRevision, as Open Cluster Management does
-// when the cluster's turn has come.
-func revisionReference(revision *unstructured.Unstructured) addonv1beta1.ConfigReference {
-	hash, err := utils.GetSpecHash(revision)
-	if err != nil {
-		panic(err)
-	}
-	return addonv1beta1.ConfigReference{ConfigGroupResource: agentRevisions, DesiredConfig: &addonv1beta1.ConfigSpecHash{
-		ConfigReferent: addonv1beta1.ConfigReferent{Name: revision.GetName()}, SpecHash: hash,
-	}}
 }
 
 func TestNewestRevision(t *testing.T) {
@@ -112,7 +91,7 @@ func TestNewestRevision(t *testing.T) {
 				apitest.Must(t, store.Add(revision))
 			}
 			got := ""
-			if newest := newRevisions(store, nil).newest(); newest != nil {
+			if newest := NewRevisions(store, nil).newest(); newest != nil {
 				got = strings.TrimPrefix(newest.values.Image, "example.com/inventory:")
 			}
 			if got != test.want {
@@ -131,13 +110,13 @@ func TestRevisionsForAnotherManagerAreRecognized(t *testing.T) {
 		revision *unstructured.Unstructured
 		want     bool
 	}{{agentRevision("later", "3", 1), true}, {wrong, false}} {
-		revisions := newRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil)
+		revisions := NewRevisions(toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), nil)
 		apitest.Must(t, revisions.indexer.Add(test.revision))
 		name := addonv1beta1.ConfigReferent{Name: test.revision.GetName()}
-		_, refused := revisionKind().choose([]addonv1beta1.ConfigSpecHash{{
+		_, refused := RevisionKind().choose([]addonv1beta1.ConfigSpecHash{{
 			ConfigReferent: name, SpecHash: revisions.find(name).hash,
 		}}, revisions.find)
-		if refused == nil || refused.reason != "InvalidConfiguration" || refused.unknownManifests != test.want {
+		if refused == nil || refused.Reason != "InvalidConfiguration" || refused.UnknownManifests != test.want {
 			t.Errorf("%s: %+v", name.Name, refused)
 		}
 	}

@@ -1,15 +1,14 @@
-package addon
+package configuration
 
 import (
 	"slices"
 	"strings"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -37,13 +36,13 @@ const (
 	logFormatJSON = "json"
 )
 
-// judgeRevision returns the values of an AgentRevision, and all of its mistakes. Its
-// CustomResourceDefinition refuses most mistakes, but not the manifests of another version
+// validateRevision returns the values of an AgentRevision, and all of its errors. Its
+// CustomResourceDefinition refuses most fieldErrors, but not the manifests of another version
 // of the manager.
-func judgeRevision(spec map[string]any) (manifests.Values, mistakes) {
+func validateRevision(spec map[string]any) (manifests.Values, fieldErrors) {
 	var (
 		decoded revisionSpec
-		wrong   mistakes
+		wrong   fieldErrors
 	)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &decoded); err != nil {
 		wrong.add("spec", "%v", err)
@@ -84,8 +83,8 @@ func judgeRevision(spec map[string]any) (manifests.Values, mistakes) {
 			wrong.add("spec.reservedProperties", "%q is not a pattern of names", pattern)
 		}
 	}
-	judgeNetworkPolicy(decoded.NetworkPolicy, &wrong)
-	judgeUsers(decoded.PodSecurityContext, &wrong)
+	validateNetworkPolicy(decoded.NetworkPolicy, &wrong)
+	validateUsers(decoded.PodSecurityContext, &wrong)
 	if len(wrong) > 0 {
 		return manifests.Values{}, wrong
 	}
@@ -105,7 +104,7 @@ func judgeRevision(spec map[string]any) (manifests.Values, mistakes) {
 	}, nil
 }
 
-func judgeUsers(given manifests.PodUsers, wrong *mistakes) {
+func validateUsers(given manifests.PodUsers, wrong *fieldErrors) {
 	const field = "spec.podSecurityContext"
 	if user := given.RunAsUser; user != nil && *user < 1 {
 		wrong.add(field+".runAsUser", "%d is root, or no user", *user)

@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"time"
@@ -32,14 +32,14 @@ func configurationApplied(o outcome) *conditions.Desired {
 	switch {
 	case o.refusal != nil:
 		desired := &conditions.Desired{
-			Status: metav1.ConditionFalse, Reason: o.refusal.reason, Message: o.refusal.message,
+			Status: metav1.ConditionFalse, Reason: o.refusal.Reason, Message: o.refusal.Message,
 		}
 		switch {
-		case o.refusal.unknownManifests:
+		case o.refusal.UnknownManifests:
 			desired.HoldBack = unknownFor
-		case o.refusal.reason == contract.ReasonConfigurationMissing:
+		case o.refusal.Reason == contract.ReasonConfigurationMissing:
 			desired.HoldBack = missingFor
-		case o.refusal.reason == contract.ReasonManifestsRefused:
+		case o.refusal.Reason == contract.ReasonManifestsRefused:
 			desired.HoldBack = refusedFor
 		}
 		return desired

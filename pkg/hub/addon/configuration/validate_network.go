@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"bytes"
@@ -12,13 +12,12 @@ import (
 	"slices"
 	"strings"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 const (
@@ -35,22 +34,22 @@ const (
 	maxRepositoryBytes = 255
 )
 
-// judgeProxy checks a proxy's configuration. Its mistakes do not repeat URLs, because they
+// validateProxy checks a proxy's configuration. Its errors do not repeat URLs, because they
 // may contain a password.
-func judgeProxy(given addonv1beta1.ProxyConfig, wrong *mistakes) manifests.Proxy {
+func validateProxy(given addonv1beta1.ProxyConfig, wrong *fieldErrors) manifests.Proxy {
 	const field = "spec.proxyConfig"
-	judgeProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
-	judgeProxyURL(field+".httpsProxy", given.HTTPSProxy, wrong)
-	judgeNoProxy(field+".noProxy", given.NoProxy, wrong)
+	validateProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
+	validateProxyURL(field+".httpsProxy", given.HTTPSProxy, wrong)
+	validateNoProxy(field+".noProxy", given.NoProxy, wrong)
 	return manifests.Proxy{
 		HTTP:     given.HTTPProxy,
 		HTTPS:    given.HTTPSProxy,
 		No:       given.NoProxy,
-		CABundle: judgeCA(field+".caBundle", given.CABundle, wrong),
+		CABundle: validateCA(field+".caBundle", given.CABundle, wrong),
 	}
 }
 
-func judgeProxyURL(field, given string, wrong *mistakes) {
+func validateProxyURL(field, given string, wrong *fieldErrors) {
 	if given == "" {
 		return
 	}
@@ -74,7 +73,7 @@ func judgeProxyURL(field, given string, wrong *mistakes) {
 // noProxyEntry is a host, a domain, an address or a network, with or without a port.
 var noProxyEntry = regexp.MustCompile(`^[A-Za-z0-9*._\[\]:/-]+$`)
 
-func judgeNoProxy(field, given string, wrong *mistakes) {
+func validateNoProxy(field, given string, wrong *fieldErrors) {
 	if given == "" {
 		return
 	}
@@ -89,8 +88,8 @@ func judgeNoProxy(field, given string, wrong *mistakes) {
 	}
 }
 
-// judgeCA returns the certificates without the text around them.
-func judgeCA(field string, given []byte, wrong *mistakes) string {
+// validateCA returns the certificates without the text around them.
+func validateCA(field string, given []byte, wrong *fieldErrors) string {
 	if len(given) > maxCABytes {
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxCABytes)
 		return ""
@@ -120,7 +119,7 @@ func judgeCA(field string, given []byte, wrong *mistakes) string {
 	return certificates.String()
 }
 
-func judgeNetworkPolicy(given *manifests.NetworkPolicy, wrong *mistakes) {
+func validateNetworkPolicy(given *manifests.NetworkPolicy, wrong *fieldErrors) {
 	const field = "spec.networkPolicy"
 	if given == nil {
 		return
@@ -130,11 +129,11 @@ func judgeNetworkPolicy(given *manifests.NetworkPolicy, wrong *mistakes) {
 			wrong.add(field+".apiServerCIDRs", "%q is not a network, such as 192.0.2.0/24", cidr)
 		}
 	}
-	judgePorts(field+".apiServerPorts", given.APIServerPorts, wrong)
-	judgePorts(field+".dnsPorts", given.DNSPorts, wrong)
+	validatePorts(field+".apiServerPorts", given.APIServerPorts, wrong)
+	validatePorts(field+".dnsPorts", given.DNSPorts, wrong)
 }
 
-func judgePorts(field string, given []int32, wrong *mistakes) {
+func validatePorts(field string, given []int32, wrong *fieldErrors) {
 	if len(given) == 0 {
 		wrong.add(field, "is empty")
 	}
@@ -153,9 +152,9 @@ var (
 	repository = regexp.MustCompile(`^` + host + `(/` + component + `)*$`)
 )
 
-// judgeRegistries returns the entries that name a mirror; others are ignored, according to
+// validateRegistries returns the entries that name a mirror; others are ignored, according to
 // the API.
-func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mistakes) []addonv1beta1.ImageMirror {
+func validateRegistries(field string, given []addonv1beta1.ImageMirror, wrong *fieldErrors) []addonv1beta1.ImageMirror {
 	if len(given) > maxRegistries {
 		wrong.add(field, "has %d entries, more than %d", len(given), maxRegistries)
 		return nil
@@ -166,18 +165,18 @@ func judgeRegistries(field string, given []addonv1beta1.ImageMirror, wrong *mist
 		if entry.Mirror == "" {
 			continue
 		}
-		judgeRepository(fmt.Sprintf("%s[%d].mirror", field, i), entry.Mirror, wrong)
+		validateRepository(fmt.Sprintf("%s[%d].mirror", field, i), entry.Mirror, wrong)
 		if entry.Source != "" {
-			judgeRepository(fmt.Sprintf("%s[%d].source", field, i), entry.Source, wrong)
+			validateRepository(fmt.Sprintf("%s[%d].source", field, i), entry.Source, wrong)
 		}
 		registries = append(registries, entry)
 	}
 	return registries
 }
 
-// judgeRepository does not repeat a wrong name: people who write a URL instead may have put
+// validateRepository does not repeat a wrong name: people who write a URL instead may have put
 // a password into it.
-func judgeRepository(field, given string, wrong *mistakes) {
+func validateRepository(field, given string, wrong *fieldErrors) {
 	switch {
 	case len(given) > maxRepositoryBytes:
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxRepositoryBytes)
@@ -186,8 +185,8 @@ func judgeRepository(field, given string, wrong *mistakes) {
 	}
 }
 
-// judgeAnnotation returns the registries in a ManagedCluster's annotation.
-func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
+// validateAnnotation returns the registries in a ManagedCluster's annotation.
+func validateAnnotation(annotation string) ([]addonv1beta1.ImageMirror, fieldErrors) {
 	if annotation == "" {
 		return nil, nil
 	}
@@ -195,7 +194,7 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 		decoded struct {
 			Registries []addonv1beta1.ImageMirror `json:"registries"`
 		}
-		wrong mistakes
+		wrong fieldErrors
 	)
 	const field = "annotation " + clusterv1.ClusterImageRegistriesAnnotationKey
 	if annotation == contract.RegistriesTooLong {
@@ -207,7 +206,7 @@ func judgeAnnotation(annotation string) ([]addonv1beta1.ImageMirror, mistakes) {
 		wrong.add(field, "is not a JSON object with the list registries")
 		return nil, wrong
 	}
-	registries := judgeRegistries(field+": registries", decoded.Registries, &wrong)
+	registries := validateRegistries(field+": registries", decoded.Registries, &wrong)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}

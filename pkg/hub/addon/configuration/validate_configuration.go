@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // The variables that a configuration may set (spec.customizedVariables). Any other is an
@@ -75,11 +75,11 @@ func (o overrides) applyTo(v manifests.Values) manifests.Values {
 	return v
 }
 
-// mistakes are those in a configuration, each with its field. They never contain values of
+// fieldErrors are those in a configuration, each with its field. They never contain values of
 // fields in which somebody may have put a password.
-type mistakes []string
+type fieldErrors []string
 
-func (m *mistakes) add(field, format string, args ...any) {
+func (m *fieldErrors) add(field, format string, args ...any) {
 	*m = append(*m, field+": "+fmt.Sprintf(format, args...))
 }
 
@@ -105,34 +105,34 @@ type resources struct {
 	Claims   []any          `json:"claims"`
 }
 
-// judgeConfiguration returns what the spec of an AddOnDeploymentConfig changes, and all of
-// its mistakes. With any mistake, nothing of it may be used.
-func judgeConfiguration(spec map[string]any) (overrides, mistakes) {
+// validateConfiguration returns what the spec of an AddOnDeploymentConfig changes, and all of
+// its errors. With any error, nothing of it may be used.
+func validateConfiguration(spec map[string]any) (overrides, fieldErrors) {
 	var (
 		decoded configurationSpec
-		wrong   mistakes
+		wrong   fieldErrors
 		result  overrides
 	)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &decoded); err != nil {
 		wrong.add("spec", "%v", err)
 		return overrides{}, wrong
 	}
-	result.installNamespace = judgeNamespace(decoded.AgentInstallNamespace, &wrong)
-	judgeVariables(decoded.CustomizedVariables, &result, &wrong)
+	result.installNamespace = validateNamespace(decoded.AgentInstallNamespace, &wrong)
+	validateVariables(decoded.CustomizedVariables, &result, &wrong)
 	if placement := decoded.NodePlacement; placement != nil {
-		result.nodeSelector = judgeNodeSelector(placement.NodeSelector, &wrong)
-		result.tolerations = judgeTolerations(placement.Tolerations, &wrong)
+		result.nodeSelector = validateNodeSelector(placement.NodeSelector, &wrong)
+		result.tolerations = validateTolerations(placement.Tolerations, &wrong)
 	}
-	judgeResources(decoded.ResourceRequirements, &result, &wrong)
-	result.registries = judgeRegistries("spec.registries", decoded.Registries, &wrong)
-	result.proxy = judgeProxy(decoded.ProxyConfig, &wrong)
+	validateResources(decoded.ResourceRequirements, &result, &wrong)
+	result.registries = validateRegistries("spec.registries", decoded.Registries, &wrong)
+	result.proxy = validateProxy(decoded.ProxyConfig, &wrong)
 	if len(wrong) > 0 {
 		return overrides{}, wrong
 	}
 	return result, nil
 }
 
-func judgeNamespace(name string, wrong *mistakes) string {
+func validateNamespace(name string, wrong *fieldErrors) string {
 	if name == "" || name == presetNamespace {
 		return ""
 	}
@@ -146,20 +146,20 @@ func judgeNamespace(name string, wrong *mistakes) string {
 	return name
 }
 
-func judgeVariables(variables []addonv1beta1.CustomizedVariable, result *overrides, wrong *mistakes) {
+func validateVariables(variables []addonv1beta1.CustomizedVariable, result *overrides, wrong *fieldErrors) {
 	for _, variable := range variables {
 		switch variable.Name {
 		case variableLogLevel:
-			result.logLevel = judgeNumber(variable, maxLogLevel, wrong)
+			result.logLevel = validateNumber(variable, maxLogLevel, wrong)
 		case variableClaimLimit:
-			result.claimLimit = judgeNumber(variable, maxClaimLimit, wrong)
+			result.claimLimit = validateNumber(variable, maxClaimLimit, wrong)
 		default:
 			wrong.add(variableField(variable.Name), "is unknown; use %s or %s", variableClaimLimit, variableLogLevel)
 		}
 	}
 }
 
-func judgeNumber(variable addonv1beta1.CustomizedVariable, most int, wrong *mistakes) *int {
+func validateNumber(variable addonv1beta1.CustomizedVariable, most int, wrong *fieldErrors) *int {
 	number, err := strconv.Atoi(variable.Value)
 	if err != nil || number < 0 || number > most {
 		wrong.add(variableField(variable.Name), "%q is not a whole number from 0 to %d", variable.Value, most)
@@ -169,7 +169,7 @@ func judgeNumber(variable addonv1beta1.CustomizedVariable, most int, wrong *mist
 
 func variableField(name string) string { return fmt.Sprintf("spec.customizedVariables[%s]", name) }
 
-func judgeNodeSelector(selector map[string]string, wrong *mistakes) map[string]string {
+func validateNodeSelector(selector map[string]string, wrong *fieldErrors) map[string]string {
 	const field = "spec.nodePlacement.nodeSelector"
 	if len(selector) > maxPlacementEntries {
 		wrong.add(field, "has %d labels, more than %d", len(selector), maxPlacementEntries)
@@ -187,21 +187,21 @@ func judgeNodeSelector(selector map[string]string, wrong *mistakes) map[string]s
 	return selector
 }
 
-func judgeTolerations(tolerations []corev1.Toleration, wrong *mistakes) []corev1.Toleration {
+func validateTolerations(tolerations []corev1.Toleration, wrong *fieldErrors) []corev1.Toleration {
 	const field = "spec.nodePlacement.tolerations"
 	if len(tolerations) > maxPlacementEntries {
 		wrong.add(field, "has %d entries, more than %d", len(tolerations), maxPlacementEntries)
 		return nil
 	}
 	for i, toleration := range tolerations {
-		judgeToleration(fmt.Sprintf("%s[%d]", field, i), toleration, wrong)
+		validateToleration(fmt.Sprintf("%s[%d]", field, i), toleration, wrong)
 	}
 	return tolerations
 }
 
-// judgeToleration checks what the spoke's API server would check: it would refuse the
+// validateToleration checks what the spoke's API server would check: it would refuse the
 // agent's whole Deployment because of a mistake.
-func judgeToleration(field string, toleration corev1.Toleration, wrong *mistakes) {
+func validateToleration(field string, toleration corev1.Toleration, wrong *fieldErrors) {
 	if toleration.Key != "" {
 		if problems := validation.IsQualifiedName(toleration.Key); len(problems) > 0 {
 			wrong.add(field+".key", "%q is not a taint key: %s", toleration.Key, problems[0])
@@ -240,10 +240,10 @@ var (
 	cleanupContainer = []string{"jobs", "cluster-inventory-cleanup", "cleanup"}
 )
 
-// judgeResources checks every entry, even for containers that this addon does not have: one
+// validateResources checks every entry, even for containers that this addon does not have: one
 // configuration may serve several addons. Of the entries that match a container, the last
 // one wins.
-func judgeResources(entries []containerResources, result *overrides, wrong *mistakes) {
+func validateResources(entries []containerResources, result *overrides, wrong *fieldErrors) {
 	for i, entry := range entries {
 		field := fmt.Sprintf("spec.resourceRequirements[%d]", i)
 		parts := strings.Split(entry.ContainerID, ":")
@@ -252,7 +252,7 @@ func judgeResources(entries []containerResources, result *overrides, wrong *mist
 				entry.ContainerID, strings.Join(agentContainer, ":"))
 			continue
 		}
-		required := judgeRequirements(field+".resources", entry.Resources, wrong)
+		required := validateRequirements(field+".resources", entry.Resources, wrong)
 		if matchesContainer(parts, agentContainer) {
 			result.agentResources = required
 		}
@@ -273,13 +273,13 @@ func matchesContainer(pattern, container []string) bool {
 	return true
 }
 
-func judgeRequirements(field string, given resources, wrong *mistakes) *corev1.ResourceRequirements {
+func validateRequirements(field string, given resources, wrong *fieldErrors) *corev1.ResourceRequirements {
 	if len(given.Claims) > 0 {
 		wrong.add(field+".claims", "are not supported")
 	}
 	required := &corev1.ResourceRequirements{
-		Limits:   judgeQuantities(field+".limits", given.Limits, wrong),
-		Requests: judgeQuantities(field+".requests", given.Requests, wrong),
+		Limits:   validateQuantities(field+".limits", given.Limits, wrong),
+		Requests: validateQuantities(field+".requests", given.Requests, wrong),
 	}
 	for _, name := range sortedKeys(required.Requests) {
 		request, limit := required.Requests[name], required.Limits[name]
@@ -290,7 +290,7 @@ func judgeRequirements(field string, given resources, wrong *mistakes) *corev1.R
 	return required
 }
 
-func judgeQuantities(field string, given map[string]any, wrong *mistakes) corev1.ResourceList {
+func validateQuantities(field string, given map[string]any, wrong *fieldErrors) corev1.ResourceList {
 	var list corev1.ResourceList
 	for _, name := range sortedKeys(given) {
 		at := fmt.Sprintf("%s[%s]", field, name)

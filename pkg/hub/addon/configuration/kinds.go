@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"fmt"
@@ -12,35 +12,45 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// kind is a kind of configuration that this addon supports. Open Cluster Management chooses
+// Kind is a kind of configuration that this addon supports. Open Cluster Management chooses
 // one of each kind for a cluster: the one that the cluster's addon names itself, else that
 // of its Placement, else that of all clusters.
-type kind struct {
+type Kind struct {
 	schema.GroupVersionResource
 	name string
 }
 
-// deploymentConfigKind holds the settings in which clusters may differ.
-func deploymentConfigKind() kind {
-	return kind{utils.AddOnDeploymentConfigGVR, "AddOnDeploymentConfig"}
+// DeploymentConfigKind holds the settings in which clusters may differ.
+func DeploymentConfigKind() Kind {
+	return Kind{utils.AddOnDeploymentConfigGVR, "AddOnDeploymentConfig"}
 }
 
-// revisionKind holds what an upgrade changes. It is a kind of its own, so that clusters
+// RevisionKind holds what an upgrade changes. It is a kind of its own, so that clusters
 // that name an AddOnDeploymentConfig are upgraded like the others.
-func revisionKind() kind {
-	return kind{schema.GroupVersionResource{
+func RevisionKind() Kind {
+	return Kind{schema.GroupVersionResource{
 		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Resource: contract.AgentRevisionResource,
 	}, contract.AgentRevisionKind}
 }
 
-func supportedKinds() []kind { return []kind{deploymentConfigKind(), revisionKind()} }
+// SupportedKinds are both.
+func SupportedKinds() []Kind { return []Kind{DeploymentConfigKind(), RevisionKind()} }
 
-func (k kind) is(other addonv1beta1.ConfigGroupResource) bool {
+// SupportedResources are those of both.
+func SupportedResources() []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for _, kind := range SupportedKinds() {
+		resources = append(resources, kind.GroupVersionResource)
+	}
+	return resources
+}
+
+func (k Kind) is(other addonv1beta1.ConfigGroupResource) bool {
 	return k.Group == other.Group && k.Resource == other.Resource
 }
 
-// desired returns the configurations of this kind that the addon should have.
-func (k kind) desired(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ConfigSpecHash {
+// Desired returns the configurations of this kind that the addon should have.
+func (k Kind) Desired(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.ConfigSpecHash {
 	var desired []addonv1beta1.ConfigSpecHash
 	for _, reference := range addon.Status.ConfigReferences {
 		if k.is(reference.ConfigGroupResource) && reference.DesiredConfig != nil &&
@@ -51,12 +61,12 @@ func (k kind) desired(addon *addonv1beta1.ManagedClusterAddOn) []addonv1beta1.Co
 	return desired
 }
 
-// named reports whether the addon itself names one of this kind.
-func (k kind) named(addon *addonv1beta1.ManagedClusterAddOn) bool { return k.in(addon.Spec.Configs) }
+// Named reports whether the addon itself names one of this kind.
+func (k Kind) Named(addon *addonv1beta1.ManagedClusterAddOn) bool { return k.in(addon.Spec.Configs) }
 
 // offered reports whether there is a configuration of this kind for all clusters, or for
 // those of a Placement.
-func (k kind) offered(definition *addonv1beta1.ClusterManagementAddOn) bool {
+func (k Kind) offered(definition *addonv1beta1.ClusterManagementAddOn) bool {
 	if k.in(definition.Spec.DefaultConfigs) {
 		return true
 	}
@@ -64,23 +74,23 @@ func (k kind) offered(definition *addonv1beta1.ClusterManagementAddOn) bool {
 		func(placement addonv1beta1.PlacementStrategy) bool { return k.in(placement.Configs) })
 }
 
-func (k kind) in(configs []addonv1beta1.AddOnConfig) bool {
+func (k Kind) in(configs []addonv1beta1.AddOnConfig) bool {
 	return slices.ContainsFunc(configs, func(config addonv1beta1.AddOnConfig) bool {
 		return k.is(config.ConfigGroupResource) && config.Name != addonv1beta1.ReservedNoDefaultConfigName
 	})
 }
 
 // choose chooses the configuration that the cluster should have, if it exists with the
-// content that the cluster should have, and without mistakes.
-func (k kind) choose(
+// content that the cluster should have, and without errors.
+func (k Kind) choose(
 	desired []addonv1beta1.ConfigSpecHash, find func(name addonv1beta1.ConfigReferent) *configuration,
-) (choice, *refusal) {
+) (choice, *Refusal) {
 	if len(desired) > 1 {
 		return choice{}, refuse(contract.ReasonInvalidConfiguration,
 			"The addon has %d %ss, but only one is allowed: %s",
 			len(desired), k.name, strings.Join(names(desired), ", "))
 	}
-	name := nameOf(desired[0].ConfigReferent)
+	name := NameOf(desired[0].ConfigReferent)
 	found := find(desired[0].ConfigReferent)
 	switch {
 	case found == nil:
@@ -88,33 +98,33 @@ func (k kind) choose(
 			"%s %s, which the addon refers to, does not exist", k.name, name)
 	case found.hash != desired[0].SpecHash:
 		return choice{}, nil
-	case len(found.mistakes) > 0:
+	case len(found.errors) > 0:
 		refused := refuse(contract.ReasonInvalidConfiguration,
-			"%s %s: %s", k.name, name, strings.Join(found.mistakes, "; "))
-		refused.unknownManifests = found.unknownManifests
+			"%s %s: %s", k.name, name, strings.Join(found.errors, "; "))
+		refused.UnknownManifests = found.unknownManifests
 		return choice{}, refused
 	}
 	return choice{known: true, name: name, configuration: found}, nil
 }
 
 // key is the key of a configuration in the indexes by configuration.
-func (k kind) key(name string) string { return fmt.Sprintf("%s/%s/%s", k.Group, k.Resource, name) }
+func (k Kind) key(name string) string { return fmt.Sprintf("%s/%s/%s", k.Group, k.Resource, name) }
 
-// hasOwnConfiguration reports whether the addon itself names a configuration of any kind.
-func hasOwnConfiguration(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(supportedKinds(), func(k kind) bool { return k.named(addon) })
+// HasOwn reports whether the addon itself names a configuration of any kind.
+func HasOwn(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(SupportedKinds(), func(k Kind) bool { return k.Named(addon) })
 }
 
 func names(configs []addonv1beta1.ConfigSpecHash) []string {
 	var all []string
 	for _, config := range configs {
-		all = append(all, nameOf(config.ConfigReferent))
+		all = append(all, NameOf(config.ConfigReferent))
 	}
 	return all
 }
 
-// nameOf returns the key of a configuration in its cache. Without a namespace, it is the
+// NameOf returns the key of a configuration in its cache. Without a namespace, it is the
 // name.
-func nameOf(config addonv1beta1.ConfigReferent) string {
+func NameOf(config addonv1beta1.ConfigReferent) string {
 	return strings.TrimPrefix(config.Namespace+"/"+config.Name, "/")
 }

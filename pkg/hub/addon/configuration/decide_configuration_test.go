@@ -1,20 +1,16 @@
-package addon
+package configuration
 
 import (
 	"strings"
 	"testing"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"github.com/google/go-cmp/cmp"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
-
-var deploymentConfigs = addonv1beta1.ConfigGroupResource{
-	Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs",
-}
 
 func referent(name string) addonv1beta1.ConfigReferent {
 	return addonv1beta1.ConfigReferent{Namespace: "configs", Name: name}
@@ -24,7 +20,7 @@ func referent(name string) addonv1beta1.ConfigReferent {
 func refersTo(name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
 	return func(a *addonv1beta1.ManagedClusterAddOn) {
 		a.Status.ConfigReferences = append(a.Status.ConfigReferences, addonv1beta1.ConfigReference{
-			ConfigGroupResource: deploymentConfigs,
+			ConfigGroupResource: addontest.DeploymentConfigs,
 			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: referent(name), SpecHash: hash},
 		})
 	}
@@ -33,9 +29,9 @@ func refersTo(name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
 func TestDecideConfiguration(t *testing.T) {
 	known := map[string]*configuration{
 		"configs/good": {hash: "h1", overrides: overrides{installNamespace: "agents"}},
-		"configs/bad":  {hash: "h1", mistakes: mistakes{"spec.a: is wrong", "spec.b: is wrong, too"}},
+		"configs/bad":  {hash: "h1", errors: fieldErrors{"spec.a: is wrong", "spec.b: is wrong, too"}},
 	}
-	config := addonv1beta1.AddOnConfig{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent("good")}
+	config := addonv1beta1.AddOnConfig{ConfigGroupResource: addontest.DeploymentConfigs, ConfigReferent: referent("good")}
 	forAll := &addonv1beta1.ClusterManagementAddOn{}
 	forAll.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{config}
 	forSome := &addonv1beta1.ClusterManagementAddOn{}
@@ -46,7 +42,7 @@ func TestDecideConfiguration(t *testing.T) {
 	ofOthers.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{
 		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "example.com", Resource: "others"},
 			ConfigReferent: referent("good")},
-		{ConfigGroupResource: deploymentConfigs,
+		{ConfigGroupResource: addontest.DeploymentConfigs,
 			ConfigReferent: addonv1beta1.ConfigReferent{Name: "__reserved_no_default__"}},
 	}
 	isConfigured := func(status string) func(*addonv1beta1.ManagedClusterAddOn) {
@@ -130,11 +126,11 @@ func TestDecideConfiguration(t *testing.T) {
 	}
 }
 
-func checkRefusal(t *testing.T, want string, got *refusal) {
+func checkRefusal(t *testing.T, want string, got *Refusal) {
 	t.Helper()
 	text := ""
 	if got != nil {
-		text = got.reason + ": " + got.message
+		text = got.Reason + ": " + got.Message
 	}
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
@@ -151,7 +147,7 @@ func TestDecideValues(t *testing.T) {
 	}
 	tests := map[string]struct {
 		chosen  choice
-		at      place
+		at      Location
 		change  func(*manifests.Values)
 		refused string
 	}{
@@ -161,55 +157,55 @@ func TestDecideValues(t *testing.T) {
 			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"the namespace that the agent is in": {
-			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "elsewhere"},
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{Namespace: "elsewhere"},
 			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"another namespace than the agent is in": {
-			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: place{namespace: "agents"},
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{Namespace: "agents"},
 			refused: "InstallNamespaceChanged: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is elsewhere, but the agent " +
 				"runs in agents and is not moved; set it back, or disable the addon on this cluster first",
 		},
 		"another namespace of all clusters than the agent is in": {
-			at: place{namespace: "elsewhere"},
+			at: Location{Namespace: "elsewhere"},
 			refused: "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent " +
 				"runs in elsewhere and is not moved; set it back, or disable the addon on this cluster first",
 		},
 		"the registries of the cluster": {
-			at:     place{registries: annotation("example.com", "mirror.example.com")},
+			at:     Location{Registries: annotation("example.com", "mirror.example.com")},
 			change: func(v *manifests.Values) { v.Image = "mirror.example.com/inventory:v1" },
 		},
 		"the configuration's registries come first": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first"}}}),
-			at:     place{registries: annotation("example.com", "second")},
+			at:     Location{Registries: annotation("example.com", "second")},
 			change: func(v *manifests.Values) { v.Image = "first/inventory:v1" },
 		},
 		"where they do not match, the cluster's count": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "quay.io", Mirror: "first"}}}),
-			at:     place{registries: annotation("example.com", "second")},
+			at:     Location{Registries: annotation("example.com", "second")},
 			change: func(v *manifests.Values) { v.Image = "second/inventory:v1" },
 		},
 		"registries of the cluster that are not allowed": {
-			at: place{cluster: "c1", registries: annotation("example.com", "evil.example.com")},
+			at: Location{Cluster: "c1", Registries: annotation("example.com", "evil.example.com")},
 			refused: "InvalidConfiguration: The registries of cluster c1 yield the agent's image " +
 				"evil.example.com/inventory:v1, which is from none of the registries that the chart allows " +
 				"(agent.allowedRegistries)",
 		},
 		"the configuration's registries that are not allowed": {
 			chosen: chosen(overrides{registries: []addonv1beta1.ImageMirror{{Source: "example.com", Mirror: "first.evil"}}}),
-			at:     place{cluster: "c1"},
+			at:     Location{Cluster: "c1"},
 			refused: "InvalidConfiguration: The registries of cluster c1 yield the agent's image " +
 				"first.evil/inventory:v1, which is from none of the registries that the chart allows " +
 				"(agent.allowedRegistries)",
 		},
 		"registries that are none": {
-			at: place{cluster: "c1", registries: "mirror.example.com"},
+			at: Location{Cluster: "c1", Registries: "mirror.example.com"},
 			refused: "InvalidConfiguration: ManagedCluster c1: annotation open-cluster-management.io/image-registries: " +
 				"is not a JSON object with the list registries",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.at.allowed = []string{"mirror.example.com", "first", "second"}
+			test.at.Allowed = []string{"mirror.example.com", "first", "second"}
 			got, refused := decideValues(commonValues(choice{known: true, name: "r", configuration: &configuration{values: common}}), test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if test.change == nil {
@@ -227,7 +223,15 @@ func TestDecideValues(t *testing.T) {
 // A message fits into a condition, and contains no terminal control characters.
 func TestRefusalIsShortAndPrintable(t *testing.T) {
 	got := refuse("R", "%s\x1b[31m", strings.Repeat("a", 5000))
-	if len(got.message) > 1024 || strings.Contains(got.message, "\x1b") {
-		t.Errorf("%d bytes: %q", len(got.message), got.message)
+	if len(got.Message) > 1024 || strings.Contains(got.Message, "\x1b") {
+		t.Errorf("%d bytes: %q", len(got.Message), got.Message)
+	}
+}
+
+// values are those of a cluster without a configuration.
+func values() manifests.Values {
+	return manifests.Values{
+		ClusterName: "c1", AddonUID: "uid-1", InstallNamespace: "agents", Image: "example.com/inventory:v1",
+		PullPolicy: "Always", ClaimLimit: 7, LogLevel: 3,
 	}
 }

@@ -1,29 +1,29 @@
-package addon
+package configuration
 
 import (
+	"errors"
 	"fmt"
 	"strings"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // maxMessageBytes bounds a message about a configuration.
 const maxMessageBytes = 1024
 
-// configuration is an AddOnDeploymentConfig or an AgentRevision that was judged.
+// configuration is an AddOnDeploymentConfig or an AgentRevision that was validated.
 type configuration struct {
 	// hash is that of the spec, as Open Cluster Management computes it.
 	hash string
 
 	overrides overrides        // of an AddOnDeploymentConfig
 	values    manifests.Values // of an AgentRevision
-	mistakes  mistakes
+	errors    fieldErrors
 
 	// unknownManifests says that an AgentRevision is for another version of the manager.
 	unknownManifests bool
@@ -39,17 +39,28 @@ type choice struct {
 	configuration *configuration
 }
 
-// refusal is why a configuration is not applied.
-type refusal struct {
-	reason  string // of the condition ConfigurationApplied
-	message string
+// ErrHeld says that the framework must leave the spoke as it is. An event ends that state,
+// so it is neither logged nor retried.
+var ErrHeld = errors.New("waiting for Open Cluster Management to choose the configuration")
 
-	// unknownManifests says that it needs another version of the manager.
-	unknownManifests bool
+// Refusal is why a configuration is not applied.
+type Refusal struct {
+	Reason  string // of the condition ConfigurationApplied
+	Message string
+
+	// UnknownManifests says that it needs another version of the manager.
+	UnknownManifests bool
 }
 
-func refuse(reason, format string, args ...any) *refusal {
-	return &refusal{reason: reason, message: kube.Shorten(fmt.Sprintf(format, args...), maxMessageBytes)}
+// Error makes a refusal an error for the framework, which puts it into the addon's condition
+// ManifestApplied.
+func (r *Refusal) Error() string { return r.Message }
+
+// Is makes a refusal an ErrHeld.
+func (r *Refusal) Is(target error) bool { return target == ErrHeld }
+
+func refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Message: kube.Shorten(fmt.Sprintf(format, args...), maxMessageBytes)}
 }
 
 // decideConfiguration chooses the configuration of a cluster's addon. Open Cluster
@@ -59,9 +70,9 @@ func refuse(reason, format string, args ...any) *refusal {
 func decideConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration,
-) (choice, *refusal) {
-	kind := deploymentConfigKind()
-	desired := kind.desired(addon)
+) (choice, *Refusal) {
+	kind := DeploymentConfigKind()
+	desired := kind.Desired(addon)
 	if len(desired) == 0 {
 		return choice{known: !awaitsConfiguration(addon, definition)}, nil
 	}
@@ -76,44 +87,21 @@ func decideConfiguration(
 func awaitsConfiguration(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 ) bool {
-	kind := deploymentConfigKind()
-	return kind.named(addon) || !isConfigured(addon) && (definition == nil || kind.offered(definition))
+	kind := DeploymentConfigKind()
+	return kind.Named(addon) || !IsConfigured(addon) && (definition == nil || kind.offered(definition))
 }
 
-// isConfigured reports whether the addon refers to all configurations that it should have.
+// IsConfigured reports whether the addon refers to all configurations that it should have.
 // Open Cluster Management also says so for a cluster that should have none. While a cluster
 // waits for its turn, the condition is False.
-func isConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
+func IsConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return apimeta.IsStatusConditionTrue(
 		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
 }
 
-// place holds the sources of values that differ between clusters.
-type place struct {
-	// cluster is the ManagedCluster's name, and registries its annotation with image
-	// registries.
-	cluster    string
-	registries string
-
-	// allowed are the registries and repositories from which a configuration or that
-	// annotation may pull the image.
-	allowed []string
-
-	// namespace is that of the deployed agent, empty if there is none.
-	namespace string
-
-	// host is the cluster on which the agent should run, if that is another one, and
-	// hostsOwn the namespace of that cluster's own agent there, if it is deployed.
-	host     string
-	hostsOwn string
-
-	// guestOf returns the cluster whose agent should run in a namespace of this one, or "".
-	guestOf func(namespace string) string
-}
-
 // decideValues returns the values of a cluster's manifests, without those that identify it:
 // the common ones, changed by its configuration and its registries.
-func decideValues(common common, chosen choice, at place) (manifests.Values, *refusal) {
+func decideValues(common common, chosen choice, at Location) (manifests.Values, *Refusal) {
 	values := common.Values
 	if chosen.configuration != nil {
 		values = chosen.configuration.overrides.applyTo(values)
@@ -123,22 +111,22 @@ func decideValues(common common, chosen choice, at place) (manifests.Values, *re
 		return manifests.Values{}, refused
 	}
 	values.InstallNamespace = namespace
-	if at.host != "" {
+	if at.Host != "" {
 		values = values.OnHost()
 	}
 	if values.Image == common.Image { // the configuration's registries take precedence over the cluster's
-		registries, wrong := judgeAnnotation(at.registries)
+		registries, wrong := validateAnnotation(at.Registries)
 		if len(wrong) > 0 {
 			return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
-				"ManagedCluster %s: %s", at.cluster, strings.Join(wrong, "; "))
+				"ManagedCluster %s: %s", at.Cluster, strings.Join(wrong, "; "))
 		}
 		values.Image = mirrored(common.Image, registries)
 	}
-	if values.Image != common.Image && !isFrom(values.Image, at.allowed) {
+	if values.Image != common.Image && !isFrom(values.Image, at.Allowed) {
 		return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
 			"The registries of cluster %s yield the agent's image %s, "+
 				"which is from none of the registries that the chart allows (agent.allowedRegistries)",
-			at.cluster, values.Image)
+			at.Cluster, values.Image)
 	}
 	return values, nil
 }

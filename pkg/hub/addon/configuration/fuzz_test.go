@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"strings"
@@ -11,12 +11,12 @@ func FuzzProxySettings(f *testing.F) {
 	f.Add(".cluster.local,10.0.0.0/8, *", []byte("-----BEGIN CERTIFICATE-----"))
 	f.Add("a b\n", []byte("-----BEGIN PRIVATE KEY-----\nhalf of one\n-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"))
 	f.Fuzz(func(t *testing.T, noProxy string, ca []byte) {
-		var wrong mistakes
-		judgeNoProxy("noProxy", noProxy, &wrong)
+		var wrong fieldErrors
+		validateNoProxy("noProxy", noProxy, &wrong)
 		if len(wrong) == 0 && strings.ContainsAny(noProxy, "\n\x00$\"'") {
 			t.Errorf("accepted: %q", noProxy)
 		}
-		bundle := judgeCA("caBundle", ca, &wrong)
+		bundle := validateCA("caBundle", ca, &wrong)
 		if strings.Contains(bundle, "PRIVATE KEY") {
 			t.Errorf("accepted: %q", bundle)
 		}
@@ -35,7 +35,7 @@ func FuzzRegistries(f *testing.F) {
 	f.Add(`[`)
 	const name, version = "quay.io/ocm/agent", ":v1@sha256:0123"
 	f.Fuzz(func(t *testing.T, annotation string) {
-		registries, wrong := judgeAnnotation(annotation)
+		registries, wrong := validateAnnotation(annotation)
 		if len(wrong) > 0 && len(registries) > 0 {
 			t.Errorf("%d registries are used in spite of %q", len(registries), wrong)
 		}

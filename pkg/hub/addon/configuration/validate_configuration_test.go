@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"encoding/base64"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // spec decodes the spec of a configuration as the API server returns it.
@@ -37,7 +36,7 @@ func caPEM(t *testing.T) string {
 // Quantities are compared by their value.
 var quantities = cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 
-func TestJudgeConfigurationAcceptsValidSpecs(t *testing.T) {
+func TestValidateConfigurationAcceptsValidSpecs(t *testing.T) {
 	ca := caPEM(t)
 	memory := func(request, limit string) *corev1.ResourceRequirements {
 		return &corev1.ResourceRequirements{
@@ -127,7 +126,7 @@ proxyConfig:
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, wrong := judgeConfiguration(spec(t, test.spec))
+			got, wrong := validateConfiguration(spec(t, test.spec))
 			if len(wrong) > 0 {
 				t.Fatalf("mistakes: %v", wrong)
 			}
@@ -139,7 +138,7 @@ proxyConfig:
 }
 
 // Each mistake names its field, and nothing of a configuration with a mistake is used.
-func TestJudgeConfigurationNamesTheMistake(t *testing.T) {
+func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	toleration := func(text string) string { return "nodePlacement: {tolerations: [" + text + "]}" }
 	limits := func(text string) string {
@@ -294,7 +293,7 @@ func TestJudgeConfigurationNamesTheMistake(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, wrong := judgeConfiguration(spec(t, test.spec))
+			got, wrong := validateConfiguration(spec(t, test.spec))
 			if len(wrong) != 1 || !strings.HasPrefix(wrong[0], test.want) {
 				t.Errorf("mistakes %q, want one: %q", wrong, test.want)
 			}
@@ -305,8 +304,8 @@ func TestJudgeConfigurationNamesTheMistake(t *testing.T) {
 	}
 }
 
-func TestJudgeConfigurationNamesEveryMistake(t *testing.T) {
-	_, wrong := judgeConfiguration(spec(t, `
+func TestValidateConfigurationNamesEveryMistake(t *testing.T) {
+	_, wrong := validateConfiguration(spec(t, `
 customizedVariables: [{name: a, value: b}]
 proxyConfig: {httpProxy: "http://user:secret@"}
 registries: [{mirror: "https://user:secret@mirror.example.com"}]
@@ -316,7 +315,7 @@ registries: [{mirror: "https://user:secret@mirror.example.com"}]
 	}
 }
 
-func TestJudgeConfigurationBoundsSizes(t *testing.T) {
+func TestValidateConfigurationBoundsSizes(t *testing.T) {
 	long := strings.Repeat("a", 5000)
 	for field, text := range map[string]string{
 		"spec.proxyConfig.httpProxy": `{"proxyConfig": {"httpProxy": "http://` + long + `"}}`,
@@ -327,14 +326,14 @@ func TestJudgeConfigurationBoundsSizes(t *testing.T) {
 		"spec.nodePlacement.tolerations": `{"nodePlacement": {"tolerations": [` +
 			strings.Repeat(`{"operator": "Exists"},`, 50) + `{"operator": "Exists"}]}}`,
 	} {
-		_, wrong := judgeConfiguration(spec(t, text))
+		_, wrong := validateConfiguration(spec(t, text))
 		if len(wrong) != 1 || !strings.HasPrefix(wrong[0], field+": has ") {
 			t.Errorf("%s: mistakes %q", field, wrong)
 		}
 	}
 }
 
-func TestJudgeAnnotation(t *testing.T) {
+func TestValidateAnnotation(t *testing.T) {
 	tests := map[string]struct {
 		annotation string
 		want       []addonv1beta1.ImageMirror
@@ -355,7 +354,7 @@ func TestJudgeAnnotation(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, wrong := judgeAnnotation(test.annotation)
+			got, wrong := validateAnnotation(test.annotation)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("registries (-want +got):\n%s", diff)
 			}

@@ -1,9 +1,7 @@
-package addon
+package configuration
 
 import (
 	"testing"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,20 +9,22 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 func TestDecideRevision(t *testing.T) {
 	known := map[string]*configuration{
 		"one": {hash: "h1", values: manifests.Values{Image: "v1"}},
-		"bad": {hash: "h1", mistakes: mistakes{"spec.a: is wrong"}},
+		"bad": {hash: "h1", errors: fieldErrors{"spec.a: is wrong"}},
 	}
 	one := addonv1beta1.AddOnConfig{
-		ConfigGroupResource: agentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "one"},
+		ConfigGroupResource: addontest.AgentRevisions, ConfigReferent: addonv1beta1.ConfigReferent{Name: "one"},
 	}
 	gets := func(name, hash string) func(*addonv1beta1.ManagedClusterAddOn) {
 		return func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.Status.ConfigReferences = append(a.Status.ConfigReferences, addonv1beta1.ConfigReference{
-				ConfigGroupResource: agentRevisions,
+				ConfigGroupResource: addontest.AgentRevisions,
 				DesiredConfig: &addonv1beta1.ConfigSpecHash{
 					ConfigReferent: addonv1beta1.ConfigReferent{Name: name}, SpecHash: hash,
 				},
@@ -105,7 +105,7 @@ func TestDecideRevision(t *testing.T) {
 	}
 }
 
-func TestJudgeRevision(t *testing.T) {
+func TestValidateRevision(t *testing.T) {
 	good := func() map[string]any {
 		return map[string]any{
 			"manifests": "1", "image": "example.com/inventory:v1", "imagePullPolicy": "Always",
@@ -125,7 +125,7 @@ func TestJudgeRevision(t *testing.T) {
 		},
 		Users: manifests.PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](0)},
 	}
-	got, wrong := judgeRevision(good())
+	got, wrong := validateRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
 		t.Errorf("mistakes %q, values (-want +got):\n%s", wrong, diff)
 	}
@@ -159,8 +159,8 @@ func TestJudgeRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := good()
 			spec[test.field] = test.value
-			got, wrong := judgeRevision(spec)
-			if diff := cmp.Diff(mistakes{test.want}, wrong); diff != "" {
+			got, wrong := validateRevision(spec)
+			if diff := cmp.Diff(fieldErrors{test.want}, wrong); diff != "" {
 				t.Errorf("mistakes (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(manifests.Values{}, got); diff != "" {
@@ -173,7 +173,7 @@ func TestJudgeRevision(t *testing.T) {
 	} {
 		spec := good()
 		spec[field] = value
-		if got, wrong := judgeRevision(spec); len(wrong) != 1 || got.Image != "" {
+		if got, wrong := validateRevision(spec); len(wrong) != 1 || got.Image != "" {
 			t.Errorf("%s %v: %q", field, value, wrong)
 		}
 	}
@@ -182,7 +182,7 @@ func TestJudgeRevision(t *testing.T) {
 // The refusal to move an agent must name the object that asked for it.
 func TestRefusalNamesTheRevisionsNamespace(t *testing.T) {
 	revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
-	_, refused := decideValues(commonValues(revision), choice{known: true}, place{namespace: "elsewhere"})
+	_, refused := decideValues(commonValues(revision), choice{known: true}, Location{Namespace: "elsewhere"})
 	checkRefusal(t, "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent runs in elsewhere "+
 		"and is not moved; set it back, or disable the addon on this cluster first", refused)
 }

@@ -1,11 +1,10 @@
-package addon
+package configuration
 
 import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
@@ -14,15 +13,15 @@ import (
 func decideRevision(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration,
-) (choice, *refusal) {
-	kind := revisionKind()
-	desired := kind.desired(addon)
+) (choice, *Refusal) {
+	kind := RevisionKind()
+	desired := kind.Desired(addon)
 	switch {
 	case len(desired) > 0 && find == nil:
 		return choice{}, nil
 	case len(desired) > 0:
 		return kind.choose(desired, find)
-	case kind.named(addon), definition == nil, kind.offered(definition):
+	case kind.Named(addon), definition == nil, kind.offered(definition):
 		return choice{}, nil
 	}
 	return choice{}, refuse(contract.ReasonConfigurationMissing,

@@ -1,4 +1,4 @@
-package addon
+package configuration
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type outcome struct {
 	configured bool
 
 	// refusal is nil if it is applied.
-	refusal *refusal
+	refusal *Refusal
 }
 
 func (o outcome) equals(other outcome) bool {
@@ -29,8 +29,8 @@ func (o outcome) equals(other outcome) bool {
 	return o.configured == other.configured && *o.refusal == *other.refusal
 }
 
-// outcomes remembers the outcome of every cluster for the condition ConfigurationApplied.
-type outcomes struct {
+// Outcomes remembers the outcome of every cluster for the condition ConfigurationApplied.
+type Outcomes struct {
 	reader  client.Reader // the manager's cache
 	changed func(cluster string)
 
@@ -38,14 +38,26 @@ type outcomes struct {
 	byCluster map[string]outcome
 }
 
-var _ conditions.Source = &outcomes{}
+var _ conditions.Source = &Outcomes{}
 
-func newOutcomes(reader client.Reader) *outcomes {
-	return &outcomes{reader: reader, byCluster: map[string]outcome{}}
+// NewOutcomes returns outcomes of which none is known yet; reader reads the addons.
+func NewOutcomes(reader client.Reader) *Outcomes {
+	return &Outcomes{reader: reader, byCluster: map[string]outcome{}}
 }
 
-// set records a cluster's outcome.
-func (o *outcomes) set(cluster string, now outcome) {
+// Record records what was decided about a cluster, unless that is unknown, and what its spoke
+// refuses of it, if anything.
+func (o *Outcomes) Record(cluster string, decided Decision, refusedBySpoke string) {
+	now := outcome{configured: decided.Configured, refusal: decided.Refused}
+	if now.refusal == nil && refusedBySpoke != "" {
+		now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", refusedBySpoke)
+	}
+	if now.refusal != nil || decided.Known {
+		o.set(cluster, now)
+	}
+}
+
+func (o *Outcomes) set(cluster string, now outcome) {
 	o.mu.Lock()
 	before, known := o.byCluster[cluster]
 	o.byCluster[cluster] = now
@@ -55,23 +67,23 @@ func (o *outcomes) set(cluster string, now outcome) {
 	}
 }
 
-// forget drops a cluster that no longer has an addon.
-func (o *outcomes) forget(cluster string) {
+// Forget drops a cluster that no longer has an addon.
+func (o *Outcomes) Forget(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byCluster, cluster)
 }
 
 // Type implements conditions.Source.
-func (o *outcomes) Type() string { return contract.ConditionConfigurationApplied }
+func (o *Outcomes) Type() string { return contract.ConditionConfigurationApplied }
 
 // Subscribe implements conditions.Source.
-func (o *outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
+func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
 
 // Desired implements conditions.Source. Until there is an outcome, an existing condition
 // stays, and a missing one stays absent: after a start, a cluster that waits for its turn
 // has none for a long time. That delays no other condition, and nobody asks again.
-func (o *outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
+func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	o.mu.Lock()
 	known, ok := o.byCluster[cluster]
 	o.mu.Unlock()

@@ -1,0 +1,32 @@
+package configuration
+
+// Location is where a cluster's agent runs and should run, and what else differs between
+// clusters with the same configuration.
+type Location struct {
+	// Cluster is the ManagedCluster's name, and Registries its annotation with image
+	// registries.
+	Cluster    string
+	Registries string
+
+	// Allowed are the registries and repositories from which a configuration or that
+	// annotation may pull the image.
+	Allowed []string
+
+	// Deployed is true if there is an agent, Runs the cluster on which it runs, if that is
+	// another one, and Namespace its namespace, empty if it does not run on Host.
+	Deployed  bool
+	Runs      string
+	Namespace string
+
+	// Host is the cluster on which the agent should run, if that is another one, and
+	// HostsOwn the namespace of that cluster's own agent there, if it is deployed.
+	Host     string
+	HostsOwn string
+
+	// HostsHost is the cluster on which the agent of the cluster that the addon's annotation
+	// names should run, if that is another one.
+	HostsHost string
+
+	// GuestOf returns the cluster whose agent should run in a namespace of this one, or "".
+	GuestOf func(namespace string) string
+}

@@ -1,0 +1,94 @@
+package configuration
+
+import (
+	"errors"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+)
+
+// Sources are the caches from which configurations come.
+type Sources struct {
+	Definitions       addonlisters.ClusterManagementAddOnLister
+	DeploymentConfigs *Store
+	Revisions         *Store
+}
+
+// Decision is what the configuration of a cluster comes to.
+type Decision struct {
+	// Known is false while the configuration that applies is unknown.
+	Known bool
+
+	// Configured is true if the cluster has an AddOnDeploymentConfig.
+	Configured bool
+
+	// Refused is why the configuration is not applied, or nil.
+	Refused *Refusal
+
+	// Values are those of the cluster's manifests, without what identifies it, if they are
+	// known and nothing is refused.
+	Values manifests.Values
+}
+
+// Decide decides about a cluster's addon.
+func (s Sources) Decide(addon *addonv1beta1.ManagedClusterAddOn, at Location) Decision {
+	common, chosen, refused := s.choose(addon, at)
+	decision := Decision{Known: chosen.known, Configured: chosen.configuration != nil, Refused: refused}
+	if refused == nil && chosen.known {
+		decision.Values, decision.Refused = decideValues(common, chosen, at)
+	}
+	return decision
+}
+
+// DecideNamespace returns the namespace of a cluster's agent, empty while the configuration is
+// unknown, or why the agent cannot run.
+func (s Sources) DecideNamespace(addon *addonv1beta1.ManagedClusterAddOn, at Location) (string, *Refusal) {
+	common, chosen, refused := s.choose(addon, at)
+	if refused != nil || !chosen.known {
+		return "", refused
+	}
+	return decideNamespace(common, chosen, at)
+}
+
+// choose returns a cluster's values before its configuration, and the configuration. That
+// is known only if the AgentRevision is, too.
+func (s Sources) choose(addon *addonv1beta1.ManagedClusterAddOn, at Location) (common, choice, *Refusal) {
+	definition := s.Definition()
+	revision, refused := decideRevision(addon, definition, s.Revisions.finder())
+	if refused != nil {
+		return common{}, choice{}, refused
+	}
+	chosen, refused := decideConfiguration(addon, definition, s.DeploymentConfigs.find)
+	chosen.known = chosen.known && revision.known
+	if refused == nil && chosen.known {
+		refused = validateHost(addon, at)
+	}
+	return commonValues(revision), chosen, refused
+}
+
+// Definition returns the ClusterManagementAddOn, or nil.
+func (s Sources) Definition() *addonv1beta1.ClusterManagementAddOn {
+	definition, err := s.Definitions.Get(contract.AddonName)
+	if err != nil {
+		return nil // it does not exist; a cache returns no other errors
+	}
+	return definition
+}
+
+// ErrNoImage says that nothing indicates the image with which to clean up a spoke.
+var ErrNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
+
+// Present returns the values of clusters that get the addon now: those of the AgentRevision
+// of all clusters, else those of the newest AgentRevision.
+func (s Sources) Present() (manifests.Values, error) {
+	if revision := s.Revisions.ofAll(s.Definition()); revision != nil {
+		return revision.values, nil
+	}
+	if newest := s.Revisions.newest(); newest != nil {
+		return newest.values, nil
+	}
+	return manifests.Values{}, ErrNoImage
+}
