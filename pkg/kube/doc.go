@@ -5,7 +5,7 @@
 // once its APIs are served (LateStart), following a few objects outside the manager's cache
 // (Follower), distinguishing objects that vanished with their CRD from deleted ones
 // (Definitions), listing again after an outage in case etcd was restored
-// (RelistAfterOutage), limiting fights with other writers (Brake), comparing names with
-// patterns (MatchesAny), and keeping the bodies of requests out of logs. It knows nothing
-// about Open Cluster Management or the inventory.
+// (RelistAfterOutage), limiting fights with other writers (Brake), timing how long something
+// has been so (Debounce), comparing names with patterns (MatchesAny), and keeping the bodies
+// of requests out of logs. It knows nothing about Open Cluster Management or the inventory.
 package kube

@@ -68,7 +68,8 @@ func (r *References) Subscribe(enqueue func(pair types.NamespacedName)) {
 // are told when nothing refers to it any more.
 func (r *References) Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer) {
 	r.mu.Lock()
-	before, first := r.answers[pair.Namespace][pair.Name], !r.anyAllowed()
+	before := r.answers[pair.Namespace][pair.Name]
+	first := answer == selection.Yes && !r.anyAllowed()
 	r.set(pair, answer)
 	if answer == selection.No {
 		r.release(ctx, pair)

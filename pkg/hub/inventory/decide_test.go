@@ -136,3 +136,31 @@ func TestTrustedAccess(t *testing.T) {
 		})
 	}
 }
+
+func TestNextAllowed(t *testing.T) {
+	ours := ocmtest.OurProfile("ns", "c")
+	all, access := GuardVerdict{Allowed: true}, GuardVerdict{Access: true}
+	for name, test := range map[string]struct {
+		verdict  GuardVerdict
+		unserved bool
+		profile  *inventoryv1alpha1.ClusterProfile
+		answer   selection.Answer
+		want     step
+	}{
+		"profiles are this addon's":   {verdict: all, profile: ours, answer: selection.Yes, want: update},
+		"they are somebody else's":    {profile: ours, answer: selection.No, want: refrain},
+		"but their access is not":     {verdict: access, profile: ours, answer: selection.Yes, want: updateAccess},
+		"one that does not exist":     {verdict: access, answer: selection.Yes, want: refrain},
+		"one that may have to go":     {verdict: access, profile: ours, want: refrain},
+		"the hub does not serve them": {verdict: all, unserved: true, answer: selection.Yes, want: refrain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := situation(func(o *observed) {
+				o.Profile, o.ProfileAPI, o.verdict = test.profile, !test.unserved, test.verdict
+			})
+			if got := nextAllowed(o, test.answer); got != test.want {
+				t.Errorf("step %d, want %d", got, test.want)
+			}
+		})
+	}
+}

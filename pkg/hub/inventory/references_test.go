@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -190,6 +191,57 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.settled()
 		refs.heard(t, selection.Unknown)
 	})
+}
+
+// A profile without its status is not complete, though it exists.
+func TestAProfileCreatedHalfwayMayNotBeReferredTo(t *testing.T) {
+	s, refs := newReferred(t)
+	s.wire.Fail(func(c apitest.Call) apitest.Fault {
+		if c.Resource == "clusterprofiles/status" {
+			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "a webhook says no"}
+		}
+		return apitest.Fault{}
+	})
+	if _, err := s.step(); err == nil {
+		t.Fatal("its status was written")
+	}
+	refs.heard(t, selection.Unknown)
+	s.wire.Fail(nil)
+	s.mustStep(patchStatus)
+	refs.heard(t, selection.Yes)
+}
+
+func TestMayBeReferredTo(t *testing.T) {
+	profile, unmarked := ocmtest.OurProfile("ns", "c"), ocmtest.OurProfile("ns", "c")
+	delete(unmarked.Labels, "app.kubernetes.io/managed-by")
+	failed := errors.New("failed")
+	tests := map[string]struct {
+		answer  selection.Answer
+		profile *inventoryv1alpha1.ClusterProfile
+		taken   taken
+		want    selection.Answer
+	}{
+		"created":                    {selection.Yes, profile, taken{next: create}, selection.Yes},
+		"created without its status": {selection.Yes, profile, taken{next: create, err: failed}, selection.Unknown},
+		"not created":                {selection.Yes, nil, taken{next: create, err: failed}, selection.Unknown},
+		"up to date":                 {selection.Yes, profile, taken{update, profile, nil, nil}, selection.Yes},
+		"not up to date":             {selection.Yes, profile, taken{update, profile, nil, failed}, selection.Yes},
+		"adopted":                    {selection.Yes, profile, taken{update, unmarked, nil, nil}, selection.Yes},
+		"adopted halfway":            {selection.Yes, profile, taken{update, unmarked, nil, failed}, selection.Unknown},
+		"kept for now":               {selection.Unknown, profile, taken{update, profile, nil, nil}, selection.Unknown},
+		"deleted":                    {selection.No, profile, taken{remove, profile, nil, nil}, selection.No},
+		"referred to, but not there": {selection.No, nil, taken{next: release}, selection.No},
+		"not there":                  {selection.No, nil, taken{next: leave}, selection.Unknown},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := observed{Observation: selection.Observation{Profile: test.profile}}
+			o.selected.Answer = test.answer
+			if got := mayBeReferredTo(o, test.taken); got != test.want {
+				t.Errorf("answer %d, want %d", got, test.want)
+			}
+		})
+	}
 }
 
 func TestIsWhole(t *testing.T) {

@@ -280,7 +280,7 @@ func TestSettle(t *testing.T) {
 		s.update(churning)
 		s.settlesAs(No)
 	})
-	t.Run("an absence that counts is decided anew, though the routes lag behind", func(t *testing.T) {
+	t.Run("slices count as the cache holds them, though the routes lag behind", func(t *testing.T) {
 		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "another", "c")
 		s := newScene(t, p, left)
 		s.settlesAs(Yes)
@@ -292,12 +292,12 @@ func TestSettle(t *testing.T) {
 		if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != Unknown {
 			t.Errorf("selected: %+v, %v; want Unknown, since the slices do not add up", got, err)
 		}
-		s.settles(true, time.Second)
-		s.later(time.Second)
 		s.settlesAs(Unknown)
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
 		remembered := s.settling.tallies[client.ObjectKeyFromObject(p)]
+		s.settles(true, time.Second) // now it is absent
+		s.later(time.Second)
 		s.settlesAs(No)
 		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now.layout == nil || now != remembered {
 			t.Error("slices that did not change were counted once more")
