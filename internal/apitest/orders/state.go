@@ -1,0 +1,179 @@
+package orders
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// birth counts how often an object has been created.
+type birth struct {
+	kind Kind
+	key  types.NamespacedName
+}
+
+// State is one state of the world. Its maps and slices are never changed, only replaced, so
+// that copying the struct copies the state; only Memory must be copied deeply.
+type State struct {
+	hub, cached [kinds]store
+	queue       [kinds][]event
+	versions    [kinds]int // the last resource version of each kind
+	births      map[birth]int
+
+	// passed is how long the world has existed; ticks how often time has passed.
+	passed time.Duration
+	ticks  int
+
+	done    uint64 // changes, by their bit
+	crashes int    // how often the manager has crashed
+	losses  int    // how many answers were lost
+
+	pending map[types.NamespacedName]write // of profiles, by pair
+
+	// Memory is what the manager remembers. It is copied before each step.
+	Memory map[string]any
+
+	// seen is what the truth has said about each pair since the caches last showed all of it.
+	seen map[types.NamespacedName]sighting
+
+	// Extra is the part of the state that another package adds. It is never changed, only
+	// replaced.
+	Extra any
+}
+
+// sighting is what the truth has said about a pair, and what the caches have shown.
+type sighting struct {
+	yes, no bool
+
+	// stirred is the tick in which the caches last showed anything but a No.
+	stirred int
+
+	// narrowed is the tick in which the caches last showed a Placement.
+	narrowed int
+}
+
+// Time returns the time of the world.
+func (s *State) Time() time.Time { return noon.Add(s.passed) }
+
+// Passed returns how often time has passed.
+func (s *State) Ticks() int { return s.ticks }
+
+// copy returns a state with which a step may begin.
+func (s *State) copy() *State {
+	next := *s
+	next.Memory = Clone(s.Memory)
+	return &next
+}
+
+// Deliver shows the manager's cache the next event of a kind.
+func (s *State) deliver(kind Kind) event {
+	next := s.queue[kind][0]
+	s.queue[kind] = s.queue[kind][1:]
+	s.cached[kind] = s.cached[kind].with(next.key, next.obj)
+	return next
+}
+
+// isDelivered reports whether the caches show all that is on the hub.
+func (s *State) isDelivered() bool {
+	for kind := range kinds {
+		if len(s.queue[kind]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Delivered reports whether a cache shows all that is on the hub.
+func (s *State) Delivered(kind Kind) bool { return len(s.queue[kind]) == 0 }
+
+func (s *State) isIdle() bool { return s.isDelivered() && len(s.pending) == 0 }
+
+// relist makes the caches show what is on the hub.
+func (s *State) relist() {
+	for kind := range kinds {
+		s.cached[kind], s.queue[kind] = s.hub[kind], nil
+	}
+}
+
+// witness records what the truth says about each pair.
+func (s *State) witness() {
+	if s.seen == nil {
+		return // the world is being made
+	}
+	s.note(false)
+}
+
+// note records what truth and caches say. afresh forgets what the truth said before.
+func (s *State) note(afresh bool) {
+	next := maps.Clone(s.seen)
+	for pair, now := range next {
+		if afresh {
+			now.yes, now.no = false, false
+		}
+		switch s.Truth(pair) {
+		case yes:
+			now.yes = true
+		case no:
+			now.no = true
+		default:
+		}
+		if s.shown(pair) != no {
+			now.stirred = s.ticks
+		}
+		if s.narrows(pair.Namespace) {
+			now.narrowed = s.ticks
+		}
+		next[pair] = now
+	}
+	s.seen = next
+}
+
+// begin makes a state, of which everything on the hub has been delivered, the first.
+func (s *State) begin(pairs []types.NamespacedName) {
+	s.relist()
+	s.seen = map[types.NamespacedName]sighting{}
+	for _, pair := range pairs {
+		s.seen[pair] = sighting{stirred: -1, narrowed: -1}
+	}
+	s.note(true)
+}
+
+// dump appends everything that distinguishes the state from others.
+func (s *State) dump(to []byte) []byte {
+	for kind := range kinds {
+		for _, all := range []store{s.hub[kind], s.cached[kind]} {
+			to = append(to, '|')
+			for _, key := range all.keys() {
+				to = fmt.Appendf(to, "%d,", all[key].id)
+			}
+		}
+		for _, e := range s.queue[kind] {
+			to = append(to, e.key.Namespace...)
+			to = append(to, '/')
+			to = append(to, e.key.Name...)
+			if e.obj != nil {
+				to = fmt.Appendf(to, "=%d;", e.obj.id)
+			}
+		}
+		to = fmt.Appendf(to, "#%d", s.versions[kind])
+	}
+	to = fmt.Appendf(to, "t%d,%d,%d,%d,%d", s.passed, s.ticks, s.done, s.crashes, s.losses)
+	to = Dump(to, s.births)
+	to = Dump(to, s.pending)
+	to = Dump(to, s.seen)
+	to = Dump(to, s.Memory)
+	return Dump(to, s.Extra)
+}
+
+// Pairs returns the pairs that the world is about, sorted.
+func (s *State) Pairs() []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(s.seen), func(a, b types.NamespacedName) int {
+		if a.String() < b.String() {
+			return -1
+		}
+		return 1
+	})
+}

@@ -1,0 +1,462 @@
+package orders
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// World is what does not change from state to state.
+type World struct {
+	Scenario
+
+	// Rule is the manager's. It reads the state that is explored.
+	Rule *selection.Rule
+
+	// Cache and Live read that state.
+	Cache, Live *View
+
+	// Part is what another package adds; nil for profiles alone.
+	Part Part
+
+	now *State
+}
+
+// Part is what another package adds to the world.
+type Part interface {
+	// Start returns what the manager remembers when it starts, under names of its own.
+	Start(w *World) map[string]any
+
+	// Stop ends what was in progress.
+	Stop(s *State)
+
+	// Steps returns what may happen next.
+	Steps(w *World, s *State) []Step
+
+	// Delivered is called after an event of a kind, which the cache shows now.
+	Delivered(w *World, s *State, kind Kind, key types.NamespacedName)
+
+	// Idle reports whether nothing is in progress.
+	Idle(s *State) bool
+
+	// Check returns what is wrong in a state in which nothing more will happen.
+	Check(w *World, s *State) error
+
+	// References returns the references of the manager; nil without any.
+	References(s *State) ProfileReferences
+}
+
+// ProfileReferences is what inventory.Reconciler tells the writer of PlacementDecisions.
+type ProfileReferences interface {
+	Refers(ctx context.Context, pair types.NamespacedName) bool
+	Withdraw(ctx context.Context, pair types.NamespacedName) (done bool)
+	Admit(ctx context.Context, pair types.NamespacedName)
+	Keep(pair types.NamespacedName)
+	Forget(pair types.NamespacedName)
+}
+
+// Step is something that may happen. Do changes the state that it is given, and returns what
+// must not happen, if it does.
+type Step struct {
+	Name string
+	Do   func(s *State) error
+}
+
+// Violation is what must not happen.
+type Violation struct {
+	What string // the invariant
+	How  string
+}
+
+// Error implements error.
+func (v *Violation) Error() string { return v.What + ": " + v.How }
+
+// Violated returns a Violation.
+func Violated(what, format string, args ...any) error {
+	return &Violation{What: what, How: fmt.Sprintf(format, args...)}
+}
+
+// Now implements clock.PassiveClock with the state's time.
+func (w *World) Now() time.Time { return w.now.Time() }
+
+// Since implements clock.PassiveClock.
+func (w *World) Since(t time.Time) time.Duration { return w.Now().Sub(t) }
+
+// newWorld returns a world and its first state.
+func newWorld(scenario Scenario, part Part) (*World, *State) {
+	w := &World{Scenario: scenario, Part: part}
+	w.Cache = &View{world: w, indexes: map[string]client.IndexerFunc{}}
+	w.Live = &View{world: w, live: true}
+	first := &State{}
+	scenario.Begin(first)
+	first.begin(scenario.Pairs)
+	w.start(first)
+	return w, first
+}
+
+// memories of this package.
+const (
+	settling = "settling"
+	expected = "expected"
+)
+
+// start makes a manager start whose caches show all that is on the hub.
+func (w *World) start(s *State) {
+	w.now = s
+	rule := selection.New(w.Cache, w.Live, w)
+	if err := rule.Prepare(context.Background()); err != nil {
+		panic(err)
+	}
+	s.Memory = map[string]any{settling: field(rule, "settling").Interface(), expected: kube.NewExpectations()}
+	if w.Rule == nil {
+		w.Rule = rule
+	}
+	w.recall(s)
+	if w.Part != nil {
+		for name, remembered := range w.Part.Start(w) {
+			s.Memory[name] = remembered
+		}
+	}
+}
+
+// recall makes the manager remember what it does in a state, and read that. Live reads are not
+// shared between steps.
+func (w *World) recall(s *State) {
+	w.now = s
+	field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
+	reads := field(field(w.Rule, "live").Interface(), "reads")
+	reads.Set(reflect.MakeMap(reads.Type()))
+}
+
+// crash ends the manager and starts another one, whose caches are filled afresh.
+func (w *World) crash(s *State) {
+	s.pending = nil
+	if w.Part != nil {
+		w.Part.Stop(s)
+	}
+	s.relist()
+	s.note(true)
+	w.start(s)
+}
+
+// steps returns all that may happen in a state.
+func (w *World) steps(s *State) []Step {
+	var steps []Step
+	add := func(name string, do func(s *State) error) { steps = append(steps, Step{name, do}) }
+	if len(w.Changes) > 0 && w.Budget > ones(s.done) {
+		for i, change := range w.Changes {
+			if s.done&(1<<i) == 0 && (change.If == nil || change.If(s)) {
+				add("hub: "+change.Name, func(s *State) error {
+					s.done |= 1 << i
+					change.Do(s)
+					return nil
+				})
+			}
+		}
+	}
+	for kind := range kinds {
+		if len(s.queue[kind]) > 0 {
+			add("deliver "+kind.String(), func(s *State) error { w.deliver(s, kind); return nil })
+		}
+	}
+	for _, pair := range w.Pairs {
+		if _, isPending := s.pending[pair]; isPending {
+			add("send the write of "+pair.String(), func(s *State) error { return w.send(s, pair, false) })
+			if s.losses < w.Losses {
+				add("send the write of "+pair.String()+", whose answer is lost", func(s *State) error {
+					s.losses++
+					return w.send(s, pair, true)
+				})
+			}
+			continue
+		}
+		add("reconcile "+pair.String(), func(s *State) error { return w.reconcile(s, pair) })
+	}
+	if w.Part != nil {
+		steps = append(steps, w.Part.Steps(w, s)...)
+	}
+	if s.ticks < w.Ticks {
+		add("time passes", func(s *State) error { w.pass(s, w.Tick); return nil })
+	}
+	if s.crashes < w.Crashes {
+		add("crash", func(s *State) error { s.crashes++; w.crash(s); return nil })
+	}
+	return steps
+}
+
+func ones(of uint64) int {
+	n := 0
+	for ; of != 0; of &= of - 1 {
+		n++
+	}
+	return n
+}
+
+func (w *World) pass(s *State, by time.Duration) {
+	s.passed, s.ticks = s.passed+by, s.ticks+1
+	s.note(false)
+}
+
+func (w *World) deliver(s *State, kind Kind) {
+	e := s.deliver(kind)
+	if w.Part != nil {
+		w.Part.Delivered(w, s, kind, e.key)
+	}
+	w.noteDelivery(s)
+}
+
+// noteDelivery forgets what the truth said before, once the caches show all and nothing that
+// was decided before is in progress.
+func (w *World) noteDelivery(s *State) { s.note(s.isIdle() && (w.Part == nil || w.Part.Idle(s))) }
+
+// verb is what a write does.
+type verb string
+
+const (
+	create verb = "create"
+	adopt  verb = "adopt"
+	remove verb = "delete"
+)
+
+// write is a write of a profile that is decided and not sent.
+type write struct {
+	verb    verb
+	uid     types.UID // preconditions
+	version string
+}
+
+func (w *World) expectations(s *State) *kube.Expectations {
+	return s.Memory[expected].(*kube.Expectations)
+}
+
+// reconcile does what inventory.Reconciler does about a pair, up to its first write.
+func (w *World) reconcile(s *State, pair types.NamespacedName) error {
+	ctx := context.Background()
+	observation, result, err := w.Rule.Observe(ctx, pair)
+	if err != nil {
+		return err
+	}
+	next := w.next(s, pair, observation, result)
+	if result, wait, err := w.Rule.Settle(ctx, pair, observation, result, next == create || next == remove || next == release); err != nil || wait > 0 {
+		return err
+	} else if next, err = w.settled(s, pair, observation, result); err != nil || next == "" {
+		return err
+	} else {
+		return w.decide(s, pair, observation, result, next)
+	}
+}
+
+const release verb = "release"
+
+// settled returns the next step about a pair, unless that has to wait.
+func (w *World) settled(
+	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
+) (verb, error) {
+	var cached client.Object
+	if o.Profile != nil {
+		cached = o.Profile
+	}
+	if w.expectations(s).Wait(pair, cached, s.Time()) > 0 {
+		return "", nil
+	}
+	next := w.next(s, pair, o, result)
+	if !w.releaseFirst(s, pair, o, result.Answer, next) {
+		return "", nil
+	}
+	if next != create && next != remove && next != adopt {
+		w.admit(s, pair, o, result.Answer)
+		return "", nil
+	}
+	return next, nil
+}
+
+// next is the next step about a pair's profile, "" for none.
+func (w *World) next(
+	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
+) verb {
+	switch inventory.PreviewOf(pair, o, result, nil, metav1.NewTime(s.Time())).Action {
+	case inventory.ActionCreate:
+		return create
+	case inventory.ActionAdopt:
+		return adopt
+	case inventory.ActionRemove:
+		return remove
+	case inventory.ActionChange:
+		return ""
+	}
+	isOurs := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil
+	references := w.references(s)
+	if references != nil && !isOurs && (o.Profile != nil || result.Answer == selection.No) &&
+		references.Refers(context.Background(), pair) {
+		return release
+	}
+	return ""
+}
+
+func (w *World) references(s *State) ProfileReferences {
+	if w.Part == nil {
+		return nil
+	}
+	return w.Part.References(s)
+}
+
+// releaseFirst is what inventory.Reconciler does under this name.
+func (w *World) releaseFirst(
+	s *State, pair types.NamespacedName, o selection.Observation, answer selection.Answer, next verb,
+) bool {
+	references := w.references(s)
+	if references == nil {
+		return true
+	}
+	ctx := context.Background()
+	switch next {
+	case remove:
+		return references.Withdraw(ctx, pair)
+	case release:
+		references.Withdraw(ctx, pair)
+	default:
+		switch ours := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil; {
+		case !ours:
+			references.Forget(pair)
+		case answer != selection.No:
+			references.Keep(pair)
+		}
+	}
+	return true
+}
+
+func (w *World) admit(s *State, pair types.NamespacedName, o selection.Observation, answer selection.Answer) {
+	references := w.references(s)
+	if references != nil && answer == selection.Yes && o.Profile != nil && o.Profile.DeletionTimestamp == nil &&
+		selection.IsMarked(o.Profile) {
+		references.Admit(context.Background(), pair)
+	}
+}
+
+// Invariants about profiles.
+const (
+	ProfileUnentitled = "a profile where no state of the hub, or of the caches, entitled to it"
+	ProfileRemoved    = "a profile removed that no state of the hub, or of the caches, denied"
+	ProfileUnsettled  = "a profile removed as soon as decisions lack its cluster"
+	ProfileWidened    = "a profile made as soon as the last Placement is missing"
+	ProfileForeign    = "a write of a profile that is not this addon's"
+	ProfileWrong      = "a profile missing or left when nothing happens any more"
+	Restless          = "writes that do not end"
+	Unmixed           = "a decision from caches of different ages"
+)
+
+// decide checks what is about to be written about a pair, and stores it.
+func (w *World) decide(
+	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result, next verb,
+) error {
+	op := write{verb: next}
+	if o.Profile != nil {
+		op.uid, op.version = o.Profile.UID, o.Profile.ResourceVersion
+	}
+	pending := make(map[types.NamespacedName]write, len(s.pending)+1)
+	for key, value := range s.pending {
+		pending[key] = value
+	}
+	pending[pair] = op
+	s.pending = pending
+	return w.judge(s, pair, o, next)
+}
+
+func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observation, next verb) error {
+	shown, seen := s.shown(pair), s.seen[pair]
+	switch next {
+	case create, adopt:
+		if shown != yes {
+			return Violated(ProfileUnentitled, "%s is %s by the caches", pair, shown)
+		}
+		if w.Tick > kube.AbsenceCounts && seen.narrowed == s.ticks && !s.narrows(pair.Namespace) {
+			return Violated(ProfileWidened, "%s", pair)
+		}
+		if !seen.yes {
+			return Violated(Unmixed, "a profile for %s is to be made", pair)
+		}
+	case remove:
+		if !selection.IsMarked(o.Profile) {
+			return Violated(ProfileForeign, "%s is to be deleted", pair)
+		}
+		if shown != no {
+			return Violated(ProfileRemoved, "%s is %s by the caches", pair, shown)
+		}
+		if s.deniesByPlacement(pair) && seen.stirred == s.ticks && s.ticks > 0 {
+			return Violated(ProfileUnsettled, "%s", pair)
+		}
+		if !seen.no {
+			return Violated(Unmixed, "the profile of %s is to be deleted", pair)
+		}
+	}
+	return nil
+}
+
+// deniesByPlacement reports whether only Placements deny a pair, as the caches are.
+func (s *State) deniesByPlacement(pair types.NamespacedName) bool {
+	return inventoried(&s.cached, pair.Name) == yes && bound(&s.cached, pair) == yes && placed(&s.cached, pair) == no
+}
+
+// send applies a write of a profile to the hub, with its preconditions. isLost says that the
+// manager does not learn the result.
+func (w *World) send(s *State, pair types.NamespacedName, isLost bool) error {
+	op := s.pending[pair]
+	pending := map[types.NamespacedName]write{}
+	for key, value := range s.pending {
+		if key != pair {
+			pending[key] = value
+		}
+	}
+	s.pending = pending
+	now := Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
+	var written client.Object
+	switch {
+	case op.verb == create && now == nil:
+		written = s.Create(Profiles, newProfile(pair))
+	case op.verb == adopt && now != nil && now.UID == op.uid && now.ResourceVersion == op.version:
+		Edit(s, Profiles, pair, func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = newProfile(pair).Labels })
+		written = Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
+	case op.verb == remove && now != nil && now.UID == op.uid && now.ResourceVersion == op.version:
+		if w.Part != nil {
+			if err := w.checkReferences(s, pair); err != nil {
+				return err
+			}
+		}
+		s.Delete(Profiles, pair)
+		if !isLost {
+			w.expectations(s).Deleted(now, s.Time())
+		}
+	}
+	if written != nil && !isLost {
+		w.expectations(s).Wrote(written, s.Time())
+		o := selection.Observation{Profile: written.(*inventoryv1alpha1.ClusterProfile)}
+		w.admit(s, pair, o, selection.Yes)
+	}
+	w.noteDelivery(s)
+	return nil
+}
+
+// ReferenceOutlives is the invariant about the order of a profile and its references.
+const ReferenceOutlives = "a profile deleted while something refers to it"
+
+func (w *World) checkReferences(s *State, pair types.NamespacedName) error {
+	for _, obj := range s.hub[References] {
+		slice := obj.Object.(*inventoryv1alpha1.PlacementDecision)
+		for _, d := range slice.Decisions {
+			if slice.Namespace == pair.Namespace && d.ClusterProfileRef.Name == pair.Name {
+				return Violated(ReferenceOutlives, "%s in %s", pair, slice.Name)
+			}
+		}
+	}
+	return nil
+}
