@@ -37,6 +37,12 @@ func open(v reflect.Value) reflect.Value {
 
 func isShared(t reflect.Type) bool { return t.Implements(typeOfObject) || t == typeOfState }
 
+// Field returns a field of a struct that a pointer refers to, whatever its package, so that
+// what is remembered there can be replaced.
+func Field(of any, name string) reflect.Value {
+	return open(reflect.ValueOf(of).Elem().FieldByName(name))
+}
+
 // cloneValue copies an addressable value into another one.
 func cloneValue(from, into reflect.Value) {
 	switch t := from.Type(); {
@@ -169,9 +175,4 @@ func dumpValue(to []byte, v reflect.Value) []byte {
 	default:
 		panic("no text for " + v.Type().String())
 	}
-}
-
-// field returns a field of a struct that a pointer refers to, whatever its package.
-func field(of any, name string) reflect.Value {
-	return open(reflect.ValueOf(of).Elem().FieldByName(name))
 }

@@ -171,17 +171,20 @@ func Edit[T client.Object](s *State, kind Kind, key types.NamespacedName, change
 	s.put(kind, next)
 }
 
-func named(namespace, name string) types.NamespacedName {
+// Named is the key of an object.
+func Named(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-func (s *State) addNamespace(name string) {
+// AddNamespace stores a Namespace.
+func (s *State) AddNamespace(name string) {
 	namespace := kube.Partial(kube.NamespaceKind)
 	namespace.Name = name
 	s.Create(Namespaces, namespace)
 }
 
-func (s *State) addSet(name string, selectorType clusterv1beta2.SelectorType) {
+// AddSet stores a set.
+func (s *State) AddSet(name string, selectorType clusterv1beta2.SelectorType) {
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	set.Spec.ClusterSelector.SelectorType = selectorType
 	if selectorType == clusterv1beta2.LabelSelector {
@@ -190,7 +193,8 @@ func (s *State) addSet(name string, selectorType clusterv1beta2.SelectorType) {
 	s.Create(Sets, set)
 }
 
-func (s *State) addCluster(name, set string) {
+// AddCluster stores an accepted cluster of a set.
+func (s *State) AddCluster(name, set string) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{clusterv1beta2.ClusterSetLabel: set},
 	}}
@@ -198,13 +202,15 @@ func (s *State) addCluster(name, set string) {
 	s.Create(Clusters, cluster)
 }
 
-func (s *State) addAddon(cluster string) {
+// AddAddon stores the addon of a cluster.
+func (s *State) AddAddon(cluster string) {
 	s.Create(Addons, &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: contract.AddonName},
 	})
 }
 
-func (s *State) bind(namespace, set string) {
+// Bind binds a set to a namespace.
+func (s *State) Bind(namespace, set string) {
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: set}}
 	binding.Spec.ClusterSet = set
 	binding.Status.Conditions = []metav1.Condition{
@@ -213,21 +219,23 @@ func (s *State) bind(namespace, set string) {
 	s.Create(Bindings, binding)
 }
 
-// place makes a publishing Placement decide for some clusters: first in its slice, then in its
+// Place makes a publishing Placement decide for some clusters: first in its slice, then in its
 // status, as Open Cluster Management does.
-func (s *State) place(namespace, name string, clusters ...string) {
-	s.slice(namespace, name, clusters...)
-	s.schedule(namespace, name, len(clusters))
+func (s *State) Place(namespace, name string, clusters ...string) {
+	s.Slice(namespace, name, clusters...)
+	s.Schedule(namespace, name, len(clusters))
 }
 
-func (s *State) addPlacement(namespace, name string) {
+// AddPlacement stores a publishing Placement without decisions.
+func (s *State) AddPlacement(namespace, name string) {
 	s.Create(Placements, &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Labels: map[string]string{contract.LabelPublish: "true"},
 	}})
 }
 
-func (s *State) schedule(namespace, name string, selected int) {
-	Edit(s, Placements, named(namespace, name), func(p *clusterv1beta1.Placement) {
+// Schedule says in the status of a Placement how many clusters it selects.
+func (s *State) Schedule(namespace, name string, selected int) {
+	Edit(s, Placements, Named(namespace, name), func(p *clusterv1beta1.Placement) {
 		p.Status.NumberOfSelectedClusters = int32(selected) //nolint:gosec // it is small
 		p.Status.Conditions = []metav1.Condition{
 			{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue},
@@ -235,8 +243,9 @@ func (s *State) schedule(namespace, name string, selected int) {
 	})
 }
 
-func (s *State) slice(namespace, placement string, clusters ...string) {
-	key := named(namespace, placement+"-decision-0")
+// Slice makes the one slice of a Placement contain some clusters.
+func (s *State) Slice(namespace, placement string, clusters ...string) {
+	key := Named(namespace, placement+"-decision-0")
 	next := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: key.Name, Labels: map[string]string{clusterv1beta1.PlacementLabel: placement},
 	}}
@@ -251,9 +260,9 @@ func (s *State) slice(namespace, placement string, clusters ...string) {
 	s.Create(Decisions, next)
 }
 
-// publish stores a profile as the manager makes it.
-func (s *State) publish(namespace, cluster string) {
-	s.Create(Profiles, newProfile(named(namespace, cluster)))
+// Publish stores a profile as the manager makes it.
+func (s *State) Publish(namespace, cluster string) {
+	s.Create(Profiles, newProfile(Named(namespace, cluster)))
 }
 
 func newProfile(pair types.NamespacedName) *inventoryv1alpha1.ClusterProfile {

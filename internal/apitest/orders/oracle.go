@@ -50,7 +50,7 @@ func answerOf(all *[kinds]store, pair types.NamespacedName) answer {
 }
 
 func inventoried(all *[kinds]store, name string) answer {
-	cluster, addon := all[Clusters][named("", name)], all[Addons][named(name, contract.AddonName)]
+	cluster, addon := all[Clusters][Named("", name)], all[Addons][Named(name, contract.AddonName)]
 	if cluster == nil || addon == nil {
 		return no
 	}
@@ -88,7 +88,7 @@ func boundBy(all *[kinds]store, binding *clusterv1beta2.ManagedClusterSetBinding
 			is = condition.Status
 		}
 	}
-	set, cluster := all[Sets][named("", binding.Spec.ClusterSet)], all[Clusters][named("", name)]
+	set, cluster := all[Sets][Named("", binding.Spec.ClusterSet)], all[Clusters][Named("", name)]
 	if is == metav1.ConditionFalse {
 		return no
 	}
@@ -136,7 +136,7 @@ func placed(all *[kinds]store, pair types.NamespacedName) answer {
 			best = unknown
 		}
 	}
-	namespace := all[Namespaces][named("", pair.Namespace)]
+	namespace := all[Namespaces][Named("", pair.Namespace)]
 	switch {
 	case namespace == nil:
 		return unknown

@@ -15,55 +15,60 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// exists is a condition of a change.
-func exists(kind Kind, namespace, name string) func(*State) bool {
-	return func(s *State) bool { return s.hub[kind][named(namespace, name)] != nil }
+// Exists is a condition of a change.
+func Exists(kind Kind, namespace, name string) func(*State) bool {
+	return func(s *State) bool { return s.hub[kind][Named(namespace, name)] != nil }
 }
 
-func lacks(kind Kind, namespace, name string) func(*State) bool {
-	return func(s *State) bool { return s.hub[kind][named(namespace, name)] == nil }
+// Lacks is the opposite of Exists.
+func Lacks(kind Kind, namespace, name string) func(*State) bool {
+	return func(s *State) bool { return s.hub[kind][Named(namespace, name)] == nil }
 }
 
-func deletes(kind Kind, namespace, name string) Change {
+// Deletes is the deletion of an object.
+func Deletes(kind Kind, namespace, name string) Change {
 	return Change{
-		Name: "delete " + kind.String() + " " + named(namespace, name).String(), If: exists(kind, namespace, name),
-		Do: func(s *State) { s.Delete(kind, named(namespace, name)) },
+		Name: "delete " + kind.String() + " " + Named(namespace, name).String(), If: Exists(kind, namespace, name),
+		Do: func(s *State) { s.Delete(kind, Named(namespace, name)) },
 	}
 }
 
-func changes[T client.Object](kind Kind, namespace, name, what string, change func(T)) Change {
+// Changes is a change of an object.
+func Changes[T client.Object](kind Kind, namespace, name, what string, change func(T)) Change {
 	return Change{
-		Name: what + " " + kind.String() + " " + named(namespace, name).String(), If: exists(kind, namespace, name),
-		Do: func(s *State) { Edit(s, kind, named(namespace, name), change) },
+		Name: what + " " + kind.String() + " " + Named(namespace, name).String(), If: Exists(kind, namespace, name),
+		Do: func(s *State) { Edit(s, kind, Named(namespace, name), change) },
 	}
 }
 
-func terminating[T client.Object](obj T) {
+// Terminating marks an object as being deleted.
+func Terminating[T client.Object](obj T) {
 	at := metav1.NewTime(noon)
 	obj.SetDeletionTimestamp(&at)
 }
 
-func pairs(namespace string, clusters ...string) []types.NamespacedName {
+// PairsOf returns pairs of one namespace.
+func PairsOf(namespace string, clusters ...string) []types.NamespacedName {
 	all := make([]types.NamespacedName, 0, len(clusters))
 	for _, cluster := range clusters {
-		all = append(all, named(namespace, cluster))
+		all = append(all, Named(namespace, cluster))
 	}
 	return all
 }
 
-// fleet makes namespace n1, to which the exclusive set s1 is bound, and clusters of that set
+// Fleet makes namespace n1, to which the exclusive set s1 is bound, and clusters of that set
 // with the addon.
-func fleet(s *State, clusters ...string) {
-	s.addNamespace("n1")
-	s.addSet("s1", clusterv1beta2.ExclusiveClusterSetLabel)
-	s.bind("n1", "s1")
+func Fleet(s *State, clusters ...string) {
+	s.AddNamespace("n1")
+	s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel)
+	s.Bind("n1", "s1")
 	for _, cluster := range clusters {
-		s.addCluster(cluster, "s1")
-		s.addAddon(cluster)
+		s.AddCluster(cluster, "s1")
+		s.AddAddon(cluster)
 	}
 }
 
-// Profiles are the scenarios of the rule and of profiles.
+// ProfileScenarios are those of the rule and of profiles.
 func ProfileScenarios() []Scenario {
 	return []Scenario{membership(), moving(), choosing(), vanishing(), owners(), doubts()}
 }
@@ -71,20 +76,20 @@ func ProfileScenarios() []Scenario {
 // membership: a cluster and its addon come and go.
 func membership() Scenario {
 	return Scenario{
-		Name: "membership", Pairs: pairs("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
+		Name: "membership", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
 		Begin: func(s *State) {
-			fleet(s, "c1", "c2")
-			s.publish("n1", "c1")
+			Fleet(s, "c1", "c2")
+			s.Publish("n1", "c1")
 		},
 		Changes: []Change{
-			changes(Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }),
-			changes(Clusters, "", "c1", "accept", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }),
-			changes(Clusters, "", "c2", "detach", terminating[*clusterv1.ManagedCluster]),
-			deletes(Clusters, "", "c1"),
-			changes(Addons, "c1", contract.AddonName, "begin to delete", terminating[*addonv1beta1.ManagedClusterAddOn]),
-			deletes(Addons, "c1", contract.AddonName),
-			{Name: "add addon c1", If: lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.addAddon("c1") }},
-			{Name: "register c1", If: lacks(Clusters, "", "c1"), Do: func(s *State) { s.addCluster("c1", "s1") }},
+			Changes(Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }),
+			Changes(Clusters, "", "c1", "accept", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }),
+			Changes(Clusters, "", "c2", "detach", Terminating[*clusterv1.ManagedCluster]),
+			Deletes(Clusters, "", "c1"),
+			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
+			Deletes(Addons, "c1", contract.AddonName),
+			{Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
+			{Name: "register c1", If: Lacks(Clusters, "", "c1"), Do: func(s *State) { s.AddCluster("c1", "s1") }},
 		},
 	}
 }
@@ -93,25 +98,25 @@ func membership() Scenario {
 func moving() Scenario {
 	return Scenario{
 		Name: "moving", Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
-		Pairs: []types.NamespacedName{named("n1", "c1"), named("n2", "c1")},
+		Pairs: []types.NamespacedName{Named("n1", "c1"), Named("n2", "c1")},
 		Begin: func(s *State) {
-			fleet(s, "c1")
-			s.addNamespace("n2")
-			s.addSet("s2", clusterv1beta2.ExclusiveClusterSetLabel)
-			s.bind("n2", "s2")
-			s.publish("n1", "c1")
+			Fleet(s, "c1")
+			s.AddNamespace("n2")
+			s.AddSet("s2", clusterv1beta2.ExclusiveClusterSetLabel)
+			s.Bind("n2", "s2")
+			s.Publish("n1", "c1")
 		},
 		Changes: []Change{
-			changes(Clusters, "", "c1", "move to s2", func(c *clusterv1.ManagedCluster) {
+			Changes(Clusters, "", "c1", "move to s2", func(c *clusterv1.ManagedCluster) {
 				c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: "s2"}
 			}),
-			{Name: "bind s2 to n1", If: lacks(Bindings, "n1", "s2"), Do: func(s *State) { s.bind("n1", "s2") }},
-			deletes(Bindings, "n2", "s2"),
-			deletes(Bindings, "n1", "s1"),
-			changes(Bindings, "n1", "s1", "withhold", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			{Name: "bind s2 to n1", If: Lacks(Bindings, "n1", "s2"), Do: func(s *State) { s.Bind("n1", "s2") }},
+			Deletes(Bindings, "n2", "s2"),
+			Deletes(Bindings, "n1", "s1"),
+			Changes(Bindings, "n1", "s1", "withhold", func(b *clusterv1beta2.ManagedClusterSetBinding) {
 				b.Labels = map[string]string{contract.LabelPublish: "false"}
 			}),
-			changes(Bindings, "n1", "s1", "begin to delete", terminating[*clusterv1beta2.ManagedClusterSetBinding]),
+			Changes(Bindings, "n1", "s1", "begin to delete", Terminating[*clusterv1beta2.ManagedClusterSetBinding]),
 		},
 	}
 }
@@ -119,19 +124,19 @@ func moving() Scenario {
 // choosing: a Placement's decisions change, slice and status one after the other.
 func choosing() Scenario {
 	return Scenario{
-		Name: "choosing", Pairs: pairs("n1", "c1", "c2"), Budget: 4, Tick: 2 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
+		Name: "choosing", Pairs: PairsOf("n1", "c1", "c2"), Budget: 4, Tick: 2 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
 		Begin: func(s *State) {
-			fleet(s, "c1", "c2")
-			s.addPlacement("n1", "p1")
-			s.place("n1", "p1", "c1")
-			s.publish("n1", "c1")
+			Fleet(s, "c1", "c2")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1", "c1")
+			s.Publish("n1", "c1")
 		},
 		Changes: []Change{
-			{Name: "slice c2", Do: func(s *State) { s.slice("n1", "p1", "c2") }},
-			{Name: "slice c1 c2", Do: func(s *State) { s.slice("n1", "p1", "c1", "c2") }},
-			{Name: "slice none", Do: func(s *State) { s.slice("n1", "p1") }},
-			{Name: "select 0", Do: func(s *State) { s.schedule("n1", "p1", 0) }},
-			{Name: "select 2", Do: func(s *State) { s.schedule("n1", "p1", 2) }},
+			{Name: "slice c2", Do: func(s *State) { s.Slice("n1", "p1", "c2") }},
+			{Name: "slice c1 c2", Do: func(s *State) { s.Slice("n1", "p1", "c1", "c2") }},
+			{Name: "slice none", Do: func(s *State) { s.Slice("n1", "p1") }},
+			{Name: "select 0", Do: func(s *State) { s.Schedule("n1", "p1", 0) }},
+			{Name: "select 2", Do: func(s *State) { s.Schedule("n1", "p1", 2) }},
 		},
 	}
 }
@@ -139,23 +144,23 @@ func choosing() Scenario {
 // vanishing: Placements come and go, and are replaced.
 func vanishing() Scenario {
 	return Scenario{
-		Name: "vanishing", Pairs: pairs("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
+		Name: "vanishing", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
 		Begin: func(s *State) {
-			fleet(s, "c1", "c2")
-			s.addPlacement("n1", "p1")
-			s.place("n1", "p1", "c1")
-			s.publish("n1", "c1")
+			Fleet(s, "c1", "c2")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1", "c1")
+			s.Publish("n1", "c1")
 		},
 		Changes: []Change{
-			deletes(Placements, "n1", "p1"),
+			Deletes(Placements, "n1", "p1"),
 			{
-				Name: "delete decisions of p1", If: exists(Decisions, "n1", "p1-decision-0"),
-				Do: func(s *State) { s.Delete(Decisions, named("n1", "p1-decision-0")) },
+				Name: "delete decisions of p1", If: Exists(Decisions, "n1", "p1-decision-0"),
+				Do: func(s *State) { s.Delete(Decisions, Named("n1", "p1-decision-0")) },
 			},
-			{Name: "create p1", If: lacks(Placements, "n1", "p1"), Do: func(s *State) { s.addPlacement("n1", "p1") }},
-			{Name: "p1 chooses c1", If: exists(Placements, "n1", "p1"), Do: func(s *State) { s.place("n1", "p1", "c1") }},
-			changes(Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
-			changes(Namespaces, "", "n1", "require a Placement in", func(n *metav1.PartialObjectMetadata) {
+			{Name: "create p1", If: Lacks(Placements, "n1", "p1"), Do: func(s *State) { s.AddPlacement("n1", "p1") }},
+			{Name: "p1 chooses c1", If: Exists(Placements, "n1", "p1"), Do: func(s *State) { s.Place("n1", "p1", "c1") }},
+			Changes(Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
+			Changes(Namespaces, "", "n1", "require a Placement in", func(n *metav1.PartialObjectMetadata) {
 				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
 			}),
 		},
@@ -165,23 +170,23 @@ func vanishing() Scenario {
 // owners: profiles of others, and ours that others change or delete.
 func owners() Scenario {
 	return Scenario{
-		Name: "owners", Pairs: pairs("n1", "c1", "c2", "c3"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
+		Name: "owners", Pairs: PairsOf("n1", "c1", "c2", "c3"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
 		Begin: func(s *State) {
-			fleet(s, "c1", "c2", "c3")
-			s.publish("n1", "c1")
-			foreign := newProfile(named("n1", "c2"))
+			Fleet(s, "c1", "c2", "c3")
+			s.Publish("n1", "c1")
+			foreign := newProfile(Named("n1", "c2"))
 			foreign.Spec.ClusterManager.Name, foreign.Labels = "another", nil
 			s.Create(Profiles, foreign)
-			unmarked := newProfile(named("n1", "c3"))
+			unmarked := newProfile(Named("n1", "c3"))
 			unmarked.Labels = nil
 			s.Create(Profiles, unmarked)
 		},
 		Changes: []Change{
-			deletes(Profiles, "n1", "c1"),
-			deletes(Profiles, "n1", "c2"),
-			changes(Profiles, "n1", "c1", "unmark", func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }),
-			deletes(Bindings, "n1", "s1"),
-			{Name: "bind s1 to n1", If: lacks(Bindings, "n1", "s1"), Do: func(s *State) { s.bind("n1", "s1") }},
+			Deletes(Profiles, "n1", "c1"),
+			Deletes(Profiles, "n1", "c2"),
+			Changes(Profiles, "n1", "c1", "unmark", func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }),
+			Deletes(Bindings, "n1", "s1"),
+			{Name: "bind s1 to n1", If: Lacks(Bindings, "n1", "s1"), Do: func(s *State) { s.Bind("n1", "s1") }},
 		},
 	}
 }
@@ -189,27 +194,27 @@ func owners() Scenario {
 // doubts: bindings and sets about which nothing is certain.
 func doubts() Scenario {
 	return Scenario{
-		Name: "doubts", Pairs: pairs("n1", "c1"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Name: "doubts", Pairs: PairsOf("n1", "c1"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
 		Begin: func(s *State) {
-			fleet(s, "c1")
-			s.addSet("all", clusterv1beta2.LabelSelector)
-			s.publish("n1", "c1")
+			Fleet(s, "c1")
+			s.AddSet("all", clusterv1beta2.LabelSelector)
+			s.Publish("n1", "c1")
 		},
 		Changes: []Change{
-			changes(Bindings, "n1", "s1", "forget the condition of", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			Changes(Bindings, "n1", "s1", "forget the condition of", func(b *clusterv1beta2.ManagedClusterSetBinding) {
 				b.Status.Conditions = nil
 			}),
-			changes(Bindings, "n1", "s1", "unbind", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+			Changes(Bindings, "n1", "s1", "unbind", func(b *clusterv1beta2.ManagedClusterSetBinding) {
 				b.Status.Conditions = []metav1.Condition{
 					{Type: clusterv1beta2.ClusterSetBindingBoundType, Status: metav1.ConditionFalse},
 				}
 			}),
-			deletes(Sets, "", "s1"),
-			{Name: "create s1", If: lacks(Sets, "", "s1"), Do: func(s *State) {
-				s.addSet("s1", clusterv1beta2.ExclusiveClusterSetLabel)
+			Deletes(Sets, "", "s1"),
+			{Name: "create s1", If: Lacks(Sets, "", "s1"), Do: func(s *State) {
+				s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel)
 			}},
-			{Name: "bind all to n1", If: lacks(Bindings, "n1", "all"), Do: func(s *State) { s.bind("n1", "all") }},
-			changes(Clusters, "", "c1", "take from its set", func(c *clusterv1.ManagedCluster) { c.Labels = nil }),
+			{Name: "bind all to n1", If: Lacks(Bindings, "n1", "all"), Do: func(s *State) { s.Bind("n1", "all") }},
+			Changes(Clusters, "", "c1", "take from its set", func(c *clusterv1.ManagedCluster) { c.Labels = nil }),
 		},
 	}
 }

@@ -204,7 +204,7 @@ func (w *World) settle(s *State) error {
 
 func isMixture(err error) bool {
 	what, _ := parts(err)
-	return what == Unmixed
+	return what == MixedMade || what == MixedRemoved
 }
 
 func (w *World) checkEnd(s *State) error {

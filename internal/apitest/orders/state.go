@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // birth counts how often an object has been created.
@@ -58,7 +59,7 @@ type sighting struct {
 // Time returns the time of the world.
 func (s *State) Time() time.Time { return noon.Add(s.passed) }
 
-// Passed returns how often time has passed.
+// Ticks returns how often time has passed.
 func (s *State) Ticks() int { return s.ticks }
 
 // copy returns a state with which a step may begin.
@@ -68,12 +69,15 @@ func (s *State) copy() *State {
 	return &next
 }
 
-// Deliver shows the manager's cache the next event of a kind.
-func (s *State) deliver(kind Kind) event {
-	next := s.queue[kind][0]
+// deliver shows the manager's cache the next event of a kind, and returns what it showed before.
+func (s *State) deliver(kind Kind) (next event, before client.Object) {
+	next = s.queue[kind][0]
+	if last := s.cached[kind][next.key]; last != nil {
+		before = last.Object
+	}
 	s.queue[kind] = s.queue[kind][1:]
 	s.cached[kind] = s.cached[kind].with(next.key, next.obj)
-	return next
+	return next, before
 }
 
 // isDelivered reports whether the caches show all that is on the hub.
@@ -86,8 +90,8 @@ func (s *State) isDelivered() bool {
 	return true
 }
 
-// Delivered reports whether a cache shows all that is on the hub.
-func (s *State) Delivered(kind Kind) bool { return len(s.queue[kind]) == 0 }
+// Delivering reports whether events of a kind are on their way.
+func (s *State) Delivering(kind Kind) bool { return len(s.queue[kind]) > 0 }
 
 func (s *State) isIdle() bool { return s.isDelivered() && len(s.pending) == 0 }
 
@@ -176,4 +180,19 @@ func (s *State) Pairs() []types.NamespacedName {
 		}
 		return 1
 	})
+}
+
+// Keys returns the keys of the hub's objects of a kind, sorted.
+func (s *State) Keys(kind Kind) []types.NamespacedName { return s.hub[kind].keys() }
+
+// Shown reports whether the caches entitle a pair, and whether they deny it.
+func (s *State) Shown(pair types.NamespacedName) (isEntitled, isDenied bool) {
+	shown := s.shown(pair)
+	return shown == yes, shown == no
+}
+
+// Said reports whether the truth entitles a pair, and whether it denies it.
+func (s *State) Said(pair types.NamespacedName) (isEntitled, isDenied bool) {
+	truth := s.Truth(pair)
+	return truth == yes, truth == no
 }

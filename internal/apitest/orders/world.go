@@ -44,7 +44,8 @@ type Part interface {
 	Steps(w *World, s *State) []Step
 
 	// Delivered is called after an event of a kind, which the cache shows now.
-	Delivered(w *World, s *State, kind Kind, key types.NamespacedName)
+	// before is what the cache showed until then.
+	Delivered(w *World, s *State, kind Kind, key types.NamespacedName, before client.Object)
 
 	// Idle reports whether nothing is in progress.
 	Idle(s *State) bool
@@ -92,6 +93,9 @@ func (w *World) Now() time.Time { return w.now.Time() }
 // Since implements clock.PassiveClock.
 func (w *World) Since(t time.Time) time.Duration { return w.Now().Sub(t) }
 
+// State returns the state that is explored.
+func (w *World) State() *State { return w.now }
+
 // newWorld returns a world and its first state.
 func newWorld(scenario Scenario, part Part) (*World, *State) {
 	w := &World{Scenario: scenario, Part: part}
@@ -117,7 +121,7 @@ func (w *World) start(s *State) {
 	if err := rule.Prepare(context.Background()); err != nil {
 		panic(err)
 	}
-	s.Memory = map[string]any{settling: field(rule, "settling").Interface(), expected: kube.NewExpectations()}
+	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: kube.NewExpectations()}
 	if w.Rule == nil {
 		w.Rule = rule
 	}
@@ -133,8 +137,8 @@ func (w *World) start(s *State) {
 // shared between steps.
 func (w *World) recall(s *State) {
 	w.now = s
-	field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
-	reads := field(field(w.Rule, "live").Interface(), "reads")
+	Field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
+	reads := Field(Field(w.Rule, "live").Interface(), "reads")
 	reads.Set(reflect.MakeMap(reads.Type()))
 }
 
@@ -208,9 +212,9 @@ func (w *World) pass(s *State, by time.Duration) {
 }
 
 func (w *World) deliver(s *State, kind Kind) {
-	e := s.deliver(kind)
+	e, before := s.deliver(kind)
 	if w.Part != nil {
-		w.Part.Delivered(w, s, kind, e.key)
+		w.Part.Delivered(w, s, kind, e.key, before)
 	}
 	w.noteDelivery(s)
 }
@@ -352,7 +356,10 @@ const (
 	ProfileForeign    = "a write of a profile that is not this addon's"
 	ProfileWrong      = "a profile missing or left when nothing happens any more"
 	Restless          = "writes that do not end"
-	Unmixed           = "a decision from caches of different ages"
+
+	// Caches of different ages together may show what the hub never was.
+	MixedMade    = "a profile or copy made from caches of different ages"
+	MixedRemoved = "a profile or copy removed because of caches of different ages"
 )
 
 // decide checks what is about to be written about a pair, and stores it.
@@ -383,7 +390,7 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 			return Violated(ProfileWidened, "%s", pair)
 		}
 		if !seen.yes {
-			return Violated(Unmixed, "a profile for %s is to be made", pair)
+			return Violated(MixedMade, "a profile for %s is to be made", pair)
 		}
 	case remove:
 		if !selection.IsMarked(o.Profile) {
@@ -392,11 +399,11 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 		if shown != no {
 			return Violated(ProfileRemoved, "%s is %s by the caches", pair, shown)
 		}
-		if s.deniesByPlacement(pair) && seen.stirred == s.ticks && s.ticks > 0 {
+		if s.deniesByPlacement(pair) && s.narrows(pair.Namespace) && seen.stirred == s.ticks && s.ticks > 0 {
 			return Violated(ProfileUnsettled, "%s", pair)
 		}
 		if !seen.no {
-			return Violated(Unmixed, "the profile of %s is to be deleted", pair)
+			return Violated(MixedRemoved, "the profile of %s is to be deleted", pair)
 		}
 	}
 	return nil

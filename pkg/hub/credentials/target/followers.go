@@ -161,11 +161,11 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 		Trim:   trimCopy,
 		Changed: func(before, after client.Object) {
 			if after == nil {
-				f.tell(f.ledger.vanish, before)
+				f.tell(f.ledger.Vanish, before)
 				f.emptied(namespace)
 				return
 			}
-			f.tell(f.ledger.see, after)
+			f.tell(f.ledger.See, after)
 		},
 		Synced: func() {
 			f.dropUnseen(namespace, follower)
@@ -186,7 +186,7 @@ func (f *Followers) dropUnseen(namespace string, follower *kube.Follower) {
 	}
 	for _, meta := range seen {
 		if _, ok := shown[client.ObjectKeyFromObject(meta)]; !ok {
-			f.tell(f.ledger.vanish, meta)
+			f.tell(f.ledger.Vanish, meta)
 		}
 	}
 }

@@ -191,13 +191,13 @@ func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool
 	return s != nil && s.account == account && s.own.uid == uid
 }
 
-// see records a copy that a follower shows, and returns the accounts to reconcile: none if
+// See records a copy that a follower shows, and returns the accounts to reconcile: none if
 // it is what this process wrote.
-func (l *Ledger) see(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
+func (l *Ledger) See(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
 	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	account, ok := SourceOf(meta)
 	if !ok {
-		return l.vanish(meta) // it may have been a copy until somebody changed it
+		return l.Vanish(meta) // it may have been a copy until somebody changed it
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,9 +226,9 @@ func (s *copyState) expects(meta *metav1.PartialObjectMetadata) bool {
 	return isWritten || s.deleted == meta.UID && !isHeld(meta)
 }
 
-// vanish records that a follower no longer shows a copy, and returns the accounts
+// Vanish records that a follower no longer shows a copy, and returns the accounts
 // to reconcile.
-func (l *Ledger) vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
+func (l *Ledger) Vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedName {
 	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,10 +39,10 @@ func TestLedger(t *testing.T) {
 		return func(l *Ledger) []types.NamespacedName { l.deleted(secret, types.UID(uid), now); return nil }
 	}
 	see := func(meta *metav1.PartialObjectMetadata) func(*Ledger) []types.NamespacedName {
-		return func(l *Ledger) []types.NamespacedName { return l.see(meta) }
+		return func(l *Ledger) []types.NamespacedName { return l.See(meta) }
 	}
 	vanish := func(meta *metav1.PartialObjectMetadata) func(*Ledger) []types.NamespacedName {
-		return func(l *Ledger) []types.NamespacedName { return l.vanish(meta) }
+		return func(l *Ledger) []types.NamespacedName { return l.Vanish(meta) }
 	}
 	unsure := func(l *Ledger) []types.NamespacedName { l.mayHaveWritten(account, secret, now); return nil }
 	doubted := func(l *Ledger) []types.NamespacedName { l.doubts(secret); return nil }
