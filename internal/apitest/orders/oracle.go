@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -152,6 +153,20 @@ func placed(all *[kinds]store, pair types.NamespacedName) answer {
 // narrows reports whether a namespace has a Placement, as the caches are.
 func (s *State) narrows(namespace string) bool {
 	for key := range s.cached[Placements] {
+		if key.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func isPublishing(placement client.Object) bool {
+	return placement.GetLabels()[contract.LabelPublish] == "true"
+}
+
+// hasProfiles reports whether a namespace has profiles.
+func (s *State) hasProfiles(namespace string) bool {
+	for key := range s.hub[Profiles] {
 		if key.Namespace == namespace {
 			return true
 		}

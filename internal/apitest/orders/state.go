@@ -52,7 +52,7 @@ type sighting struct {
 	// stirred is the tick in which the caches last showed anything but a No.
 	stirred int
 
-	// narrowed is the tick in which the caches last showed a Placement.
+	// narrowed is the tick in which a publishing Placement vanished from the caches.
 	narrowed int
 }
 
@@ -95,6 +95,18 @@ func (s *State) Delivering(kind Kind) bool { return len(s.queue[kind]) > 0 }
 
 func (s *State) isIdle() bool { return s.isDelivered() && len(s.pending) == 0 }
 
+// vanished records that a publishing Placement has vanished from the caches.
+func (s *State) vanished(namespace string) {
+	next := maps.Clone(s.seen)
+	for pair, now := range next {
+		if pair.Namespace == namespace {
+			now.narrowed = s.ticks
+			next[pair] = now
+		}
+	}
+	s.seen = next
+}
+
 // relist makes the caches show what is on the hub.
 func (s *State) relist() {
 	for kind := range kinds {
@@ -126,9 +138,6 @@ func (s *State) note(afresh bool) {
 		}
 		if s.shown(pair) != no {
 			now.stirred = s.ticks
-		}
-		if s.narrows(pair.Namespace) {
-			now.narrowed = s.ticks
 		}
 		next[pair] = now
 	}

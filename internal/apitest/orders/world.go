@@ -148,6 +148,11 @@ func (w *World) crash(s *State) {
 	if w.Part != nil {
 		w.Part.Stop(s)
 	}
+	for key, obj := range s.cached[Placements] {
+		if s.hub[Placements][key] == nil && isPublishing(obj) && s.hasProfiles(key.Namespace) {
+			s.vanished(key.Namespace)
+		}
+	}
 	s.relist()
 	s.note(true)
 	w.start(s)
@@ -213,6 +218,9 @@ func (w *World) pass(s *State, by time.Duration) {
 
 func (w *World) deliver(s *State, kind Kind) {
 	e, before := s.deliver(kind)
+	if kind == Placements && e.obj == nil && before != nil && isPublishing(before) {
+		s.vanished(e.key.Namespace)
+	}
 	if w.Part != nil {
 		w.Part.Delivered(w, s, kind, e.key, before)
 	}

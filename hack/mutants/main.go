@@ -1,0 +1,341 @@
+// Command mutants shows that the search over all orders of a small world (internal/apitest/orders)
+// finds it when a clause of a decision says the opposite. It negates, one at a time, each
+// condition of an if, each case of a switch without a tag, each operand of && and ||, and each
+// returned condition of the functions below, runs the searches, and prints a table of what found
+// each.
+//
+// All clauses are compiled at once (go build -overlay), and an environment variable says which one
+// is negated.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// target is a package, the files with its decisions, and the packages whose searches use them.
+type target struct {
+	folder    string
+	functions map[string][]string // by file; none means all
+	searches  []string            // in the order in which to try them
+}
+
+const (
+	profiles    = "internal/apitest/orders"
+	credentials = "pkg/hub/credentials"
+	decisions   = "pkg/hub/decisions"
+)
+
+var targets = []target{
+	{
+		folder: "pkg/hub/selection", searches: []string{profiles, credentials, decisions},
+		functions: map[string][]string{
+			"decide.go": nil,
+			"absence.go": {
+				"settleAbsence", "settleDecisions", "vanished", "settleWidening", "settleStart", "mayChoose",
+			},
+			"rule.go":          {"Observe", "Settle", "confirm", "confirmed", "Selected"},
+			"decide_choice.go": {"decideChoice", "choiceAnswer", "anyBound", "chosenClusters"},
+		},
+	},
+	{
+		folder: "pkg/hub/inventory", searches: []string{profiles},
+		functions: map[string][]string{"decide.go": {"nextStep", "isTerminating"}, "decide_preview.go": {"PreviewOf"}},
+	},
+	{
+		folder: credentials, searches: []string{credentials},
+		functions: map[string][]string{"desired.go": nil},
+	},
+	{
+		folder: decisions, searches: []string{decisions},
+		functions: map[string][]string{"desired_clusters.go": nil, "desired.go": nil},
+	},
+}
+
+// clause is what can be negated.
+type clause struct {
+	number int
+	where  string // file, line and function
+	text   string
+	of     target
+}
+
+func main() {
+	states := flag.Int("states", 5000, "the most states to visit in each scenario")
+	only := flag.String("only", "", "regular expression of the clauses to negate, by their place")
+	flag.Parse()
+	if err := run(*states, regexp.MustCompile(*only)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(states int, only *regexp.Regexp) error {
+	work, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	clauses, overlay, err := rewriteAll(work)
+	if err != nil {
+		return err
+	}
+	binaries := map[string]string{}
+	for _, search := range []string{profiles, credentials, decisions} {
+		binaries[search] = filepath.Join(work, strings.ReplaceAll(search, "/", "-"))
+		build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binaries[search], "./"+search)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", search, err, out)
+		}
+		if found, took := try(binaries[search], search, states, 0); found != "" {
+			return fmt.Errorf("without any change, %s finds after %s: %s", search, took, found)
+		}
+	}
+	found, missed := 0, 0
+	for _, c := range clauses {
+		if !only.MatchString(c.where) {
+			continue
+		}
+		what, all := "", time.Duration(0)
+		for _, search := range c.of.searches {
+			var took time.Duration
+			what, took = try(binaries[search], search, states, c.number)
+			all += took
+			if what != "" {
+				break
+			}
+		}
+		if what == "" {
+			missed++
+			what = "not found"
+		} else {
+			found++
+		}
+		fmt.Printf("| %s | `%s` | %s | %.1f |\n", c.where, strings.ReplaceAll(c.text, "|", `\|`), what, all.Seconds())
+	}
+	fmt.Printf("%d clauses: %d found, %d not\n", found+missed, found, missed)
+	return nil
+}
+
+// firstFound is how a search reports a violation.
+var firstFound = regexp.MustCompile(`run\.go:\d+: (.+): \d+ times, first after`)
+
+// tolerated are found without any change as well.
+var tolerated = []string{
+	"a profile or copy made from caches of different ages", "a profile or copy removed because of caches of different ages",
+}
+
+// try runs a search with one clause negated, and returns what it finds, if anything.
+func try(binary, folder string, states, number int) (what string, took time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	search := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run=^Test(Orders|Profiles)$",
+		fmt.Sprintf("-orders.states=%d", states), "-orders.first")
+	search.Dir = folder
+	search.Env = append(os.Environ(), fmt.Sprintf("ORDERS_MUTANT=%d", number))
+	began := time.Now()
+	out, err := search.CombinedOutput()
+	took = time.Since(began)
+	if err == nil {
+		return "", took
+	}
+	for _, match := range firstFound.FindAllSubmatch(out, -1) {
+		if !slices.Contains(tolerated, string(match[1])) {
+			return string(match[1]), took
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "it does not end", took
+	}
+	return "it ends: " + lastLine(out), took
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for _, line := range lines {
+		if strings.HasPrefix(line, "panic: ") {
+			return line
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+// rewriteAll writes every target's files with switches into a folder, and returns the clauses and
+// the name of the overlay.
+func rewriteAll(work string) ([]clause, string, error) {
+	var clauses []clause
+	replace := map[string]string{}
+	for i, of := range targets {
+		name := ""
+		for _, file := range sortedKeys(of.functions) {
+			path := filepath.Join(of.folder, file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, "", err
+			}
+			next, packageName, found, err := rewrite(path, text, of.functions[file], len(clauses))
+			if err != nil {
+				return nil, "", err
+			}
+			name = packageName
+			for j := range found {
+				found[j].of = of
+			}
+			clauses = append(clauses, found...)
+			into := filepath.Join(work, fmt.Sprintf("%d-%s", i, file))
+			if err := os.WriteFile(into, next, 0o600); err != nil {
+				return nil, "", err
+			}
+			absolute, err := filepath.Abs(path)
+			if err != nil {
+				return nil, "", err
+			}
+			replace[absolute] = into
+		}
+		into := filepath.Join(work, fmt.Sprintf("%d.go", i))
+		body := "package " + name + "\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\n" +
+			"var mutantOrders, _ = strconv.Atoi(os.Getenv(\"ORDERS_MUTANT\"))\n"
+		if err := os.WriteFile(into, []byte(body), 0o600); err != nil {
+			return nil, "", err
+		}
+		absolute, err := filepath.Abs(filepath.Join(of.folder, "mutant_orders.go"))
+		if err != nil {
+			return nil, "", err
+		}
+		replace[absolute] = into
+	}
+	overlay := filepath.Join(work, "overlay.json")
+	body, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, "", err
+	}
+	return clauses, overlay, os.WriteFile(overlay, body, 0o600)
+}
+
+func sortedKeys(of map[string][]string) []string {
+	keys := make([]string, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// edit inserts a text. Of several at one place, that of the outer clause comes first where
+// clauses begin, and last where they end.
+type edit struct {
+	at    int
+	text  string
+	order int
+}
+
+// rewrite makes each clause of some functions of a file comparable with its number.
+func rewrite(path string, text []byte, functions []string, numbered int) ([]byte, string, []clause, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, text, parser.ParseComments)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	var clauses []clause
+	var edits []edit
+	for _, declared := range file.Decls {
+		function, ok := declared.(*ast.FuncDecl)
+		if !ok || function.Body == nil || functions != nil && !slices.Contains(functions, function.Name.Name) {
+			continue
+		}
+		for _, expression := range clausesOf(function.Body) {
+			number := numbered + len(clauses) + 1
+			from, to := set.Position(expression.Pos()), set.Position(expression.End())
+			size := to.Offset - from.Offset
+			edits = append(edits, edit{from.Offset, "(", -size},
+				edit{to.Offset, fmt.Sprintf(") != (mutantOrders == %d)", number), size - 1<<30})
+			clauses = append(clauses, clause{
+				number: number, where: fmt.Sprintf("%s:%d %s", strings.TrimPrefix(path, "pkg/hub/"), from.Line, function.Name.Name),
+				text: strings.Join(strings.Fields(string(text[from.Offset:to.Offset])), " "),
+			})
+		}
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		if a.at != b.at {
+			return a.at - b.at
+		}
+		return a.order - b.order
+	})
+	var next bytes.Buffer
+	at := 0
+	for _, e := range edits {
+		next.Write(text[at:e.at])
+		next.WriteString(e.text)
+		at = e.at
+	}
+	next.Write(text[at:])
+	return next.Bytes(), file.Name.Name, clauses, nil
+}
+
+// clausesOf returns the conditions in a function, outer ones first.
+func clausesOf(body *ast.BlockStmt) []ast.Expr {
+	var found []ast.Expr
+	add := func(expression ast.Expr) {
+		if !slices.Contains(found, expression) {
+			found = append(found, expression)
+		}
+	}
+	ast.Inspect(body, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.IfStmt:
+			add(node.Cond)
+		case *ast.SwitchStmt:
+			if node.Tag == nil {
+				for _, each := range node.Body.List {
+					for _, expression := range each.(*ast.CaseClause).List {
+						add(expression)
+					}
+				}
+			}
+		case *ast.ReturnStmt:
+			for _, result := range node.Results {
+				if isCondition(result) {
+					add(result)
+				}
+			}
+		case *ast.BinaryExpr:
+			if node.Op == token.LAND || node.Op == token.LOR {
+				for _, operand := range []ast.Expr{node.X, node.Y} {
+					if inner, ok := operand.(*ast.BinaryExpr); !ok || inner.Op != node.Op {
+						add(operand)
+					}
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func isCondition(expression ast.Expr) bool {
+	switch e := expression.(type) {
+	case *ast.BinaryExpr:
+		switch e.Op {
+		case token.LAND, token.LOR, token.EQL, token.NEQ, token.LSS, token.GTR, token.LEQ, token.GEQ:
+			return true
+		}
+	case *ast.UnaryExpr:
+		return e.Op == token.NOT
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package orders
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	mostStates = flag.Int("orders.states", 8_000, "the most states to visit in each scenario")
+	firstOnly  = flag.Bool("orders.first", false, "end with the first scenario that finds anything")
+)
+
+// known are violations of the manager as it is. They are counted, and the search goes on.
+var known = []string{MixedMade, MixedRemoved}
+
+// SearchAll searches scenarios, and prints what it finds with the shortest trace. It fails unless
+// that is known.
+func SearchAll(t *testing.T, scenarios []Scenario, part func() Part) {
+	for _, scenario := range scenarios {
+		report := Search(scenario, part(), *mostStates, known...)
+		t.Log(report)
+		for what, count := range report.Found {
+			t.Logf("%s: %d times, first after\n  %s", what, count, strings.Join(report.Trace[what], "\n  "))
+			if !slices.Contains(known, what) {
+				t.Fail()
+			}
+		}
+		if t.Failed() && *firstOnly {
+			return
+		}
+	}
+}
