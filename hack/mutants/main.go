@@ -62,7 +62,10 @@ var targets = []target{
 	},
 	{
 		folder: decisions, searches: []string{decisions},
-		functions: map[string][]string{"desired_clusters.go": nil, "desired.go": nil},
+		functions: map[string][]string{
+			"desired_clusters.go": nil,
+			"references.go":       {"Withdraw", "referring", "check", "standing", "begin"},
+		},
 	},
 }
 

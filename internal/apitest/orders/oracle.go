@@ -150,10 +150,10 @@ func placed(all *[kinds]store, pair types.NamespacedName) answer {
 	}
 }
 
-// narrows reports whether a namespace has a Placement, as the caches are.
+// narrows reports whether a namespace has a publishing Placement, as the caches are.
 func (s *State) narrows(namespace string) bool {
-	for key := range s.cached[Placements] {
-		if key.Namespace == namespace {
+	for key, obj := range s.cached[Placements] {
+		if key.Namespace == namespace && isPublishing(obj) {
 			return true
 		}
 	}

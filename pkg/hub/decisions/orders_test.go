@@ -1,0 +1,364 @@
+package decisions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
+
+// TestOrders explores all orders of a small world with one publishing Placement, whose slices
+// refer to profiles.
+func TestOrders(t *testing.T) {
+	orders.SearchAll(t, placementScenarios(), func() orders.Part { return &referring{} })
+}
+
+// What must not be, besides what package orders says of profiles.
+const (
+	referenceEarly   = "a reference to a profile that does not exist"
+	referenceRemoved = "a reference removed that no state of the hub denied"
+	referenceWrong   = "a reference missing or left when nothing happens any more"
+)
+
+// referring is the part of the world that Reconciler is: the slices of one Placement.
+type referring struct {
+	world      *orders.World
+	reconciler *Reconciler
+	state      *orders.State // during a step
+}
+
+// memory is what References remember.
+type memory struct {
+	admitted  map[types.NamespacedName]struct{}
+	withdrawn kube.SetIndex[string, string]
+	requested map[types.NamespacedName]struct{}
+	adding    kube.SetIndex[types.NamespacedName, string]
+}
+
+// progress is a plan of which not all writes are sent.
+type progress struct {
+	observed observed
+	writes   []write
+	all      []write
+	failed   bool
+}
+
+var thePlacement = types.NamespacedName{Namespace: "n1", Name: "p1"}
+
+// Start implements orders.Part.
+func (c *referring) Start(w *orders.World) map[string]any {
+	if c.world != w {
+		c.prepare(w)
+	}
+	return map[string]any{
+		"references": &memory{
+			admitted: map[types.NamespacedName]struct{}{}, withdrawn: kube.SetIndex[string, string]{},
+			requested: map[types.NamespacedName]struct{}{}, adding: kube.SetIndex[types.NamespacedName, string]{},
+		},
+		"expected slices": kube.NewExpectations(),
+		"unseen":          map[types.NamespacedName]*unseen{},
+	}
+}
+
+func (c *referring) prepare(w *orders.World) {
+	c.world = w
+	ctx := context.Background()
+	for _, index := range indexes {
+		must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
+	}
+	definitions := kube.NewDefinitions(w.Live, &kube.Growth{}, w)
+	of := kube.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
+	must(definitions.Follow(ctx, w.Cache, false, of))
+	references := NewReferences(w.Cache)
+	references.follow(sliceReader{
+		served:  func(context.Context) bool { return true },
+		changed: func(context.Context, types.NamespacedName, bool) {},
+		urgent:  func(context.Context, string, string) {},
+	})
+	c.reconciler = &Reconciler{
+		references: references, definitions: definitions, reader: w.Cache, writer: sliceWriter{c: c}, clock: w,
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// recall makes everything use what the state remembers.
+func (c *referring) recall(s *orders.State) {
+	c.state = s
+	remembered := s.Memory["references"].(*memory)
+	references := c.reconciler.references
+	references.admitted, references.withdrawn = remembered.admitted, remembered.withdrawn
+	references.requested, references.adding = remembered.requested, remembered.adding
+	c.reconciler.rule = c.world.Rule
+	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
+	c.reconciler.unseen = s.Memory["unseen"].(map[types.NamespacedName]*unseen)
+	orders.Field(c.reconciler, "brake").SetZero()
+}
+
+// Stop implements orders.Part: what was in progress is lost.
+func (c *referring) Stop(s *orders.State) { s.Extra = nil }
+
+// Idle implements orders.Part.
+func (c *referring) Idle(s *orders.State) bool { return s.Extra == nil }
+
+// References implements orders.Part.
+func (c *referring) References(s *orders.State) orders.ProfileReferences {
+	c.recall(s)
+	return c.reconciler.references
+}
+
+// Delivered implements orders.Part.
+func (c *referring) Delivered(
+	_ *orders.World, s *orders.State, kind orders.Kind, key types.NamespacedName, before client.Object,
+) {
+	if kind != orders.References {
+		return
+	}
+	c.recall(s)
+	for _, obj := range []client.Object{before, orders.Cached[*inventoryv1alpha1.PlacementDecision](s, kind, key)} {
+		if slice, ok := obj.(*inventoryv1alpha1.PlacementDecision); ok && slice != nil {
+			c.reconciler.references.check(context.Background(), key.Namespace, referredClusters(slice))
+		}
+	}
+}
+
+// Steps implements orders.Part.
+func (c *referring) Steps(_ *orders.World, s *orders.State) []orders.Step {
+	if s.Extra == nil {
+		return []orders.Step{{Name: "reconcile the Placement", Do: func(s *orders.State) error {
+			c.recall(s)
+			return c.plan(s)
+		}}}
+	}
+	return []orders.Step{{Name: "send the next slice", Do: func(s *orders.State) error {
+		c.recall(s)
+		return c.send(s)
+	}}}
+}
+
+// plan is Reconciler.Reconcile up to its first write.
+func (c *referring) plan(s *orders.State) error {
+	ctx, r := context.Background(), c.reconciler
+	o, err := r.observe(ctx, thePlacement)
+	if err != nil || r.catchUp(ctx, thePlacement, o) > 0 {
+		return err
+	}
+	choice, err := r.rule.Choice(ctx, thePlacement)
+	if err != nil {
+		return err
+	}
+	writes, _, err := r.plan(ctx, thePlacement, o, choice)
+	if err != nil || !r.begin(thePlacement, added(o.current, writes)) || len(writes) == 0 {
+		return err
+	}
+	s.Extra = &progress{observed: o, writes: writes, all: writes}
+	return nil
+}
+
+// send is one turn of Reconciler.apply.
+func (c *referring) send(s *orders.State) error {
+	next := *s.Extra.(*progress)
+	w := next.writes[0]
+	next.writes = next.writes[1:]
+	next.observed.objects = maps.Clone(next.observed.objects)
+	var violation error
+	if !next.failed || !movesOut(next.observed.objects[w.slice.name], w, next.all) {
+		before := c.referred()
+		err := c.reconciler.send(context.Background(), thePlacement, next.observed, w)
+		switch {
+		case err == nil:
+			violation = c.judge(before, c.referred())
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+			next.failed = true
+		default:
+			return err
+		}
+	}
+	if s.Extra = &next; len(next.writes) == 0 {
+		s.Extra = nil
+	}
+	return violation
+}
+
+// referred returns the clusters to which the hub's slices refer.
+func (c *referring) referred() []string {
+	var clusters []string
+	for _, key := range c.state.Keys(orders.References) {
+		clusters = append(clusters, referredClusters(
+			orders.Get[*inventoryv1alpha1.PlacementDecision](c.state, orders.References, key))...)
+	}
+	return clusters
+}
+
+func (c *referring) judge(before, after []string) error {
+	for _, cluster := range after {
+		pair := types.NamespacedName{Namespace: thePlacement.Namespace, Name: cluster}
+		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles, pair)
+		if !slices.Contains(before, cluster) && (profile == nil || !selection.IsMarked(profile)) {
+			return orders.Violated(referenceEarly, "%s", pair)
+		}
+	}
+	for _, cluster := range before {
+		pair := types.NamespacedName{Namespace: thePlacement.Namespace, Name: cluster}
+		if slices.Contains(after, cluster) || c.state.Denied(pair) {
+			continue
+		}
+		if _, denied := c.state.Shown(pair); denied {
+			return orders.Violated(orders.MixedRemoved, "the reference to %s", pair)
+		}
+		if p := orders.Get[client.Object](c.state, orders.Placements, thePlacement); p != nil {
+			return orders.Violated(referenceRemoved, "%s", pair)
+		}
+	}
+	return nil
+}
+
+// Check implements orders.Part.
+func (c *referring) Check(_ *orders.World, s *orders.State) error {
+	c.recall(s)
+	referred := c.referred()
+	exists := orders.Get[client.Object](s, orders.Placements, thePlacement) != nil
+	for _, pair := range s.Pairs() {
+		entitled, denied := s.Said(pair)
+		isReferred := slices.Contains(referred, pair.Name)
+		if exists && entitled && !isReferred || isReferred && (denied || !exists) {
+			return orders.Violated(referenceWrong, "%s: entitled %t, denied %t, there %t", pair, entitled, denied, isReferred)
+		}
+	}
+	return nil
+}
+
+// sliceWriter writes PlacementDecisions to the state that is explored.
+type sliceWriter struct {
+	client.Client
+	c *referring
+}
+
+var sliceResource = schema.GroupResource{Resource: "placementdecisions"}
+
+func (w sliceWriter) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if w.now(obj) != nil {
+		return apierrors.NewAlreadyExists(sliceResource, obj.GetName())
+	}
+	w.c.state.Create(orders.References, obj)
+	return nil
+}
+
+func (w sliceWriter) now(obj client.Object) *inventoryv1alpha1.PlacementDecision {
+	return orders.Get[*inventoryv1alpha1.PlacementDecision](
+		w.c.state, orders.References, client.ObjectKeyFromObject(obj))
+}
+
+func (w sliceWriter) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	only := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
+	switch now := w.now(obj); {
+	case now == nil:
+		return apierrors.NewNotFound(sliceResource, obj.GetName())
+	case only == nil || only.UID == nil || only.ResourceVersion == nil:
+		return fmt.Errorf("deleting %s without its version", obj.GetName())
+	case *only.UID != now.UID, *only.ResourceVersion != now.ResourceVersion:
+		return apierrors.NewConflict(sliceResource, obj.GetName(), nil)
+	}
+	w.c.state.Delete(orders.References, client.ObjectKeyFromObject(obj))
+	return nil
+}
+
+func (w sliceWriter) Patch(_ context.Context, obj client.Object, by client.Patch, _ ...client.PatchOption) error {
+	body, err := by.Data(obj)
+	if err != nil {
+		return err
+	}
+	var patch struct {
+		Metadata struct {
+			ResourceVersion string
+			Labels          map[string]*string
+		}
+		Decisions     []inventoryv1alpha1.ClusterDecision
+		SchedulerName string
+	}
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return err
+	}
+	now := w.now(obj)
+	switch {
+	case now == nil:
+		return apierrors.NewNotFound(sliceResource, obj.GetName())
+	case patch.Metadata.ResourceVersion != now.ResourceVersion:
+		return apierrors.NewConflict(sliceResource, obj.GetName(), nil)
+	}
+	next := now.DeepCopy()
+	for key, value := range patch.Metadata.Labels {
+		if value == nil {
+			delete(next.Labels, key)
+		} else {
+			next.Labels[key] = *value
+		}
+	}
+	if patch.Decisions != nil {
+		next.Decisions = patch.Decisions
+	}
+	w.c.state.Update(orders.References, next)
+	*obj.(*inventoryv1alpha1.PlacementDecision) = *next
+	return nil
+}
+
+func placementScenarios() []orders.Scenario {
+	begin := func(s *orders.State) {
+		orders.Fleet(s, "c1", "c2")
+		s.AddPlacement("n1", "p1")
+		s.Place("n1", "p1", "c1")
+		s.Publish("n1", "c1")
+		s.Create(orders.References, desiredDecision("n1", "p1", slice{name: nameOf("p1", 0), clusters: []string{"c1"}}))
+	}
+	placed := orders.Exists(orders.Placements, "n1", "p1")
+	return []orders.Scenario{
+		{
+			Name: "referring", Pairs: orders.PairsOf("n1", "c1", "c2"), Budget: 3, Crashes: 1, Losses: 1,
+			Tick: 2 * time.Second, Ticks: 2, Begin: begin,
+			Changes: []orders.Change{
+				{Name: "choose c2", If: placed, Do: func(s *orders.State) { s.Place("n1", "p1", "c2") }},
+				{Name: "choose both", If: placed, Do: func(s *orders.State) { s.Place("n1", "p1", "c1", "c2") }},
+				{Name: "choose none", If: placed, Do: func(s *orders.State) { s.Place("n1", "p1") }},
+				orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
+					c.Spec.HubAcceptsClient = false
+				}),
+				orders.Changes(orders.Clusters, "", "c1", "accept", func(c *clusterv1.ManagedCluster) {
+					c.Spec.HubAcceptsClient = true
+				}),
+			},
+		},
+		{
+			Name: "withdrawing", Pairs: orders.PairsOf("n1", "c1", "c2"), Budget: 3, Crashes: 1,
+			Tick: 11 * time.Second, Ticks: 2, Begin: begin,
+			Changes: []orders.Change{
+				orders.Deletes(orders.Bindings, "n1", "s1"),
+				{
+					Name: "bind s1 to n1", If: orders.Lacks(orders.Bindings, "n1", "s1"),
+					Do: func(s *orders.State) { s.Bind("n1", "s1") },
+				},
+				{Name: "slice c1 c2", If: placed, Do: func(s *orders.State) { s.Slice("n1", "p1", "c1", "c2") }},
+				{Name: "select 2", If: placed, Do: func(s *orders.State) { s.Schedule("n1", "p1", 2) }},
+				orders.Deletes(orders.Placements, "n1", "p1"),
+			},
+		},
+	}
+}
