@@ -95,12 +95,12 @@ func (s *State) Delivering(kind Kind) bool { return len(s.queue[kind]) > 0 }
 
 func (s *State) isIdle() bool { return s.isDelivered() && len(s.pending) == 0 }
 
-// vanished records that a publishing Placement has vanished from the caches.
-func (s *State) vanished(namespace string) {
+// vanished records in which tick a publishing Placement has vanished from the caches.
+func (s *State) vanished(namespace string, tick int) {
 	next := maps.Clone(s.seen)
 	for pair, now := range next {
 		if pair.Namespace == namespace {
-			now.narrowed = s.ticks
+			now.narrowed = tick
 			next[pair] = now
 		}
 	}

@@ -150,7 +150,7 @@ func (w *World) crash(s *State) {
 	}
 	for key, obj := range s.cached[Placements] {
 		if s.hub[Placements][key] == nil && isPublishing(obj) && s.hasProfiles(key.Namespace) {
-			s.vanished(key.Namespace)
+			s.vanished(key.Namespace, s.ticks)
 		}
 	}
 	s.relist()
@@ -218,8 +218,12 @@ func (w *World) pass(s *State, by time.Duration) {
 
 func (w *World) deliver(s *State, kind Kind) {
 	e, before := s.deliver(kind)
-	if kind == Placements && e.obj == nil && before != nil && isPublishing(before) {
-		s.vanished(e.key.Namespace)
+	switch {
+	case kind != Placements:
+	case e.obj != nil:
+		s.vanished(e.key.Namespace, -1) // it has returned, if it had vanished
+	case before != nil && isPublishing(before):
+		s.vanished(e.key.Namespace, s.ticks)
 	}
 	if w.Part != nil {
 		w.Part.Delivered(w, s, kind, e.key, before)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -236,11 +237,15 @@ func (c *referring) judge(before, after []string) error {
 func (c *referring) Check(_ *orders.World, s *orders.State) error {
 	c.recall(s)
 	referred := c.referred()
-	exists := orders.Get[client.Object](s, orders.Placements, thePlacement) != nil
+	placement := orders.Get[*clusterv1beta1.Placement](s, orders.Placements, thePlacement)
+	decision := orders.Get[*clusterv1beta1.PlacementDecision](s, orders.Decisions,
+		types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"})
+	exists := placement != nil
+	isComplete := exists && len(decision.Status.Decisions) == int(placement.Status.NumberOfSelectedClusters)
 	for _, pair := range s.Pairs() {
 		entitled, denied := s.Said(pair)
 		isReferred := slices.Contains(referred, pair.Name)
-		if exists && entitled && !isReferred || isReferred && (denied || !exists) {
+		if isComplete && entitled && !isReferred || isReferred && (denied || !exists) {
 			return orders.Violated(referenceWrong, "%s: entitled %t, denied %t, there %t", pair, entitled, denied, isReferred)
 		}
 	}
