@@ -204,7 +204,7 @@ func (w *World) settle(s *State) error {
 
 func isMixture(err error) bool {
 	what, _ := parts(err)
-	return what == MixedMade || what == MixedRemoved
+	return slices.Contains(known, what)
 }
 
 func (w *World) checkEnd(s *State) error {

@@ -136,11 +136,12 @@ const (
 )
 
 // decideLive decides a No anew with the kinds on which it rests read live, as far as it needs
-// them. If they say otherwise, the answer is Unknown until the cache has caught up.
+// them, and not before the given time. If they say otherwise, the answer is Unknown until the
+// cache has caught up.
 func (r *Rule) decideLive(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
+	ctx context.Context, pair types.NamespacedName, o Observation, result Result, since time.Time,
 ) (Result, error) {
-	live, since := o, r.live.recent(time.Time{})
+	live := o
 	for _, crd := range result.Rests {
 		var err error
 		switch crd {

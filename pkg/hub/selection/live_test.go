@@ -100,3 +100,31 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		}
 	})
 }
+
+// TestCachesOfDifferentAges moves a cluster to a set that was bound before, and shows the move
+// first: bindings and clusters follow watches of their own.
+func TestCachesOfDifferentAges(t *testing.T) {
+	s := newScene(t, exclusiveSet("t"))
+	whole := newScene(t, exclusiveSet("t"))
+	s.Rule.live.reader = whole.cache
+	moved := aCluster("c", ocmtest.InSet("t"))
+	moved.Spec.HubAcceptsClient = true
+	apitest.Must(t, whole.cache.Create(t.Context(), aBinding("ns", "t")))
+	for _, hub := range []*scene{s, whole} {
+		hub.replace(moved.DeepCopy())
+	}
+	s.settlesAs(Unknown)
+	s.copies(Unknown)
+
+	s.later(time.Second)
+	apitest.Must(t, s.cache.Create(t.Context(), aBinding("ns", "t")))
+	s.settlesAs(Yes)
+
+	// It was unbound again.
+	for _, hub := range []*scene{s, whole} {
+		apitest.Must(t, hub.cache.Delete(t.Context(), aBinding("ns", "t")))
+	}
+	s.later(time.Second)
+	s.settlesAs(No)
+	s.copies(No)
+}

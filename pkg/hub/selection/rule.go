@@ -282,18 +282,31 @@ func (r *Rule) Settle(
 
 // confirm makes sure that the objects a result rests on were not deleted with their CRD. If
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
-// pair. While the cache may be older than this process, they are also read live.
+// pair. They are also read live while the cache may be older than this process, and if the
+// result is pieced together.
 func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
 ) (Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
-	if err == nil && confirmed.Answer == No && !result.Going && o.lagging.Any(result.Rests...) {
-		confirmed, err = r.decideLive(ctx, pair, o, confirmed)
+	switch {
+	case err != nil || confirmed.Answer != No || result.Going:
+	case o.lagging.Any(result.Rests...):
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
+	case isPieced(result):
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
 	}
 	if err == nil && slices.Contains(result.Rests, placementCRD) && confirmed.Answer != Unknown {
 		r.settling.deleted(pair.Namespace, r.clock.Now())
 	}
 	return confirmed, err
+}
+
+// isPieced reports whether a No joins what the caches of bindings, sets and clusters show, which
+// follow watches of their own. When a second set was bound before the cluster moved there, or a
+// set unbound after it had left that, they may show together what the hub never was.
+func isPieced(no Result) bool {
+	return slices.Contains(no.Rests, bindingCRD) && slices.Contains(no.Rests, clusterCRD) &&
+		!slices.Contains(no.Rests, placementCRD)
 }
 
 // confirmed is confirm for results that concern no pair.
