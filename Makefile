@@ -83,6 +83,10 @@ robust: ## Inject faults until TIME (60m) is over, and go on where the last run 
 robust-reverts: ## Show that fault injection finds each known fix that is taken away; REVERTS='...' names some
 	hack/robust-reverts.sh
 
+.PHONY: robust-orders
+robust-orders: ## Search all orders of a small world, at most STATES states of each story; MUTANTS=1 negates each clause
+	hack/robust-orders.sh
+
 .PHONY: rbac-audit
 rbac-audit: ## Run the journeys with audit logs, compare used with granted rights, and write their table (LOGS reads a folder)
 	hack/rbac-audit.sh

@@ -9,6 +9,7 @@ import (
 
 var (
 	mostStates = flag.Int("orders.states", 8_000, "the most states to visit in each scenario")
+	budget     = flag.Int("orders.changes", 0, "how many changes others make; 0: as many as the scenario says")
 	firstOnly  = flag.Bool("orders.first", false, "end with the first scenario that finds anything")
 )
 
@@ -18,8 +19,15 @@ var known = []string{MixedMade}
 // SearchAll searches scenarios, and prints what it finds with the shortest trace. It fails unless
 // that is known.
 func SearchAll(t *testing.T, scenarios []Scenario, part func() Part) {
+	most := *mostStates
+	if raced {
+		most = min(most, 1000)
+	}
 	for _, scenario := range scenarios {
-		report := Search(scenario, part(), *mostStates, known...)
+		if *budget > 0 {
+			scenario.Budget = *budget
+		}
+		report := Search(scenario, part(), most, known...)
 		t.Log(report)
 		for what, count := range report.Found {
 			t.Logf("%s: %d times, first after\n  %s", what, count, strings.Join(report.Trace[what], "\n  "))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -699,6 +700,26 @@ func accountScenarios() []orders.Scenario {
 				{Name: "plant a Secret", If: orders.Lacks(orders.Copies, "n1", "c1-reader"), Do: func(s *orders.State) {
 					s.Create(orders.Copies, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n1", Name: "c1-reader"}})
 				}},
+			},
+		},
+		{
+			Name: "moving with its account", Pairs: both, Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1,
+			Begin: func(s *orders.State) {
+				began(s)
+				s.AddSet("s2", clusterv1beta2.ExclusiveClusterSetLabel)
+				s.Bind("n2", "s2")
+				s.Delete(orders.Bindings, types.NamespacedName{Namespace: "n2", Name: "s1"})
+			},
+			Changes: []orders.Change{
+				orders.Changes(orders.Clusters, "", "c1", "move to s2", func(c *clusterv1.ManagedCluster) {
+					c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: "s2"}
+				}),
+				orders.Deletes(orders.Bindings, "n2", "s2"),
+				{
+					Name: "bind s2 to n1", If: orders.Lacks(orders.Bindings, "n1", "s2"),
+					Do: func(s *orders.State) { s.Bind("n1", "s2") },
+				},
+				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
 	}
