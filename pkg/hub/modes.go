@@ -15,10 +15,10 @@ type countedProxyGate struct {
 }
 
 // Verdict implements access.ProxyGate.
-func (g countedProxyGate) Verdict() (on bool, problem string) {
-	on, problem = g.ProxyGate.Verdict()
+func (g countedProxyGate) Verdict() (on bool, problem string, transient bool) {
+	on, problem, transient = g.ProxyGate.Verdict()
 	g.counts.Upstream(metrics.WriterClusterProxy, modeOf(on, !on && problem != ""))
-	return on, problem
+	return on, problem, transient
 }
 
 // countedSyncer reports the syncer's mode to the metrics.

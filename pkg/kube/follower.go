@@ -150,6 +150,9 @@ const (
 	NotFoundYet = "was not found, which may be only for a moment"
 )
 
+// IsTransient reports whether a reason why something is unknown is one of these.
+func IsTransient(unknown string) bool { return unknown == NotReadYet || unknown == NotFoundYet }
+
 // Unknown returns, as the end of a sentence about the objects, why they are unknown; it is
 // empty when they are known.
 func (f *Follower) Unknown() string {

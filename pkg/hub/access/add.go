@@ -70,8 +70,9 @@ type ClusterProxyOptions struct {
 type ProxyGate interface {
 	// Verdict reports whether it does. problem completes a sentence about an access
 	// provider: why it is left alone, because cluster-proxy writes it or because that is
-	// unknown. It is empty if cluster-proxy does not write it.
-	Verdict() (on bool, problem string)
+	// unknown. It is empty if cluster-proxy does not write it. transient is true if that will
+	// be known within moments.
+	Verdict() (on bool, problem string, transient bool)
 
 	// Stable reports whether the verdict is known, or remains unknown until somebody acts.
 	Stable() bool

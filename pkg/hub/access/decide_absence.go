@@ -2,19 +2,12 @@ package access
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
-
-// isPassing reports whether a problem resolves by itself within moments, so that it is not
-// worth reporting.
-func isPassing(problem string) bool {
-	return strings.HasSuffix(problem, kube.NotReadYet) || strings.HasSuffix(problem, kube.NotFoundYet)
-}
 
 // absences hold back the absence of shared objects until it counts.
 type absences struct {
@@ -47,7 +40,7 @@ func (a *absences) settleConfigurations(
 	var wait time.Duration
 	if facts.unknown != "" {
 		last = a.configurations.Unknown()
-		if !isPassing(facts.unknown) {
+		if !kube.IsTransient(facts.unknown) {
 			return facts, 0
 		}
 	} else {

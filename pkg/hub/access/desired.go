@@ -12,6 +12,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Names of cluster-proxy's components on the hub, which are not configurable (cluster-proxy
@@ -156,41 +157,53 @@ type clusterFacts struct {
 // decide combines the shared facts with the cluster's own.
 func decide(o ClusterProxyOptions, e endpoint, c clusterFacts) Decision {
 	var d Decision
-	var problem string
+	var why problem
 	if o.Enabled {
-		d.Proxy, problem = desiredProxy(e, c)
-		d.report(contract.AccessProviderName, d.Proxy, problem, c.proxied)
+		d.Proxy, why = desiredProxy(e, c)
+		d.report(contract.AccessProviderName, d.Proxy, why, c.proxied)
 	}
-	d.Direct, problem = desiredDirect(c)
-	d.report(contract.DirectAccessProviderName, d.Direct, problem, c.direct.entry != nil)
+	d.Direct, why = desiredDirect(c)
+	d.report(contract.DirectAccessProviderName, d.Direct, why, c.direct.entry != nil)
 	return d
 }
 
+// problem is why a provider cannot be published or kept up to date.
+type problem struct {
+	text string // part of a sentence; empty if there is none
+
+	// transient says that it resolves by itself within moments, so that it is not worth
+	// reporting.
+	transient bool
+}
+
+// unknown is the problem that something is unknown; why is the end of a sentence about it.
+func unknown(what, why string) problem { return problem{what + " " + why, kube.IsTransient(why)} }
+
 // report adds the problem of one provider. expected says whether the cluster should have
 // it.
-func (d *Decision) report(name string, state ProviderState, problem string, expected bool) {
-	if problem != "" && (expected || isPassing(problem)) {
+func (d *Decision) report(name string, state ProviderState, why problem, expected bool) {
+	if why.text != "" && (expected || why.transient) {
 		d.Lacking = append(d.Lacking, name)
 	}
 	switch {
-	case problem == "", !state.Known && isPassing(problem):
+	case why.text == "", !state.Known && why.transient:
 	case state.Known:
-		d.Problems = append(d.Problems, fmt.Sprintf("Access provider %q is not published: %s.", name, problem))
+		d.Problems = append(d.Problems, fmt.Sprintf("Access provider %q is not published: %s.", name, why.text))
 	default:
-		d.Problems = append(d.Problems, fmt.Sprintf("Access provider %q is left as it is: %s.", name, problem))
+		d.Problems = append(d.Problems, fmt.Sprintf("Access provider %q is left as it is: %s.", name, why.text))
 	}
 }
 
-func desiredProxy(e endpoint, c clusterFacts) (ProviderState, string) {
+func desiredProxy(e endpoint, c clusterFacts) (ProviderState, problem) {
 	switch {
 	case c.proxiedUnknown != "":
-		return ProviderState{}, fmt.Sprintf("ManagedClusterAddOn %s %s", proxyAddonName, c.proxiedUnknown)
+		return ProviderState{}, unknown("ManagedClusterAddOn "+proxyAddonName, c.proxiedUnknown)
 	case !c.proxied:
-		return ProviderState{Known: !e.yield}, ""
+		return ProviderState{Known: !e.yield}, problem{}
 	case !e.known, e.server == "":
-		return ProviderState{Known: e.known}, e.problem
+		return ProviderState{Known: e.known}, problem{e.problem, e.transient}
 	default:
 		entry := provider(contract.AccessProviderName, strings.TrimSuffix(e.server, "/")+"/"+c.name, e.ca, c.name)
-		return ProviderState{Known: true, Provider: &entry}, ""
+		return ProviderState{Known: true, Provider: &entry}, problem{}
 	}
 }

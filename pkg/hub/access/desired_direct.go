@@ -56,28 +56,28 @@ type directFacts struct {
 }
 
 // desiredDirect decides whether and how a cluster is reached without a proxy.
-func desiredDirect(c clusterFacts) (ProviderState, string) {
+func desiredDirect(c clusterFacts) (ProviderState, problem) {
 	entry := c.direct.entry
 	switch {
 	case c.direct.unknown != "":
-		return ProviderState{}, "ConfigMaps labeled " + contract.LabelDirectAccess + " " + c.direct.unknown
+		return ProviderState{}, unknown("ConfigMaps labeled "+contract.LabelDirectAccess, c.direct.unknown)
 	case entry == nil:
-		return ProviderState{Known: true}, ""
+		return ProviderState{Known: true}, problem{}
 	case entry.problem != "":
-		return ProviderState{Known: true}, entry.problem
+		return ProviderState{Known: true}, problem{text: entry.problem}
 	}
 	server, ca := entry.server, entry.ca
 	if entry.fromManagedCluster {
-		var problem string
+		var wrong string
 		if c.direct.cluster.unknown != "" {
-			return ProviderState{}, "the ManagedCluster " + c.direct.cluster.unknown
+			return ProviderState{}, unknown("the ManagedCluster", c.direct.cluster.unknown)
 		}
-		if server, ca, problem = fromManagedCluster(c.direct.cluster.object); problem != "" {
-			return ProviderState{Known: true}, fmt.Sprintf("%s, as ConfigMap %s wants it", problem, entry.source)
+		if server, ca, wrong = fromManagedCluster(c.direct.cluster.object); wrong != "" {
+			return ProviderState{Known: true}, problem{text: fmt.Sprintf("%s, as ConfigMap %s wants it", wrong, entry.source)}
 		}
 	}
 	published := provider(contract.DirectAccessProviderName, server, []byte(ca), c.name)
-	return ProviderState{Known: true, Provider: &published}, ""
+	return ProviderState{Known: true, Provider: &published}, problem{}
 }
 
 // fromManagedCluster returns the first usable entry.

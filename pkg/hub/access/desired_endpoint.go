@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // proxyFacts are the facts about cluster-proxy on the hub.
@@ -29,6 +30,9 @@ type proxyFacts struct {
 	// or why it is unknown; it is empty if the gate is off.
 	gateOn      bool
 	gateProblem string
+
+	// gateTransient is true if that will be known within moments.
+	gateTransient bool
 }
 
 // configuration is the part of a ManagedProxyConfiguration that is read.
@@ -52,8 +56,10 @@ type endpoint struct {
 	// them is touched, whatever else is known.
 	yield bool
 
-	// problem says, as part of a sentence, why there is no server or why nothing is known.
-	problem string
+	// problem says, as part of a sentence, why there is no server or why nothing is known, and
+	// transient that it resolves by itself within moments.
+	problem   string
+	transient bool
 }
 
 // rotation is what else follows from the user server's certificates.
@@ -107,7 +113,7 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		return endpoint{known: true, problem: fmt.Sprintf(format, args...)}, true
 	}
 	if facts.gateOn {
-		return endpoint{yield: true, problem: facts.gateProblem}, true
+		return endpoint{yield: true, problem: facts.gateProblem, transient: facts.gateTransient}, true
 	}
 	// Without a configuration cluster-proxy writes nothing, whatever its gates.
 	if facts.unknown == "" && !facts.served {
@@ -117,7 +123,7 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		return none("there is no ManagedProxyConfiguration %q", o.Configuration)
 	}
 	if facts.gateProblem != "" {
-		return endpoint{yield: true, problem: facts.gateProblem}, true
+		return endpoint{yield: true, problem: facts.gateProblem, transient: facts.gateTransient}, true
 	}
 	if facts.unknown != "" {
 		return unknownEndpoint("ManagedProxyConfiguration", "", o.Configuration, facts.unknown), true
@@ -151,7 +157,7 @@ func unknownEndpoint(kind, namespace, name, why string) endpoint {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
-	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why)}
+	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why), transient: kube.IsTransient(why)}
 }
 
 func firstUnknown(list ...endpoint) endpoint {
@@ -195,5 +201,5 @@ func httpsPort(ports []corev1.ServicePort) int32 {
 
 func (e endpoint) equal(other endpoint) bool {
 	return e.known == other.known && e.yield == other.yield && e.server == other.server &&
-		e.problem == other.problem && bytes.Equal(e.ca, other.ca)
+		e.problem == other.problem && e.transient == other.transient && bytes.Equal(e.ca, other.ca)
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -171,6 +172,16 @@ func TestEndpointIsUnknownWhileSomethingCannotBeRead(t *testing.T) {
 			"the Secret may not be read": {
 				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: unread} },
 				want:   endpoint{problem: "Secret proxy/cluster-proxy-user-serving-cert " + unread},
+			},
+			"the Secret has not been read yet": {
+				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: kube.NotReadYet} },
+				want: endpoint{
+					problem: "Secret proxy/cluster-proxy-user-serving-cert has not been read yet", transient: true,
+				},
+			},
+			"the gate will be known in a moment": {
+				change: func(f *proxyFacts) { f.gateProblem, f.gateTransient = "Deployment d was not found", true },
+				want:   endpoint{yield: true, problem: "Deployment d was not found", transient: true},
 			},
 			"the Service may not be read": {
 				change: func(f *proxyFacts) { f.service = found[corev1.Service]{unknown: unread} },

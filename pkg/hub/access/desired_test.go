@@ -208,7 +208,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 		},
 		"something on the hub is not known yet: no word of it": {
 			endpoint: endpoint{
-				problem: "it " + kube.NotReadYet,
+				problem: "it " + kube.NotReadYet, transient: true,
 			},
 			cluster: clusterFacts{proxied: true},
 			want:    Decision{Direct: none, Lacking: []string{"open-cluster-management"}},

@@ -260,7 +260,7 @@ func (o *observer) proxyFacts() proxyFacts {
 		secret:     findObject[corev1.Secret](o.secrets, there+userServerSecret),
 		remembered: findObject[corev1.ConfigMap](o.states, o.stateKey()),
 	}
-	facts.gateOn, facts.gateProblem = o.opts.ClusterProxy.Gate.Verdict()
+	facts.gateOn, facts.gateProblem, facts.gateTransient = o.opts.ClusterProxy.Gate.Verdict()
 	if facts.unknown == "" && o.configurations != nil {
 		facts.served = true
 		facts.unknown = o.configurations.Unknown()

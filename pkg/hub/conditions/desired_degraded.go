@@ -87,7 +87,8 @@ func desiredDegraded(
 	return wanted{conditionType: contract.ConditionDegraded, Desired: desired}, left
 }
 
-// isNamed reports whether Degraded names a condition.
+// isNamed reports whether Degraded names a condition. Its message is the only record of that
+// which survives a restart of the manager: the reason is that of the first condition alone.
 func isNamed(have []metav1.Condition, conditionType string) bool {
 	degraded := meta.FindStatusCondition(have, contract.ConditionDegraded)
 	return degraded != nil && degraded.Status == metav1.ConditionTrue &&

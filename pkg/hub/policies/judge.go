@@ -82,7 +82,8 @@ func (p Policy) hasConditions(found []admissionregistrationv1.MatchCondition, na
 // isAnswer reports whether the answer to an attempt says something about the policy. Acceptance (nil)
 // proves that it is not enforced, a refusal that names it the contrary. Another refusal proves
 // nothing, because a right or an API is missing or something else refused the request first; what was
-// read counts then. Everything else is no answer.
+// read counts then. Everything else is no answer. A refusal has any code and reason that the policy
+// chooses, and names the policy only in the API server's message.
 func isAnswer(policy string, err error) bool {
 	return err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'") ||
 		meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) ||

@@ -467,7 +467,8 @@ var missingRight = regexp.MustCompile(`^\S+( "[^"]*")? is forbidden: User "[^"]*
 
 // lacksRight reports whether a request was refused because the hook lacks the right, which
 // nothing grants later. Other refusals may end: that of a webhook or an admission policy,
-// which have the same reason, and that of a token, which is renewed.
+// which have the same reason, and that of a token, which is renewed. Only the API server's
+// message tells these apart.
 func lacksRight(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsForbidden(err) && errors.As(err, &status) && missingRight.MatchString(status.Status().Message)

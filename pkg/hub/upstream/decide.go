@@ -33,8 +33,12 @@ type Verdict struct {
 	// writing is not allowed. It is empty while the gate's state is momentarily unknown.
 	Reason string
 
-	// Message says what was seen and what to do.
-	Message string
+	// Problem says what was seen, Fix what to do, and Message both.
+	Problem, Fix, Message string
+}
+
+func forbidden(reason, problem, fix string) Verdict {
+	return Verdict{Reason: reason, Problem: problem, Fix: fix, Message: problem + "; " + fix}
 }
 
 const (
@@ -48,23 +52,20 @@ const (
 func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
 	switch {
 	case role != nil && writesProfiles(role.Rules):
-		return Verdict{
-			Reason: contract.ReasonUpstreamGateOn,
-			Message: fmt.Sprintf("ClusterRole %q lets OCM's registration controller write ClusterProfiles, "+
-				"so its ClusterProfile feature gate is on; turn the gate off in the ClusterManager "+
-				"(spec.registrationConfiguration.featureGates) to let this addon write profiles", name),
-		}
+		return forbidden(contract.ReasonUpstreamGateOn,
+			fmt.Sprintf("ClusterRole %q lets OCM's registration controller write ClusterProfiles, "+
+				"so its ClusterProfile feature gate is on", name),
+			"turn the gate off in the ClusterManager (spec.registrationConfiguration.featureGates) "+
+				"to let this addon write profiles")
 	case role != nil && len(role.Rules) > 0, override == OverrideOff:
 		return Verdict{Allowed: true}
 	case !known:
 		return Verdict{}
 	default:
-		return Verdict{
-			Reason: contract.ReasonUpstreamGateUnknown,
-			Message: fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, "+
-				"is missing or empty; name the right one in the chart's value upstreamRegistrationClusterRole, "+
-				"or assert that the gate is off with upstreamGates=off", name),
-		}
+		return forbidden(contract.ReasonUpstreamGateUnknown,
+			fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, is missing or empty", name),
+			"name the right one in the chart's value upstreamRegistrationClusterRole, "+
+				"or assert that the gate is off with upstreamGates=off")
 	}
 }
 

@@ -59,6 +59,9 @@ func TestJudgeRegistration(t *testing.T) {
 			if got.Allowed != (test.reason == "") || got.Reason != test.reason {
 				t.Errorf("got %+v, want reason %q", got, test.reason)
 			}
+			if got.Problem+got.Fix != "" && got.Message != got.Problem+"; "+got.Fix {
+				t.Errorf("the message %q does not consist of %q and %q", got.Message, got.Problem, got.Fix)
+			}
 			if !got.Allowed && got.Message == "" {
 				t.Error("a refusal must say what to do")
 			}

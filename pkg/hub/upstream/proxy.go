@@ -30,17 +30,19 @@ func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*Pr
 
 // Verdict reports whether the gate is on. problem completes a sentence about an access
 // provider: why it is left alone, because the gate is on or its state is unknown. It is
-// empty when the gate is off.
-func (g *ProxyGate) Verdict() (on bool, problem string) {
+// empty when the gate is off. transient is true if its state will be known within moments.
+func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
+	var args []string
 	unknown := g.follower.Unknown()
-	if unknown != "" {
-		return judgeProxy(g.key, nil, unknown)
+	if unknown == "" {
+		deployment, known := g.object()
+		if !known {
+			unknown = kube.NotFoundYet
+		}
+		args = commandLine(deployment)
 	}
-	deployment, known := g.object()
-	if !known {
-		unknown = kube.NotFoundYet
-	}
-	return judgeProxy(g.key, commandLine(deployment), unknown)
+	on, problem = judgeProxy(g.key, args, unknown)
+	return on, problem, kube.IsTransient(unknown)
 }
 
 // Stable reports whether the verdict is known, or remains unknown until somebody acts.

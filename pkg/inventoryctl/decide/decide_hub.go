@@ -300,8 +300,7 @@ func (f HubFacts) checkRegistrationGate() Finding {
 	case verdict.Allowed:
 		return ok(name, "it is off, so this addon writes the ClusterProfiles")
 	}
-	text, fix, _ := strings.Cut(verdict.Message, "; ")
-	return problem(name, text, fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
+	return problem(name, verdict.Problem, verdict.Fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
 }
 
 func (f HubFacts) checkProxyGate() Finding {

@@ -13,6 +13,9 @@ var (
 	ofAll        = regexp.MustCompile(` Left out: `)
 )
 
+// A condition of the manager concerns all namespaces, and nothing but its message says which ones:
+// conditions have no other field.
+
 // concerning returns what a message of the condition ProfilesSynced says about one namespace, or
 // about all; "" if it says nothing about that one. A reader does not learn what is wrong in
 // another.

@@ -103,7 +103,8 @@ func isGeneral(reason string) bool {
 	}, reason)
 }
 
-// names reports whether a text contains a name, not just as a part of a longer one.
+// names reports whether a text contains a name, not just as a part of a longer one. The agent
+// names the properties that it does not publish only in the message of its condition.
 func names(text, name string) bool {
 	isPart := func(c byte) bool {
 		return c == '.' || c == '-' || c == '/' || c == '_' ||

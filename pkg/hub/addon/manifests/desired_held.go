@@ -163,6 +163,7 @@ func RunsFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn)
 	})
 }
 
+// isOfAddon searches the JSON, because the works of all clusters are read for each of their events.
 func isOfAddon(manifest workv1.Manifest, addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return bytes.Contains(manifest.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
 }
