@@ -117,7 +117,7 @@ const (
 // start makes a manager start whose caches show all that is on the hub.
 func (w *World) start(s *State) {
 	w.now = s
-	rule := selection.New(w.Cache, w.Live, w)
+	rule := selection.New(w.Cache, w.Live, kube.NewDefinitions(w.Live, w), w)
 	if err := rule.Prepare(context.Background()); err != nil {
 		panic(err)
 	}

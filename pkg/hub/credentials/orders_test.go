@@ -154,7 +154,7 @@ func (c *copying) prepare(w *orders.World) {
 	mustNot(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
 	accounts := source.NewAccounts(nil, nil, nil, target.Name)
 	orders.Field(accounts, "cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
-	definitions := kube.NewDefinitions(w.Live, &kube.Growth{}, w)
+	definitions := kube.NewDefinitions(w.Live, w)
 	of := kube.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
 	mustNot(definitions.Follow(ctx, w.Cache, false, of))
 	c.tokens = source.NewTokens(w.Live, 2, w)
