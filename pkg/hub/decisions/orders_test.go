@@ -82,7 +82,7 @@ func (c *referring) prepare(w *orders.World) {
 	for _, index := range indexes {
 		must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
 	}
-	definitions := kube.NewDefinitions(w.Live, &kube.Growth{}, w)
+	definitions := kube.NewDefinitions(w.Live, w)
 	of := kube.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
 	must(definitions.Follow(ctx, w.Cache, false, of))
 	references := NewReferences(w.Cache)
