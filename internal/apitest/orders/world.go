@@ -59,11 +59,8 @@ type Part interface {
 
 // ProfileReferences is what inventory.Reconciler tells the writer of PlacementDecisions.
 type ProfileReferences interface {
-	Refers(ctx context.Context, pair types.NamespacedName) bool
-	Withdraw(ctx context.Context, pair types.NamespacedName) (done bool)
-	Admit(ctx context.Context, pair types.NamespacedName)
-	Keep(pair types.NamespacedName)
-	Forget(pair types.NamespacedName)
+	Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer)
+	Refer(ctx context.Context, pair types.NamespacedName) selection.Answer
 }
 
 // Step is something that may happen. Do changes the state that it is given, and returns what
@@ -286,11 +283,11 @@ func (w *World) settled(
 		return "", nil
 	}
 	next := w.next(s, pair, o, result)
-	if !w.releaseFirst(s, pair, o, result.Answer, next) {
+	if !w.releaseFirst(s, pair, next) {
 		return "", nil
 	}
 	if next != create && next != remove && next != adopt {
-		w.admit(s, pair, o, result.Answer)
+		w.allow(s, pair, o.Profile, result.Answer, next)
 		return "", nil
 	}
 	return next, nil
@@ -313,7 +310,7 @@ func (w *World) next(
 	isOurs := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil
 	references := w.references(s)
 	if references != nil && !isOurs && (o.Profile != nil || result.Answer == selection.No) &&
-		references.Refers(context.Background(), pair) {
+		references.Refer(context.Background(), pair) == selection.Yes {
 		return release
 	}
 	return ""
@@ -326,37 +323,32 @@ func (w *World) references(s *State) ProfileReferences {
 	return w.Part.References(s)
 }
 
-// releaseFirst is what inventory.Reconciler does under this name.
-func (w *World) releaseFirst(
-	s *State, pair types.NamespacedName, o selection.Observation, answer selection.Answer, next verb,
-) bool {
+// releaseFirst is what inventory.Reconciler does under this name, but for the end of its wait.
+func (w *World) releaseFirst(s *State, pair types.NamespacedName, next verb) bool {
 	references := w.references(s)
-	if references == nil {
+	if references == nil || next != remove {
 		return true
 	}
-	ctx := context.Background()
-	switch next {
-	case remove:
-		return references.Withdraw(ctx, pair)
-	case release:
-		references.Withdraw(ctx, pair)
-	default:
-		switch ours := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil; {
-		case !ours:
-			references.Forget(pair)
-		case answer != selection.No:
-			references.Keep(pair)
-		}
-	}
-	return true
+	references.Allow(context.Background(), pair, selection.No)
+	return references.Refer(context.Background(), pair) == selection.No
 }
 
-func (w *World) admit(s *State, pair types.NamespacedName, o selection.Observation, answer selection.Answer) {
+// allow is allowReferences of inventory.Reconciler: a profile here is complete once it is marked.
+func (w *World) allow(
+	s *State, pair types.NamespacedName, profile *inventoryv1alpha1.ClusterProfile, answer selection.Answer, next verb,
+) {
 	references := w.references(s)
-	if references != nil && answer == selection.Yes && o.Profile != nil && o.Profile.DeletionTimestamp == nil &&
-		selection.IsMarked(o.Profile) {
-		references.Admit(context.Background(), pair)
+	if references == nil {
+		return
 	}
+	isWhole := profile != nil && profile.DeletionTimestamp == nil && selection.IsMarked(profile)
+	switch {
+	case next == remove, next == release:
+		answer = selection.No
+	case answer != selection.Yes || !isWhole:
+		answer = selection.Unknown
+	}
+	references.Allow(context.Background(), pair, answer)
 }
 
 // Invariants about profiles.
@@ -438,10 +430,11 @@ func (w *World) send(s *State, pair types.NamespacedName, isLost bool) error {
 	}
 	s.pending = pending
 	now := Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
-	var written client.Object
+	var written *inventoryv1alpha1.ClusterProfile
 	switch {
 	case op.verb == create && now == nil:
-		written = s.Create(Profiles, newProfile(pair))
+		s.Create(Profiles, newProfile(pair))
+		written = Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
 	case op.verb == adopt && now != nil && now.UID == op.uid && now.ResourceVersion == op.version:
 		Edit(s, Profiles, pair, func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = newProfile(pair).Labels })
 		written = Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
@@ -458,8 +451,12 @@ func (w *World) send(s *State, pair types.NamespacedName, isLost bool) error {
 	}
 	if written != nil && !isLost {
 		w.expectations(s).Wrote(written, s.Time())
-		o := selection.Observation{Profile: written.(*inventoryv1alpha1.ClusterProfile)}
-		w.admit(s, pair, o, selection.Yes)
+	}
+	if isLost {
+		written = nil
+	}
+	if existed := op.verb == create && now != nil; !existed {
+		w.allow(s, pair, written, selection.Yes, op.verb)
 	}
 	w.noteDelivery(s)
 	return nil

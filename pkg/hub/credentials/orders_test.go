@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
@@ -71,7 +72,7 @@ type progress struct {
 	plan     plan
 	observed observed
 	finally  final
-	content  *target.Content
+	content  *bearer.Token
 	read     bool
 	withdraw []string // namespaces
 	write    []string
@@ -365,9 +366,7 @@ func (c *copying) proceed(p *progress) error {
 				return err
 			}
 			found = next
-			if token != nil {
-				p.content = &target.Content{Token: token.Token, CA: token.CA, Expires: token.Expires, Digest: found.Digest}
-			}
+			p.content = token
 		}
 		p.finally = decideFinally(p.plan, found, c.world.Now())
 		for _, namespace := range p.finally.withdraw {
@@ -447,7 +446,7 @@ func (c *copying) put(p *progress, namespace string) error {
 	}
 	before := c.secret(namespace)
 	err := c.copies.Put(context.Background(), target.Want{
-		Account: theAccount, Namespace: namespace, Content: *p.content, Owner: d.owner, Create: d.action == publish,
+		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.owner, Create: d.action == publish,
 	})
 	foreign := &target.ForeignError{}
 	if err != nil && !isTold(err) && !asForeign(err, &foreign) {

@@ -45,10 +45,8 @@ type referring struct {
 
 // memory is what References remember.
 type memory struct {
-	admitted  map[types.NamespacedName]struct{}
-	withdrawn kube.SetIndex[string, string]
-	requested map[types.NamespacedName]struct{}
-	adding    kube.SetIndex[types.NamespacedName, string]
+	answers map[string]map[string]selection.Answer
+	adding  kube.SetIndex[types.NamespacedName, string]
 }
 
 // progress is a plan of which not all writes are sent.
@@ -68,8 +66,7 @@ func (c *referring) Start(w *orders.World) map[string]any {
 	}
 	return map[string]any{
 		"references": &memory{
-			admitted: map[types.NamespacedName]struct{}{}, withdrawn: kube.SetIndex[string, string]{},
-			requested: map[types.NamespacedName]struct{}{}, adding: kube.SetIndex[types.NamespacedName, string]{},
+			answers: map[string]map[string]selection.Answer{}, adding: kube.SetIndex[types.NamespacedName, string]{},
 		},
 		"expected slices": kube.NewExpectations(),
 		"unseen":          map[types.NamespacedName]*unseen{},
@@ -107,8 +104,7 @@ func (c *referring) recall(s *orders.State) {
 	c.state = s
 	remembered := s.Memory["references"].(*memory)
 	references := c.reconciler.references
-	references.admitted, references.withdrawn = remembered.admitted, remembered.withdrawn
-	references.requested, references.adding = remembered.requested, remembered.adding
+	references.answers, references.adding = remembered.answers, remembered.adding
 	c.reconciler.rule = c.world.Rule
 	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
 	c.reconciler.unseen = s.Memory["unseen"].(map[types.NamespacedName]*unseen)
