@@ -236,8 +236,9 @@ func (r *Reconciler) plan(
 	return desiredWrites(o.current, want, number, o.taken), again, nil
 }
 
-// askAbout has the pairs reconciled that slices refer to although they have no profile: it may
-// have been deleted while this addon did not run.
+// askAbout has the pairs reconciled that slices refer to although they have no profile, one that
+// is being deleted, or another manager's. While this addon did not run, nobody asked whether that
+// is so; and before the slices were known, nobody knew that they refer to it.
 func (r *Reconciler) askAbout(
 	ctx context.Context, namespace string, present map[string]selection.Group, of answers,
 ) error {
@@ -250,7 +251,7 @@ func (r *Reconciler) askAbout(
 		if err != nil {
 			return err
 		}
-		if profile == nil {
+		if profile == nil || !selection.IsOurs(profile) || profile.DeletionTimestamp != nil {
 			r.references.enqueue(pair)
 		}
 	}

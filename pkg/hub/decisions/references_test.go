@@ -1,10 +1,21 @@
 package decisions
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -36,5 +47,69 @@ func TestAProfileThatStaysKeepsItsReferences(t *testing.T) {
 	r.Allow(t.Context(), pair, selection.Unknown)
 	if r.of(pair) != selection.Unknown || r.refusesAny(pair.Namespace) {
 		t.Error("its references are about to go")
+	}
+}
+
+// profileCache is a cache of the profiles of one namespace, by name.
+type profileCache map[string]*inventoryv1alpha1.ClusterProfile
+
+func (c profileCache) Get(_ context.Context, key types.NamespacedName, into client.Object, _ ...client.GetOption) error {
+	profile, ok := into.(*inventoryv1alpha1.ClusterProfile)
+	if !ok || c[key.Name] == nil {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	*profile = *c[key.Name]
+	return nil
+}
+
+func (profileCache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// After a start, pairs may have been reconciled before the slices were known.
+func TestWhatSlicesReferToWronglyIsAskedAbout(t *testing.T) {
+	going, others := ocmtest.OurProfile("team", "going"), ocmtest.OurProfile("team", "others")
+	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	others.Spec.ClusterManager.Name = "another-manager"
+	r := &Reconciler{
+		references: NewReferences(nil),
+		reader:     profileCache{"going": going, "others": others, "ours": ocmtest.OurProfile("team", "ours")},
+	}
+	var asked []string
+	r.references.Subscribe(func(pair types.NamespacedName) { asked = append(asked, pair.Name) })
+	present := map[string]selection.Group{"going": {}, "others": {}, "ours": {}, "gone": {}, "allowed": {}, "refused": {}}
+	of := func(cluster string) selection.Answer {
+		return map[string]selection.Answer{"allowed": selection.Yes, "refused": selection.No}[cluster]
+	}
+	if err := r.askAbout(t.Context(), "team", present, of); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(asked)
+	if want := []string{"going", "gone", "others"}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %v, want %v", asked, want)
+	}
+}
+
+// BenchmarkAnswers records and asks about one pair of a namespace while as many others may be
+// referred to as there are clusters, or must not be. The ratio shows how the cost grows with them.
+func BenchmarkAnswers(b *testing.B) {
+	for _, answer := range []selection.Answer{selection.Yes, selection.No} {
+		var small time.Duration
+		for _, fleet := range []int{100, 10_000} {
+			b.Run(fmt.Sprintf("answer=%d/clusters=%d", answer, fleet), func(b *testing.B) {
+				r, pair := NewReferences(nil), types.NamespacedName{Namespace: "team", Name: "c"}
+				for i := range fleet {
+					r.set(types.NamespacedName{Namespace: "team", Name: fmt.Sprint("c", i)}, answer)
+				}
+				for b.Loop() {
+					r.Allow(b.Context(), pair, selection.Unknown)
+					r.refusesAny(pair.Namespace)
+					r.allowsAny()
+				}
+				each := b.Elapsed() / time.Duration(b.N)
+				if small == 0 {
+					small = each
+				}
+				b.ReportMetric(float64(each)/float64(max(small, 1)), "ratio")
+			})
+		}
 	}
 }
