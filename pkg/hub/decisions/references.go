@@ -27,9 +27,12 @@ type References struct {
 	// slices is nil until slices are known.
 	slices *sliceReader
 
-	// answers say, by namespace and cluster, which profiles may be referred to; those that are
-	// Unknown have no entry. Nor has a No once nothing refers to the profile.
-	answers map[string]map[string]selection.Answer
+	// allowed are the pairs that may be referred to.
+	allowed map[types.NamespacedName]struct{}
+
+	// refused are, by namespace, the clusters whose profiles must not be referred to, as long as
+	// something refers to them.
+	refused kube.SetIndex[string, string]
 
 	// adding are the Placements (names) whose slices refer to a pair in a write that is in
 	// progress or not in the cache yet.
@@ -49,7 +52,8 @@ type sliceReader struct {
 func NewReferences(cache client.Reader) *References {
 	return &References{
 		cache:   cache,
-		answers: map[string]map[string]selection.Answer{},
+		allowed: map[types.NamespacedName]struct{}{},
+		refused: kube.SetIndex[string, string]{},
 		adding:  kube.SetIndex[types.NamespacedName, string]{},
 	}
 }
@@ -68,8 +72,7 @@ func (r *References) Subscribe(enqueue func(pair types.NamespacedName)) {
 // are told when nothing refers to it any more.
 func (r *References) Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer) {
 	r.mu.Lock()
-	before := r.answers[pair.Namespace][pair.Name]
-	first := answer == selection.Yes && !r.anyAllowed()
+	before, first := r.answer(pair), len(r.allowed) == 0
 	r.set(pair, answer)
 	if answer == selection.No {
 		r.release(ctx, pair)
@@ -83,18 +86,27 @@ func (r *References) Allow(ctx context.Context, pair types.NamespacedName, answe
 
 // set records an answer. It requires the lock.
 func (r *References) set(pair types.NamespacedName, answer selection.Answer) {
-	clusters := r.answers[pair.Namespace]
-	switch {
-	case answer == selection.Unknown:
-		delete(clusters, pair.Name)
-		if len(clusters) == 0 {
-			delete(r.answers, pair.Namespace)
-		}
-	case clusters == nil:
-		r.answers[pair.Namespace] = map[string]selection.Answer{pair.Name: answer}
-	default:
-		clusters[pair.Name] = answer
+	delete(r.allowed, pair)
+	r.refused.Delete(pair.Namespace, pair.Name)
+	switch answer {
+	case selection.Yes:
+		r.allowed[pair] = struct{}{}
+	case selection.No:
+		r.refused.Insert(pair.Namespace, pair.Name)
+	case selection.Unknown:
 	}
+}
+
+// answer returns the last one; a No is forgotten once nothing refers to the profile. It requires
+// the lock.
+func (r *References) answer(pair types.NamespacedName) selection.Answer {
+	if _, ok := r.allowed[pair]; ok {
+		return selection.Yes
+	}
+	if r.refused.Has(pair.Namespace, pair.Name) {
+		return selection.No
+	}
+	return selection.Unknown
 }
 
 // release enqueues the Placements whose slices refer to a pair, and forgets the No about it if
@@ -161,12 +173,8 @@ func (r *References) follow(slices sliceReader) {
 func (r *References) checkAll(ctx context.Context) {
 	r.mu.Lock()
 	refused := map[string][]string{}
-	for namespace, clusters := range r.answers {
-		for cluster, answer := range clusters {
-			if answer == selection.No {
-				refused[namespace] = append(refused[namespace], cluster)
-			}
-		}
+	for _, namespace := range r.refused.Keys() {
+		refused[namespace] = r.refused.Members(namespace)
 	}
 	r.mu.Unlock()
 	for namespace, clusters := range refused {
@@ -180,7 +188,7 @@ func (r *References) check(ctx context.Context, namespace string, clusters []str
 	r.mu.Lock()
 	var released []types.NamespacedName
 	for _, cluster := range clusters {
-		if r.answers[namespace][cluster] != selection.No {
+		if !r.refused.Has(namespace, cluster) {
 			continue
 		}
 		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
@@ -209,7 +217,7 @@ func (r *References) enqueue(pairs ...types.NamespacedName) {
 func (r *References) of(pair types.NamespacedName) selection.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answers[pair.Namespace][pair.Name]
+	return r.answer(pair)
 }
 
 // refusesAny reports whether slices of a namespace refer to profiles that they must not
@@ -217,31 +225,14 @@ func (r *References) of(pair types.NamespacedName) selection.Answer {
 func (r *References) refusesAny(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, answer := range r.answers[namespace] {
-		if answer == selection.No {
-			return true
-		}
-	}
-	return false
+	return len(r.refused[namespace]) > 0
 }
 
 // allowsAny reports whether any profile at all may be referred to.
 func (r *References) allowsAny() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.anyAllowed()
-}
-
-// anyAllowed is allowsAny. It requires the lock.
-func (r *References) anyAllowed() bool {
-	for _, clusters := range r.answers {
-		for _, answer := range clusters {
-			if answer == selection.Yes {
-				return true
-			}
-		}
-	}
-	return false
+	return len(r.allowed) > 0
 }
 
 // begin records that the slices of a Placement are about to refer to more clusters. It
@@ -250,7 +241,7 @@ func (r *References) begin(placement types.NamespacedName, clusters []string) bo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, cluster := range clusters {
-		if r.answers[placement.Namespace][cluster] != selection.Yes {
+		if r.answer(types.NamespacedName{Namespace: placement.Namespace, Name: cluster}) != selection.Yes {
 			return false
 		}
 	}
