@@ -60,6 +60,7 @@ func (m *members) of(ctx context.Context, o observed, writes bool) (result membe
 		if writes && err == nil && result.id != "" && result.id != shown {
 			m.unseen.Insert(result.id, o.pair)
 			m.writing[o.pair] = result.id
+			m.holders[result.id] = o.Cluster.Name // also if it does not ask for it any more
 		}
 	}
 	if before != m.writing[o.pair] && before != shown {

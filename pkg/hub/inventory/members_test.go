@@ -215,3 +215,28 @@ func TestAMemberIDIsFreeOnceNoProfileMayHaveIt(t *testing.T) {
 		has(b, memberID{id: "id"}, "b")
 	})
 }
+
+// Nor does one get an id that is about to be written for a cluster that had given it up when that
+// was decided: the cluster was observed before.
+func TestAMemberIDOfAClusterObservedBeforeIsNotGivenTwice(t *testing.T) {
+	a, b := types.NamespacedName{Namespace: "ns", Name: "a"}, types.NamespacedName{Namespace: "ns", Name: "b"}
+	c, m := newMemberCache(t)
+	has := func(o observed, want memberID, wantFreed string) {
+		t.Helper()
+		got, freed, err := m.of(t.Context(), o, true)
+		if err != nil || got != want || freed != wantFreed {
+			t.Errorf("%s has %+v and freed %q, want %+v and %q (%v)", o.pair, got, freed, want, wantFreed, err)
+		}
+	}
+	c.ask("a", "id")
+	before := c.observe(a)
+	c.ask("a", "")
+	has(before, memberID{id: "id"}, "")
+	c.ask("b", "id")
+	has(c.observe(b), memberID{id: "b", refused: "id"}, "")
+	c.show(a, "id")
+	has(c.observe(a), memberID{id: "a"}, "")
+	has(c.observe(b), memberID{id: "b", refused: "id"}, "")
+	c.show(a, "a")
+	has(c.observe(b), memberID{id: "id"}, "b")
+}
