@@ -45,7 +45,8 @@ type referring struct {
 
 // memory is what References remember.
 type memory struct {
-	answers map[string]map[string]selection.Answer
+	allowed map[types.NamespacedName]struct{}
+	refused kube.SetIndex[string, string]
 	adding  kube.SetIndex[types.NamespacedName, string]
 }
 
@@ -66,7 +67,8 @@ func (c *referring) Start(w *orders.World) map[string]any {
 	}
 	return map[string]any{
 		"references": &memory{
-			answers: map[string]map[string]selection.Answer{}, adding: kube.SetIndex[types.NamespacedName, string]{},
+			allowed: map[types.NamespacedName]struct{}{}, refused: kube.SetIndex[string, string]{},
+			adding: kube.SetIndex[types.NamespacedName, string]{},
 		},
 		"expected slices": kube.NewExpectations(),
 		"unseen":          map[types.NamespacedName]*unseen{},
@@ -104,7 +106,8 @@ func (c *referring) recall(s *orders.State) {
 	c.state = s
 	remembered := s.Memory["references"].(*memory)
 	references := c.reconciler.references
-	references.answers, references.adding = remembered.answers, remembered.adding
+	references.allowed, references.refused = remembered.allowed, remembered.refused
+	references.adding = remembered.adding
 	c.reconciler.rule = c.world.Rule
 	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
 	c.reconciler.unseen = s.Memory["unseen"].(map[types.NamespacedName]*unseen)
