@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -108,6 +109,7 @@ type restarting struct {
 
 func startRestarting(t *testing.T, w *world, providers connect.Providers) *restarting {
 	t.Helper()
+	ctrl.SetLogger(logr.Discard())
 	p := &restarting{
 		providers: providers, started: make(chan struct{}), configs: map[multicluster.ClusterName]*rest.Config{},
 		clusters: map[multicluster.ClusterName]cluster.Cluster{}, ends: map[multicluster.ClusterName]context.CancelFunc{},
