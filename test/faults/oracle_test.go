@@ -106,7 +106,7 @@ func TestOracles(t *testing.T) {
 				what: changed, resource: profiles, key: "team-a/c1",
 				content: strings.Replace(profileOf("c1", "2"), "{", `{"x":"t-1",`, 1),
 			}),
-			want:  []string{"token c1/reader#1 is where it must never be"},
+			want: []string{"token c1/reader#1 is where it must never be"},
 		},
 		"a token in the log": {
 			wrong: func(r *result) { r.log = "I t-1" }, want: []string{"in the manager's log"},
